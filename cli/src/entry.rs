@@ -7,11 +7,14 @@ use crate::context::Context;
 use crate::error::{CliError, exit};
 use crate::output::Style;
 use crate::{args, commands, complete, hints, logging, output};
-use clap::error::ErrorKind;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory as _, FromArgMatches as _};
 use std::ffi::OsString;
 use std::io::{self, Write as _};
 use std::process::ExitCode;
+
+/// Most names that an error suggests.
+const SUGGESTIONS: usize = 3;
 
 /// Runs this process as one of its hidden modes if `modes` recognises the arguments, else as the command line.
 pub fn main_with(modes: impl FnOnce() -> Option<ExitCode>) -> ExitCode {
@@ -78,10 +81,21 @@ fn own_words(text: &str) -> Option<String> {
     Some(text.replace(theirs, ours))
 }
 
+/// The suggestions of an error with the nearest first: clap has them in the order of likeness, the nearest last.
+fn nearest_first(mut error: clap::Error) -> clap::Error {
+    for kind in [ContextKind::SuggestedSubcommand, ContextKind::SuggestedArg, ContextKind::SuggestedValue] {
+        if let Some(ContextValue::Strings(names)) = error.get(kind) {
+            let nearest = names.iter().rev().take(SUGGESTIONS).cloned().collect();
+            error.insert(kind, ContextValue::Strings(nearest));
+        }
+    }
+    error
+}
+
 fn parse(arguments: &[OsString], style: Style) -> Result<Cli, clap::Error> {
     let choice = if style.color_allowed() { clap::ColorChoice::Auto } else { clap::ColorChoice::Never };
     let mut command = Cli::command().color(choice);
-    let matches = command.try_get_matches_from_mut(arguments)?;
+    let matches = command.try_get_matches_from_mut(arguments).map_err(nearest_first)?;
     Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
 }
 

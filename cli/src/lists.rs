@@ -6,6 +6,17 @@ use crate::output::notice;
 /// Most elements of one request; the supervisor sends no more at once.
 const PART: u32 = 1_000;
 
+/// Cuts events to `--limit`, of which one more was read, and says so; 0 means all.
+pub(crate) fn cut_events<T>(events: &mut Vec<T>, limit: usize, seq: impl Fn(&T) -> u64) {
+    if limit > 0 && events.len() > limit {
+        events.truncate(limit);
+        let after = events.last().map_or(0, seq);
+        notice(&format!(
+            "There are more than these {limit}: `--after-seq {after}` or `--limit 0` shows them."
+        ));
+    }
+}
+
 /// How much of a list is shown.
 #[derive(Debug, Clone, Copy, clap::Args)]
 pub struct ListArgs {

@@ -116,9 +116,13 @@ fn base64(bytes: &[u8]) -> String {
     text
 }
 
-/// Runs npm in a folder; its standard output.
+/// Runs npm in a folder; its standard output. With a prefix npm looks for no project, and so for no configuration, in the folders
+/// above: everybody can write to the folder of temporary files. A dependency from a repository of git is an error, for which npm
+/// would run git first.
 fn npm(folder: &Path, arguments: &[&str]) -> Result<String, CliError> {
-    let output = Command::new("npm").args(arguments).current_dir(folder).output().map_err(|error| {
+    let mut npm = Command::new("npm");
+    npm.arg(arguments[0]).arg("--prefix").arg(folder).args(&arguments[1..]);
+    let output = npm.env("npm_config_git", "false").current_dir(folder).output().map_err(|error| {
         let error = CliError::new(exit::FAILED, format!("cannot run npm: {error}"));
         error.with_hint(
             "install Node.js with npm, or use `vm-system libs install --file` with a file that you have",

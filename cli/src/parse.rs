@@ -1,11 +1,12 @@
 //! Parsers of argument values: times, JSON objects, signals, enum names.
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use vm_system_protocol::input::{not_json, read_json};
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::limits::CONTROL_FRAME_BYTES;
 use vm_system_protocol::model::{CapabilityKind, Engine, OnCrash, SessionStatus};
+use vm_system_protocol::time::Timestamp;
 
 /// `500ms`, `10s`, `2m`, `1h`; a number alone means seconds.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
@@ -23,6 +24,35 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
         Some(0) => Err("must be more than zero".to_owned()),
         Some(ms) if u32::try_from(ms).is_ok() => Ok(Duration::from_millis(ms)),
         _ => Err("too long: at most 49 days".to_owned()),
+    }
+}
+
+/// A time from now on, as [`duration`], or a point in time (RFC 3339).
+pub(crate) fn deadline(text: &str) -> Result<TimeArgument, String> {
+    if let Ok(at) = serde_json::from_value::<Timestamp>(text.into()) {
+        return Ok(TimeArgument::At(at));
+    }
+    duration(text)
+        .map(TimeArgument::After)
+        .map_err(|problem| format!("{problem}; a point in time is written as 2030-01-31T18:00:00Z"))
+}
+
+/// When something is to be done at the latest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum TimeArgument {
+    After(Duration),
+    At(Timestamp),
+}
+
+impl TimeArgument {
+    pub(crate) fn timestamp(self) -> Timestamp {
+        match self {
+            Self::At(at) => at,
+            Self::After(after) => {
+                let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default() + after;
+                Timestamp(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+            }
+        }
     }
 }
 
@@ -111,6 +141,9 @@ mod tests {
         assert_eq!(duration("500ms"), Ok(Duration::from_millis(500)));
         assert_eq!(duration("3"), Ok(Duration::from_secs(3)));
         assert_eq!(duration("2m"), Ok(Duration::from_mins(2)));
+        assert_eq!(deadline("2m"), Ok(TimeArgument::After(Duration::from_mins(2))));
+        assert_eq!(deadline("1970-01-01T01:00:01+01:00"), Ok(TimeArgument::At(Timestamp(1_000))));
+        assert!(deadline("tomorrow").is_err_and(|problem| problem.contains("2030-01-31T18:00:00Z")));
         for bad in ["", "ms", "-1s", "1d", "0", "99999999999h", "1.5s", "18446744073709551616"] {
             assert!(duration(bad).is_err(), "{bad}");
         }

@@ -7,7 +7,8 @@ use std::cell::Cell;
 use std::io::{self, Write};
 use vm_system_protocol::ids::ExecutionId;
 use vm_system_protocol::model::{
-    ConsoleLevel, Event, EventPayload, Execution, ExecutionStatus, HttpRecord, JsType, Metrics, ResultValue,
+    ConsoleLevel, Event, EventPayload, Execution, ExecutionError, ExecutionStatus, HttpRecord, JsType,
+    Metrics, ResultValue,
 };
 
 /// Which values of last expressions are shown.
@@ -142,7 +143,7 @@ impl ScriptOutput {
                 }
                 _ => line(Stream::Stdout, preview),
             },
-            EventPayload::Exception { message, stack } => {
+            EventPayload::Exception { message, stack, .. } => {
                 self.exception_shown.set(true);
                 self.syntax_error.set(message.starts_with("SyntaxError"));
                 let is_missing =
@@ -193,13 +194,15 @@ impl ScriptOutput {
             && !self.exception_shown.get()
             && error.code != EXIT
         {
-            let reason = error.reason.as_ref().map_or_else(String::new, |reason| format!(": {reason}"));
+            let reason = error.reason.as_ref().filter(|reason| !error.message.contains(reason.as_str()));
+            let reason = reason.map_or_else(String::new, |reason| format!(": {reason}"));
             CliError::new(exit::FAILED, format!("{}{reason} ({})", error.message, error.code))
                 .print(self.style);
         }
         if self.values != ShowValues::Never {
             note_truncation(execution);
         }
+        note_truncated_error(execution.error.as_ref());
         if execution.degraded {
             CliError::new(exit::FAILED, "a write failed: the record of this execution may be incomplete")
                 .print(self.style);
@@ -244,6 +247,14 @@ pub(crate) fn note_truncation(execution: &Execution) {
         "; the value is not stored as a whole (`max_output_kb` of the template; at most 4 MiB of JSON)"
     };
     notice(&format!("[truncated: {} bytes{of} are shown{rest}]", preview.len()));
+}
+
+/// Says on stderr that the text of an error was cut.
+pub(crate) fn note_truncated_error(error: Option<&ExecutionError>) {
+    if let Some(error) = error.filter(|error| error.truncated) {
+        let of = error.full_bytes.map_or_else(String::new, |bytes| format!(", which has {bytes} bytes"));
+        notice(&format!("[truncated: the error is not shown with its whole message{of}]"));
+    }
 }
 
 /// Error code of an execution that ended by `process.exit(n)` with n other than 0.

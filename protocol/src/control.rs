@@ -21,8 +21,9 @@ pub use op::{
     NewSession, NewStartupFile, Op, SessionFilter, TYPESCRIPT_INPUT, TemplateChange,
 };
 pub use reply::{
-    AuditRecord, DoctorReport, ErrorCode, Health, HostFinding, LibraryCheck, LibraryInfo, ModuleInfo,
-    OpError, Reply, RuntimeInfo, RuntimeSummary, SandboxLayer, SessionEventPage, TemplateName, ZygoteInfo,
+    AuditRecord, BuildUse, DoctorReport, ErrorCode, Health, HostFinding, LibraryCheck, LibraryInfo,
+    MemoryOwner, ModuleInfo, OpError, Reply, RuntimeInfo, RuntimeSummary, SandboxLayer, SessionEventPage,
+    TemplateName, UpgradeReport, ZygoteInfo,
 };
 pub use restoration::{GivenInput, NewRestoration};
 

@@ -233,6 +233,8 @@ pub enum End {
         message: String,
         /// Text with stack.
         stack: String,
+        /// Size of the whole message, if it or the stack was cut (bytes).
+        full_bytes: Option<u64>,
     },
     /// By a limit.
     Limit(DurableLimit),

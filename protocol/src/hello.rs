@@ -1,8 +1,26 @@
 //! The first message of every channel. Its encoding never changes, so that two processes of any versions can compare their
 //! versions before they exchange other messages.
 
-/// Version of the worker, keeper, zygote and broker protocols.
+use std::ops::RangeInclusive;
+
+/// Version of the worker, keeper and zygote protocols. It is raised by one with the first new variant after a release.
 pub const PROTOCOL: u32 = 7;
+
+/// The versions that this build speaks: a supervisor adopts the jails of the build before it. What such a peer does not know is not
+/// sent to it ([`crate::since`]).
+pub const SUPPORTED: RangeInclusive<u32> = PROTOCOL - 1..=PROTOCOL;
+
+/// A peer speaks a version outside of [`SUPPORTED`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("it speaks protocol version {0}, and this build speaks {first} to {PROTOCOL}", first = SUPPORTED.start())]
+pub struct UnsupportedProtocol(pub u32);
+
+impl UnsupportedProtocol {
+    /// Whether the peer's build is newer than this one.
+    pub fn is_newer(self) -> bool {
+        self.0 > *SUPPORTED.end()
+    }
+}
 
 /// `Hello` is one packet of 24 bytes: the four bytes `VMS1`, the version (u32 little endian), the build id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,6 +43,15 @@ impl Hello {
     /// The hello of this build.
     pub const fn ours() -> Self {
         Self { protocol: PROTOCOL, build_id: build_id() }
+    }
+
+    /// The version, if this build speaks it.
+    pub fn supported(self) -> Result<u32, UnsupportedProtocol> {
+        if SUPPORTED.contains(&self.protocol) {
+            Ok(self.protocol)
+        } else {
+            Err(UnsupportedProtocol(self.protocol))
+        }
     }
 
     /// The packet's bytes.

@@ -10,9 +10,11 @@
 //! - [`codec`]: bytes ⇄ values; the only file that uses bincode
 //! - [`packet`]: one logical message ⇄ `SOCK_SEQPACKET` packets with a sequence number
 //! - [`hello`]: the first message of every channel, with an encoding that never changes
+//! - [`since`]: since which version a message exists
 //! - [`model`]: templates, sessions, executions, events as clients see them
 //! - [`reason`]: why a session ended
 //! - [`durable`]: messages to and from a worker that runs a durable program
+//! - [`worktree_path`]: paths within a worktree as texts
 //! - [`worker`], [`keeper`], [`zygote`], [`broker`], [`egress`], [`files_agent`], [`control`]: one enum per direction of each channel
 
 pub mod broker;
@@ -30,6 +32,8 @@ pub mod limits;
 pub mod model;
 pub mod packet;
 pub mod reason;
+pub mod since;
 pub mod time;
 pub mod worker;
+pub mod worktree_path;
 pub mod zygote;

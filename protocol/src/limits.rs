@@ -30,6 +30,8 @@ pub const LIBRARY_SET_MS: u64 = 15_000;
 pub const ZYGOTE_MESSAGE_BYTES: usize = 4 * 1024;
 /// Most unacknowledged messages that a worker keeps; above that it waits for acknowledgements (bytes).
 pub const UNACKED_BYTES: usize = 4 * 1024 * 1024;
+/// Up to here a worker does not wait, however large its next message is: the supervisor need not acknowledge less (bytes).
+pub const UNACKED_SURE_BYTES: usize = 2 * 1024 * 1024;
 /// Events in one batch of a worker (bytes).
 pub const EVENT_BATCH_BYTES: usize = 16 * 1024;
 /// Longest time that an event waits for a batch in a worker that keeps producing events (milliseconds).

@@ -66,6 +66,10 @@ pub enum CloseReason {
     Expired,
     /// The kernel killed the worker because the supervisor's cgroup, or the machine, had no memory left.
     OutOfMemory,
+    /// Memory was short, and the session was the largest one of the owner who was the cause.
+    MemoryShort,
+    /// The worker was of another build than its supervisor's, and the deadline of an administrator for such workers has passed.
+    Replaced,
 }
 
 impl fmt::Display for CloseReason {
@@ -85,6 +89,8 @@ impl fmt::Display for CloseReason {
             Self::Idle => f.write_str("idle"),
             Self::Expired => f.write_str("expired"),
             Self::OutOfMemory => f.write_str("killed(out_of_memory)"),
+            Self::MemoryShort => f.write_str("killed(memory_pressure)"),
+            Self::Replaced => f.write_str("replaced"),
         }
     }
 }

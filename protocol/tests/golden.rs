@@ -1,7 +1,8 @@
 //! The wire's bytes are a contract: a supervisor of one build adopts workers of another. Every variant of every enum has
 //! its encoding in `golden.txt`; a change of bytes or a variant without a line fails.
 //!
-//! After an intended change: raise `hello::PROTOCOL` (or `control::CONTROL_PROTOCOL`), then
+//! The messages of keepers and workers only grow: after a release no line of theirs changes, and a new variant has a row in
+//! `protocol::since`. After an intended change: raise `hello::PROTOCOL` (or `control::CONTROL_PROTOCOL`), then
 //! `VM_SYSTEM_BLESS=1 cargo test -p vm-system-protocol --test golden`, and review the difference.
 
 mod samples;

@@ -178,6 +178,15 @@ pub fn memory(process: &PidFd) -> io::Result<Memory> {
     Ok(parse_memory(&text))
 }
 
+/// Whether a process that runs before and after the read is stopped by a signal or a tracer.
+pub fn is_stopped(process: &PidFd) -> io::Result<bool> {
+    let pid = process.pid()?;
+    let text = read_whole(&format!("/proc/{pid}/stat"))?;
+    process.signal(0)?;
+    // The name of the process may contain anything.
+    Ok(text.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with(['T', 't'])))
+}
+
 fn parse_memory(text: &str) -> Memory {
     let mut memory = Memory::default();
     for line in text.lines() {

@@ -30,9 +30,29 @@ pub struct HeldSocket {
     pub is_established: bool,
 }
 
-/// The socket of this network namespace at `local` that is connected to `remote`, by both addresses and ports. None if no process has it
-/// open: before the server accepts it, and after it was closed. An error if the kernel cannot be queried. Does not wait.
-pub fn find(local: SocketAddr, remote: SocketAddr) -> nix::Result<Option<HeldSocket>> {
+/// What this network namespace has at an address for a peer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LocalEnd {
+    /// Nothing: what is sent there is refused, or passed on to another machine.
+    Absent,
+    /// No process holds the connection: a server listens or has not accepted it yet, or it was closed.
+    Unheld,
+    Held(HeldSocket),
+}
+
+impl LocalEnd {
+    /// The socket, if a process has it open.
+    pub fn held(self) -> Option<HeldSocket> {
+        match self {
+            Self::Held(socket) => Some(socket),
+            Self::Absent | Self::Unheld => None,
+        }
+    }
+}
+
+/// The end of this network namespace at `local` of a connection with `remote`, by both addresses and ports. An error if the kernel
+/// cannot be queried. Does not wait.
+pub fn find(local: SocketAddr, remote: SocketAddr) -> nix::Result<LocalEnd> {
     let (local, remote) = (canonical(local), canonical(remote));
     let netlink = socket(
         AddressFamily::Netlink,
@@ -52,11 +72,11 @@ pub fn find(local: SocketAddr, remote: SocketAddr) -> nix::Result<Option<HeldSoc
             .get(16..20)
             .map_or(0, |errno| -i32::from_ne_bytes([errno[0], errno[1], errno[2], errno[3]]));
         return match nix::errno::Errno::from_raw(errno) {
-            nix::errno::Errno::ENOENT => Ok(None),
+            nix::errno::Errno::ENOENT => Ok(LocalEnd::Absent),
             errno => Err(errno),
         };
     }
-    Ok(parse_reply(reply, &request))
+    Ok(parse_reply(reply, &request).map_or(LocalEnd::Unheld, LocalEnd::Held))
 }
 
 /// `nlmsghdr`, then `inet_diag_req_v2`.
@@ -123,15 +143,15 @@ mod tests {
         let (own, remote) = (client.local_addr().expect("connected"), client.peer_addr().expect("connected"));
         assert_eq!(
             find(remote, own),
-            Ok(None),
+            Ok(LocalEnd::Unheld),
             "it is not accepted: the kernel reports uid 0 without an inode"
         );
         let (server, _) = listener.accept().expect("accepted");
-        let found = find(remote, own).expect("a reply").expect("it is open");
+        let found = find(remote, own).expect("a reply").held().expect("it is open");
         assert_eq!((found.uid, found.is_established), (nix::unistd::geteuid().as_raw(), true));
         drop(server);
         assert_eq!(
-            find(remote, own).expect("a reply").filter(|found| found.is_established),
+            find(remote, own).expect("a reply").held().filter(|found| found.is_established),
             None,
             "it is closed"
         );
@@ -141,7 +161,9 @@ mod tests {
     fn a_listener_and_other_replies_are_no_end_of_a_connection() {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = listener.local_addr().expect("bound");
-        assert_eq!(find(address, address), Ok(None));
+        assert_eq!(find(address, address), Ok(LocalEnd::Unheld));
+        drop(listener);
+        assert_eq!(find(address, address), Ok(LocalEnd::Absent));
         assert_eq!(parse_reply(&[], &request(address, address)), None);
         assert_eq!(parse_reply(&[0; 88], &request(address, address)), None);
     }

@@ -117,13 +117,16 @@ impl JailStep {
     pub fn knob(self, errno: i32) -> &'static str {
         match (self, errno) {
             (Self::UserNamespace, libc::ENOSPC) => {
-                "raise the limit: sysctl user.max_user_namespaces=1024 (also in the outer container)"
+                "this host allows no more user namespaces: raise the limit, sysctl user.max_user_namespaces=1024 (also in the outer \
+                 container; it holds for root, too), or accept less with --sandbox no-userns"
             }
             (Self::UserNamespace | Self::IdMap, libc::EPERM | libc::EACCES) => {
                 Refusal::found().knob().unwrap_or(
-                    "allow unprivileged user namespaces: sysctl kernel.apparmor_restrict_unprivileged_userns=0 \
-                     (Ubuntu) or an AppArmor profile with `userns,`; sysctl kernel.unprivileged_userns_clone=1 \
-                     (Debian); in a systemd unit remove RestrictNamespaces=; or accept less with --sandbox no-userns",
+                    "allow unprivileged user namespaces: install the shipped AppArmor profile systemd/apparmor.d/vm-system, or \
+                     sysctl kernel.apparmor_restrict_unprivileged_userns=0 (Ubuntu); sysctl kernel.unprivileged_userns_clone=1 \
+                     (Debian); a container's seccomp profile must allow unshare(CLONE_NEWUSER); in a systemd unit remove \
+                     RestrictNamespaces=; or use a daemon that root starts, whose spawn helper makes them; or accept less with \
+                     --sandbox no-userns",
                 )
             }
             (Self::UserNamespace, libc::EINVAL) => "use a kernel with CONFIG_USER_NS",
@@ -187,12 +190,14 @@ impl Refusal {
             Self::AppArmor => Some(
                 "AppArmor refuses user namespaces to programs without a profile (kernel.apparmor_restrict_unprivileged_userns=1): \
                  install the shipped profile systemd/apparmor.d/vm-system as /etc/apparmor.d/vm-system, with the path of this \
-                 program, and load it with `apparmor_parser -r /etc/apparmor.d/vm-system`; or start the daemon as root, whose \
-                 spawn helper makes them; or accept less with --sandbox no-userns",
+                 program, and load it with `apparmor_parser -r /etc/apparmor.d/vm-system`; or sysctl \
+                 kernel.apparmor_restrict_unprivileged_userns=0; or use a daemon that root starts, whose spawn helper makes them; \
+                 or accept less with --sandbox no-userns",
             ),
             Self::Clone => Some(
-                "this kernel refuses user namespaces to users: sysctl kernel.unprivileged_userns_clone=1; or start the daemon as \
-                 root, whose spawn helper makes them; or accept less with --sandbox no-userns",
+                "this kernel refuses user namespaces to users (kernel.unprivileged_userns_clone=0): sysctl \
+                 kernel.unprivileged_userns_clone=1; or use a daemon that root starts, whose spawn helper makes them; or accept \
+                 less with --sandbox no-userns",
             ),
             Self::Unknown => None,
         }
@@ -357,6 +362,15 @@ mod tests {
             text.contains("systemd/apparmor.d/vm-system") && text.contains("apparmor_parser -r"),
             "{text}"
         );
+        for (refusal, setting) in [
+            (Refusal::AppArmor, "sysctl kernel.apparmor_restrict_unprivileged_userns=0"),
+            (Refusal::Clone, "sysctl kernel.unprivileged_userns_clone=1"),
+        ] {
+            let text = refusal.knob().expect("it has one");
+            for way in [setting, "a daemon that root starts", "--sandbox no-userns"] {
+                assert!(text.contains(way), "{refusal:?}: {text}");
+            }
+        }
     }
 
     #[test]

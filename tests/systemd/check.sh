@@ -296,6 +296,9 @@ agent_sockets = "/run/vm-files"
 
 [allow_exec]
 wc = "/usr/bin/wc"
+
+[cgroups]
+subtree = "/sys/fs/cgroup/system.slice/vm-system.service"
 TOML
 check "socket" "" started systemctl enable --now "vm-files@$alice.socket"
 check "start" "" started systemctl start vm-system.service
@@ -308,6 +311,10 @@ owners() {
     runs 'files-agent [l]isten' || echo "no agent"
 }
 check "files that were made belong to the user" "alice" owners
+# Owners have groups here. A worker is in its owner's; what the agent starts stays in the agent's unit, from which the daemon may not
+# move it: files and commands work all the same, as seen above.
+check "cgroups: a worker is in its owner's, beside an agent" "processes" \
+    ls "/sys/fs/cgroup/system.slice/vm-system.service/owner-uid:$(id -u alice)"
 as=()
 without_socket() {
     ! v session create --template-id t-root --workspace-id w --base-commit c --worktree-path /srv/other --as-user bin

@@ -99,6 +99,16 @@ fn deleted_database_is_reported_and_its_content_is_saved() {
     is_sick(&scene.daemon, "deleted");
     refuses_work(&mut scene, &session, "deleted");
     executions(&mut scene.client, &ids);
+    let copy = scene.daemon.place.path("copy.db");
+    for command in [vec!["ops", "check"], vec!["ops", "backup", copy.to_str().expect("UTF-8")]] {
+        let output = scene.daemon.cli(&command);
+        let why = &output.stderr;
+        assert!(
+            output.code != Some(0) && why.contains("deleted") && why.contains("its log names a copy"),
+            "{output:?}"
+        );
+        assert!(!why.contains("disk space"), "{output:?}");
+    }
     let saved = beside(&database, ".saved");
     let is_saved = || saved.exists() && scene.daemon.log().contains("vm-system.db.saved");
     watch::until(is_saved, || "the content was not saved, or the log does not name the copy".to_owned());

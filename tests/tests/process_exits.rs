@@ -20,6 +20,7 @@ as_both!(
     without_any_zygote_that_answers_health_reports_it_until_there_is_another_jail,
     without_any_zygote_the_next_session_starts_in_another_jail,
     beside_a_stopped_keeper_another_jail_is_built_and_sessions_continue,
+    a_worker_that_is_killed_beside_a_stopped_keeper_has_not_violated_the_protocol,
     a_killed_keeper_ends_its_sessions_and_a_new_one_takes_over,
     nothing_is_left_when_the_supervisor_is_killed_and_not_restarted,
     next_supervisor_records_the_end_of_the_sessions,
@@ -28,7 +29,7 @@ as_both!(
 
 mod cases {
     use super::*;
-    use nix::libc::{SIGABRT, SIGKILL, SIGSEGV, SIGSTOP};
+    use nix::libc::{SIGABRT, SIGCONT, SIGKILL, SIGSEGV, SIGSTOP};
 
     fn signal(pid: u32, signal: i32) {
         PidFd::open(pid).expect("alive").signal(signal).expect("signal");
@@ -62,6 +63,8 @@ mod cases {
         let ended = scene.client.until_final(&execution);
         assert_eq!(ended.status, ExecutionStatus::Timeout, "{ended:?}");
         scene.crashed(&session, "limit(wall)");
+        let why = scene.client.session_record(&session).last_error.expect("a sentence");
+        assert!(why.contains("was stopped from outside"), "{why}");
         assert!(!observe::is_alive(pid));
         scene.end(&[]);
     }
@@ -203,6 +206,27 @@ mod cases {
         }
         scene.assert_usable(&session);
         scene.daemon.stop();
+    }
+
+    pub(super) fn a_worker_that_is_killed_beside_a_stopped_keeper_has_not_violated_the_protocol(user: User) {
+        let mut scene = Scene::new(user);
+        let (idle, busy) = (scene.session(), scene.session());
+        scene.client.start(&busy, "console.log('begun'); for (;;) {}");
+        let keeper = PidFd::open(scene.daemon.info().keeper_pid.expect("a jail")).expect("alive");
+        let pids = [&idle, &busy].map(|session| scene.client.inspect(session).expect("live").pid);
+        keeper.signal(SIGSTOP).expect("SIGSTOP");
+        for (session, pid) in [&idle, &busy].into_iter().zip(pids) {
+            signal(pid, SIGKILL);
+            let ended = scene.client.until(session, SessionStatus::Crashed);
+            let reason = ended.close_reason.expect("a reason");
+            // A kernel from 6.15 reports it without the keeper, once the process is reaped.
+            assert!(matches!(&*reason, "signal(unknown)" | "signal(SIGKILL)"), "{reason}");
+            let why = ended.last_error.expect("a sentence");
+            assert!(!why.contains("violation"), "{why}");
+        }
+        keeper.signal(SIGCONT).expect("SIGCONT");
+        scene.sibling_is_unharmed();
+        scene.end(&[]);
     }
 
     pub(super) fn beside_a_stopped_keeper_another_jail_is_built_and_sessions_continue(user: User) {

@@ -14,6 +14,14 @@ struct Step {
     expected: Vec<String>,
 }
 
+impl Step {
+    /// Whether its here-document has not ended.
+    fn is_open(&self) -> bool {
+        let tag = self.command.split_once("<<'").and_then(|(_, rest)| rest.split_once('\''));
+        tag.is_some_and(|(tag, _)| !self.command.ends_with(&format!("\n{tag}")))
+    }
+}
+
 fn steps(text: &str) -> Vec<Step> {
     let mut steps: Vec<Step> = Vec::new();
     let mut inside = false;
@@ -24,7 +32,11 @@ fn steps(text: &str) -> Vec<Step> {
         } else if let Some(command) = line.strip_prefix("$ ") {
             steps.push(Step { command: command.to_owned(), expected: Vec::new() });
         } else if let Some(step) = steps.last_mut() {
-            step.expected.push(line.to_owned());
+            if step.is_open() {
+                step.command.extend(["\n", line]);
+            } else {
+                step.expected.push(line.to_owned());
+            }
         }
     }
     steps

@@ -234,6 +234,8 @@ fn a_session_whose_output_was_lost_goes_on_after_a_crash() {
     let record = client.session_record(&session);
     assert_eq!(record.status, SessionStatus::Ready, "{:?}", record.close_reason);
     assert!(ended.degraded && ended.status == ExecutionStatus::Ok, "{ended:?}");
+    let listed = daemon.cli(&["exec", "list", &session.id.to_string()]).ok();
+    assert!(listed.contains("ok (degraded)"), "{listed}");
     assert_eq!(client.preview_of(&session, "printed > 100"), "true");
     drop(client);
     daemon.stop();

@@ -1,7 +1,9 @@
 //! Suspension of idle sessions and memory pressure: real processes.
 
 use serde_json::json;
-use std::path::PathBuf;
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
 use vm_system_protocol::control::{DurableOp, ErrorCode, NewRun, Op, OpError, Reply, SessionFilter};
 use vm_system_protocol::model::{
     ExecutionStatus, OnCrash, Session, SessionEventType, SessionStatus, Settings,
@@ -9,9 +11,10 @@ use vm_system_protocol::model::{
 use vm_system_sandbox::pidfd::PidFd;
 use vm_system_tests::client::Client;
 use vm_system_tests::daemon::{Daemon, DaemonOptions};
+use vm_system_tests::other_user::{OtherUser, shared_daemon};
 use vm_system_tests::place::{TestDir, User};
 use vm_system_tests::programs::{code, id};
-use vm_system_tests::{as_both, watch};
+use vm_system_tests::{as_both, skip, watch};
 
 as_both!(
     a_suspended_session_is_stopped_and_wakes_for_whatever_needs_it,
@@ -68,17 +71,19 @@ fn options(config: &str) -> DaemonOptions {
 struct Memory {
     meminfo: PathBuf,
     stalls: PathBuf,
+    total_mb: u64,
 }
 
 impl Memory {
     fn of(place: &TestDir) -> Self {
-        let memory = Self { meminfo: place.path("meminfo"), stalls: place.path("stalls") };
+        let memory = Self { meminfo: place.path("meminfo"), stalls: place.path("stalls"), total_mb: 8_000 };
         memory.set(4_000, 0);
         memory
     }
 
     fn set(&self, available_mb: u64, stalled_percent: u32) {
-        let meminfo = format!("MemTotal: 8192000 kB\nMemAvailable: {} kB\n", available_mb * 1_024);
+        let [total, available] = [self.total_mb, available_mb].map(|mib| mib * 1_024);
+        let meminfo = format!("MemTotal: {total} kB\nMemAvailable: {available} kB\n");
         std::fs::write(&self.meminfo, meminfo).expect("a file");
         let line = format!("avg10={stalled_percent}.00 avg60=0.00 avg300=0.00 total=0");
         std::fs::write(&self.stalls, format!("some {line}\nfull {line}\n")).expect("a file");
@@ -287,4 +292,164 @@ fn limits_of_memory_that_contradict_each_other_are_refused() {
         let (_, log) = started.expect_err("it is refused");
         assert!(log.contains(says), "{log}");
     }
+}
+
+/// The id of a new session of a user, from its template `theirs`.
+fn session_of(user: OtherUser, daemon: &Daemon, worktree: &Path) -> String {
+    user.session(daemon, worktree).ok().trim().to_owned()
+}
+
+#[test]
+fn while_one_owner_holds_the_memory_others_begin_new_things_and_its_largest_work_ends() {
+    if !User::can_be_switched() {
+        return skip("root", "other users need root");
+    }
+    let files = tempfile::tempdir().expect("a folder");
+    std::fs::set_permissions(files.path(), Permissions::from_mode(0o755)).expect("chmod");
+    let [meminfo, stalls] = ["meminfo", "stalls"].map(|name| files.path().join(name));
+    // An eighth of it is what an owner holds above its share to be the cause.
+    let memory = Memory { meminfo, stalls, total_mb: 1_000 };
+    memory.set(4_000, 0);
+    let config = memory.config().replace("refuse_below_mb = 500", "refuse_below_mb = 100");
+    let (daemon, worktrees) = shared_daemon(&config, &[]);
+    let (greedy, other) = (OtherUser::named("bin"), OtherUser::named("sys"));
+    let folders = [greedy, other].map(|user| user.folder(worktrees.path().join(user.uid.to_string())));
+    for user in [greedy, other] {
+        user.cli(
+            &daemon,
+            &[
+                "template",
+                "create",
+                "--name",
+                "theirs",
+                "--mem-mb",
+                "600",
+                "--cpu-ms",
+                "60000",
+                "--wall-ms",
+                "60000",
+            ],
+        )
+        .ok();
+    }
+    let run =
+        |user: OtherUser, session: &str, code: &str| user.cli(&daemon, &["exec", "repl", session, code]).ok();
+    let small = session_of(greedy, &daemon, &folders[0]);
+    let large = session_of(greedy, &daemon, &folders[0]);
+    let bystander = session_of(other, &daemon, &folders[1]);
+    run(greedy, &large, "var kept = new Uint8Array(300 << 20).fill(7); kept.length");
+    run(other, &bystander, "var n = 1");
+    let script = folders[0].join("loops.js");
+    std::fs::write(&script, "for (;;) {}").expect("a file");
+    let script = script.to_string_lossy();
+    let start =
+        ["-q", "program", "start", &script, "--name", "loops", "--no-wait", "--template-id", "programs"];
+    let limits = ["--cpu-ms", "60000", "--wall-ms", "60000"];
+    greedy
+        .cli(
+            &daemon,
+            &[&["template", "create", "--name", "programs", "--engine", "cvm"], &limits[..]].concat(),
+        )
+        .ok();
+    greedy.cli(&daemon, &start).ok();
+    memory.set(50, 0);
+    until_memory_is(&daemon, "critical");
+    // Its owner is refused, others are not.
+    let refused = greedy.session(&daemon, &folders[0]).fails(75);
+    assert!(refused.contains("this owner holds its share"), "{refused}");
+    let new = session_of(other, &daemon, &folders[1]);
+    assert_eq!(run(other, &new, "6 * 7").trim(), "42");
+    // Administrators see who it is, and others do not.
+    let health = daemon.cli(&["--output", "json", "ops", "health"]).ok();
+    let health: serde_json::Value = serde_json::from_str(&health).expect("JSON");
+    let largest = &health["largest_owner"];
+    assert_eq!(largest["owner"], format!("uid:{}", greedy.uid), "{health}");
+    assert!(largest["held_mb"].as_u64() > Some(300) && largest["share_mb"].as_u64() < Some(300), "{health}");
+    let seen = other.cli(&daemon, &["--output", "json", "ops", "health"]).ok();
+    assert!(seen.contains("critical") && !seen.contains("owner"), "{seen}");
+    // What is short stays so: the worker of the program ends first, then the large session, and nothing else.
+    let mut client = daemon.client();
+    let mut record = |session: &str| match client.op(Op::SessionGet { session: session.to_owned() }) {
+        Ok(Reply::Session(session)) => *session,
+        other => panic!("{other:?}"),
+    };
+    watch::until(|| record(&large).status == SessionStatus::Crashed, || "it has not ended".to_owned());
+    let ended = record(&large);
+    assert_eq!(ended.close_reason.as_deref(), Some("killed(memory_pressure)"));
+    assert!(ended.last_error.as_deref().is_some_and(|why| why.contains("more than its share")), "{ended:?}");
+    let log = std::fs::read_to_string(daemon.place.path("daemon.log")).expect("a log");
+    let program = log.find("ended a program's worker of the largest owner").expect("in the log");
+    assert!(
+        log.find("ends the largest session of the largest owner").is_some_and(|at| at > program),
+        "{log}"
+    );
+    // Without it its owner is no cause: the program goes on with another worker.
+    let workers = || {
+        let summary = greedy.cli(&daemon, &["--output", "json", "ops", "runtime-summary"]).ok();
+        let summary: serde_json::Value = serde_json::from_str(&summary).expect("JSON");
+        summary["active_sessions"].as_u64()
+    };
+    watch::until(|| workers() == Some(2), || format!("{:?} workers", workers()));
+    assert_eq!(run(other, &bystander, "n += 1").trim(), "2");
+    assert_eq!(run(greedy, &small, "6 * 7").trim(), "42");
+    memory.set(4_000, 0);
+    until_memory_is(&daemon, "normal");
+    session_of(greedy, &daemon, &folders[0]);
+    assert_eq!(run(other, &bystander, "n += 1").trim(), "3");
+    let health = daemon.cli(&["--output", "json", "ops", "health"]).ok();
+    assert!(!health.contains("owner"), "{health}");
+    greedy.cli(&daemon, &["exec", "cancel", "loops"]).ok();
+    daemon.stop();
+}
+
+#[test]
+fn a_program_of_the_owner_who_holds_the_memory_waits_for_it_and_can_be_cancelled_meanwhile() {
+    if !User::can_be_switched() {
+        return skip("root", "other users need root");
+    }
+    let files = tempfile::tempdir().expect("a folder");
+    std::fs::set_permissions(files.path(), Permissions::from_mode(0o755)).expect("chmod");
+    let [meminfo, stalls] = ["meminfo", "stalls"].map(|name| files.path().join(name));
+    let memory = Memory { meminfo, stalls, total_mb: 1_000 };
+    memory.set(4_000, 0);
+    let config =
+        memory.config().replace("refuse_below_mb = 500", "refuse_below_mb = 100\nend_largest = false");
+    let (daemon, worktrees) = shared_daemon(&config, &[]);
+    let (greedy, other) = (OtherUser::named("bin"), OtherUser::named("sys"));
+    let folders = [greedy, other].map(|user| user.folder(worktrees.path().join(user.uid.to_string())));
+    for user in [greedy, other] {
+        user.cli(&daemon, &["template", "create", "--name", "theirs", "--mem-mb", "600"]).ok();
+    }
+    let large = session_of(greedy, &daemon, &folders[0]);
+    session_of(other, &daemon, &folders[1]);
+    let code = "var kept = new Uint8Array(300 << 20).fill(7); kept.length";
+    greedy.cli(&daemon, &["exec", "repl", &large, code]).ok();
+    let script = folders[0].join("waits.js");
+    std::fs::write(&script, "CC('go on?')").expect("a file");
+    for name in ["first", "second"] {
+        greedy.cli(&daemon, &["program", "start", &script.to_string_lossy(), "--name", name]).ok();
+    }
+    // The worker that waited for an answer has gone.
+    let workers = || {
+        let summary = greedy.cli(&daemon, &["--output", "json", "ops", "runtime-summary"]).ok();
+        let summary: serde_json::Value = serde_json::from_str(&summary).expect("JSON");
+        summary["active_sessions"].as_u64()
+    };
+    watch::until(|| workers() == Some(1), || format!("{:?} workers", workers()));
+    memory.set(50, 0);
+    until_memory_is(&daemon, "critical");
+    let status = |name: &str| {
+        let status = greedy.cli(&daemon, &["--output", "json", "program", "status", name]).ok();
+        let status: serde_json::Value = serde_json::from_str(&status).expect("JSON");
+        status["status"].as_str().unwrap_or_default().to_owned()
+    };
+    for name in ["first", "second"] {
+        greedy.cli(&daemon, &["task", "submit", name, "yes", "--no-wait"]).ok();
+    }
+    greedy.cli(&daemon, &["exec", "cancel", "first"]).ok();
+    watch::until(|| status("first") == "cancelled", || status("first"));
+    assert_eq!((status("second").as_str(), workers()), ("running", Some(1)), "it has no worker");
+    memory.set(4_000, 0);
+    watch::until(|| status("second") == "ok", || status("second"));
+    daemon.stop();
 }

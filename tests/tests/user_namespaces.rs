@@ -3,6 +3,7 @@
 
 use vm_system_protocol::model::CapabilityKind;
 use vm_system_sandbox::inspect;
+use vm_system_tests::command::{command, run};
 use vm_system_tests::daemon::{Daemon, DaemonOptions};
 use vm_system_tests::place::{TestDir, UNPRIVILEGED_UID, User};
 use vm_system_tests::program::{PRODUCT, WITHOUT_USER_NAMESPACES, path};
@@ -64,6 +65,28 @@ fn the_helper_of_a_root_daemon_makes_the_user_namespaces() {
     let Bench { daemon, client, .. } = bench;
     drop(client);
     daemon.stop();
+}
+
+#[test]
+fn run_names_the_cause_and_every_way_out() {
+    let user = if User::can_be_switched() { User::Unprivileged } else { User::AsStarted };
+    // Beside each other, as the one executes the other.
+    path(PRODUCT, user);
+    let place = TestDir::new(user);
+    let wrapped = |arguments: &[&str]| run(command(&place, WITHOUT_USER_NAMESPACES).args(arguments), "");
+    let why = wrapped(&["run", "-e", "1 + 1"]).fails(70);
+    for says in [
+        "unprivileged user namespaces",
+        "systemd/apparmor.d/vm-system",
+        "sysctl kernel.unprivileged_userns_clone=1",
+        "a daemon that root starts",
+        "--sandbox no-userns",
+    ] {
+        assert!(why.contains(says), "{says}: {why}");
+    }
+    // One that it names, tried out.
+    let less = wrapped(&["run", "--sandbox", "no-userns", "-e", "console.log(1 + 1)"]).ok();
+    assert_eq!(less.trim(), "2");
 }
 
 #[test]

@@ -12,7 +12,8 @@ use vm_system_protocol::codec::{decode, encode};
 use vm_system_protocol::hello::Hello;
 use vm_system_protocol::ids::ExecutionId;
 use vm_system_protocol::limits::{
-    EVENT_BATCH_BYTES, EVENT_BATCH_MS, HOST_MESSAGE_BYTES, PACKET_BYTES, UNACKED_BYTES, WORKER_MESSAGE_BYTES,
+    EVENT_BATCH_BYTES, EVENT_BATCH_MS, HOST_MESSAGE_BYTES, PACKET_BYTES, UNACKED_BYTES, UNACKED_SURE_BYTES,
+    WORKER_MESSAGE_BYTES,
 };
 use vm_system_protocol::packet::{Reassembler, pieces};
 use vm_system_protocol::worker::{
@@ -152,7 +153,7 @@ impl Link {
     /// Sends a message: numbered, kept until acknowledged; waits while too much is unacknowledged.
     pub fn send(&mut self, message: &FromWorker) {
         let Ok(bytes) = encode(message, WORKER_MESSAGE_BYTES) else { exit_now(EXIT_PROTOCOL) };
-        while !self.unacked.is_empty() && self.unacked_bytes + bytes.len() > UNACKED_BYTES {
+        while self.unacked_bytes > UNACKED_SURE_BYTES && self.unacked_bytes + bytes.len() > UNACKED_BYTES {
             let message = self.receive();
             self.put_aside(message);
         }

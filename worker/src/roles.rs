@@ -7,6 +7,7 @@ use crate::engine::{LibraryEvaluationError, LibrarySource};
 use crate::{examine, keeper, zygote};
 use std::ffi::OsString;
 use std::os::fd::OwnedFd;
+use vm_system_protocol::hello::Hello;
 
 /// The main loop of a worker. Created in the zygote, before the filter is installed; run in each forked worker.
 pub trait WorkerBody {
@@ -32,12 +33,14 @@ pub trait WorkerBody {
 pub struct Modes {
     /// Prepares the worker body in the zygote; all workers share its memory until they write to it.
     pub preload: fn() -> Result<Box<dyn WorkerBody>, String>,
+    /// What keepers send to later supervisors.
+    pub hello: Hello,
 }
 
 impl Modes {
     /// The modes of the product: JavaScript sessions.
     pub const fn production() -> Self {
-        Self { preload: crate::session::preload }
+        Self { preload: crate::session::preload, hello: Hello::ours() }
     }
 }
 

@@ -16,8 +16,8 @@ pub(super) fn host_error(errno: Errno, call: &str, path: &str) -> HostError {
         // The error of `openat2` for a path that would leave the directory or enter another mount, or for a link if links are not followed.
         Errno::EXDEV => (
             "EACCES",
-            "permission denied (the path leaves the worktree, has a link where paths are limited by patterns, or enters another mount: \
-             `cross_mounts` of its root)",
+            "permission denied (the path leaves the worktree; or it has a link where patterns limit the paths; or it enters another \
+             mount: `cross_mounts` of its root)",
         ),
         Errno::ENODEV | Errno::ENXIO => ("EACCES", "permission denied (not a regular file)"),
         Errno::EMLINK => ("EACCES", "permission denied (the file has other names: hard links)"),
@@ -41,4 +41,19 @@ pub(super) fn host_error(errno: Errno, call: &str, path: &str) -> HostError {
     };
     let end = path.floor_char_boundary(SHOWN_BYTES);
     HostError { code: code.to_owned(), message: format!("{code}: {message}, {call} '{}'", &path[..end]) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::host_error;
+    use nix::errno::Errno;
+
+    #[test]
+    fn call_and_path_are_behind_the_only_comma() {
+        // Sessions put their own call and path there.
+        for number in 1..=133 {
+            let error = host_error(Errno::from_raw(number), "open", "a");
+            assert_eq!(error.message.find(", "), error.message.rfind(", open 'a'"), "{}", error.message);
+        }
+    }
 }

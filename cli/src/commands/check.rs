@@ -22,6 +22,7 @@ const SCRIPT: &str = include_str!("check/check.js");
 /// What sessions and programs have, for the compiler.
 const DECLARATIONS: &[(&str, &str)] = &[
     ("cc.d.ts", include_str!("check/cc.d.ts")),
+    ("console.d.ts", include_str!("check/console.d.ts")),
     ("node.d.ts", include_str!("check/node.d.ts")),
     ("program.d.ts", include_str!("check/program.d.ts")),
     ("session.d.ts", include_str!("check/session.d.ts")),

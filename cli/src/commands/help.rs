@@ -107,6 +107,11 @@ const TOPICS: &[Topic] = &[
         text: include_str!("../../../docs/threat-model.md"),
     },
     Topic {
+        name: "escape-suite",
+        summary: "What native code has tried against the walls of a worker",
+        text: include_str!("../../../docs/security/escape-suite.md"),
+    },
+    Topic {
         name: "durable-state",
         summary: "How programs and their states are stored",
         text: include_str!("../../../docs/durable-state.md"),

@@ -8,6 +8,7 @@ mod health;
 mod runtime;
 mod runtime_summary;
 mod shutdown;
+mod upgrade;
 
 use crate::context::Context;
 use crate::error::CliError;
@@ -30,6 +31,8 @@ pub enum Command {
     Backup(backup::Args),
     /// Check the database for damage and name what it cost; with --db that of a daemon that is stopped, or a backup
     Check,
+    /// Show which builds the sessions run; replace those of other builds by a deadline; administrators only
+    Upgrade(upgrade::Args),
     /// Stop the daemon; all its sessions are closed
     Shutdown,
 }
@@ -43,6 +46,7 @@ pub(crate) async fn run(context: &Context, command: Command) -> Result<u8, CliEr
         Command::Doctor => doctor::run(context).await,
         Command::Backup(args) => backup::run(context, args).await,
         Command::Check => check::run(context).await,
+        Command::Upgrade(args) => upgrade::run(context, args).await,
         Command::Shutdown => shutdown::run(context).await,
     }
 }

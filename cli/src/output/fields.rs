@@ -4,7 +4,7 @@
 use serde::Serialize;
 use vm_system_protocol::control::{
     AuditRecord, CheckReport, CompiledPlan, DoctorReport, Health, LibraryCheck, LibraryInfo, ModuleInfo,
-    RuntimeInfo, RuntimeSummary, TemplateName,
+    RuntimeInfo, RuntimeSummary, TemplateName, UpgradeReport,
 };
 use vm_system_protocol::model::{
     Capability, CheckpointInfo, Event, Execution, Program, ProgramState, ProgramVersion, Run, Session,
@@ -80,10 +80,11 @@ records! {
     Task: id execution_id prompt schema attempts created_at deadline first_attempt_at last_attempt_at;
     TaskStatus: execution_id name status task result error;
     AuditRecord: seq at owner door verb subject outcome;
-    Health: status memory;
+    Health: status memory largest_owner;
     RuntimeSummary: active_sessions active_session_ids;
     RuntimeInfo: version pid uptime_ms keeper_pid sandbox zygotes active_sessions sessions_created executions_started
         durability store_queue store_problem;
+    UpgradeReport: drain_at builds unreached;
     DoctorReport: kernel ok problem layers host;
     CheckReport: ok schema bytes newest_record findings more;
     CompiledPlan: valid blocks block_ids plan;

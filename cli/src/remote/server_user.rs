@@ -1,17 +1,17 @@
-//! Whether the server of a connection within this machine belongs to a user that may get a token: any user of the machine can listen on a free
-//! port. The kernel says who accepted the connection. Only for connections without TLS, whose servers have no certificate.
+//! Whether the server of a connection within this machine belongs to a user that may get a token: any user of the machine can listen
+//! on a free port. The kernel says who accepted the connection. Only for connections without TLS, whose servers have no certificate.
 
 use nix::unistd::User;
 use std::fmt::Display;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::time::Duration;
 use tokio::net::TcpStream;
 use tokio::time::{Instant, sleep};
 use vm_system_sandbox::identity::uid_of_name;
-use vm_system_sandbox::socket_diagnosis;
+use vm_system_sandbox::socket_diagnosis::{self, LocalEnd};
 
 /// How long a server may take to accept a connection that the kernel has already made.
 const ACCEPT_PATIENCE: Duration = Duration::from_secs(2);
@@ -39,30 +39,35 @@ impl TrustedUsers {
         Self([0, own].into_iter().chain(user_of_folder(runtime)).chain(named).collect())
     }
 
-    /// Waits until the server of a connection within this machine has accepted it, and checks its user. Other connections pass.
+    /// Waits until the server of a connection within this machine has accepted it, and checks its user. Other connections pass: to
+    /// an address of another machine, and to one of this machine's own that is passed on to another machine.
     pub(super) async fn check(&self, stream: &TcpStream) -> Result<(), ServerUserError> {
         let unknown = |error: &dyn Display| ServerUserError::Unknown(error.to_string());
         let own = stream.local_addr().map_err(|error| unknown(&error))?;
         let server = stream.peer_addr().map_err(|error| unknown(&error))?;
-        let is_loopback = server.ip().to_canonical().is_loopback();
-        if !is_loopback && server.ip() != own.ip() {
+        if !is_of_this_machine(server.ip()) {
             return Ok(());
         }
-        let uid = match accepted_by(server, own).await {
-            // What arrives at another address of this machine may be passed on to another machine.
-            Err(ServerUserError::Unknown(_)) if !is_loopback => return Ok(()),
-            found => found?,
-        };
-        if self.0.contains(&uid) { Ok(()) } else { Err(ServerUserError::Other(uid)) }
+        match accepted_by(server, own).await? {
+            Some(uid) if self.0.contains(&uid) => Ok(()),
+            Some(uid) => Err(ServerUserError::Other(uid)),
+            None => Ok(()),
+        }
     }
 }
 
-/// The user that accepted a connection.
-async fn accepted_by(server: SocketAddr, client: SocketAddr) -> Result<u32, ServerUserError> {
+/// Whether a server of this machine can have this address.
+fn is_of_this_machine(address: IpAddr) -> bool {
+    address.to_canonical().is_loopback() || UdpSocket::bind((address, 0)).is_ok()
+}
+
+/// The user that accepted a connection; none if nothing of this machine listens there.
+async fn accepted_by(server: SocketAddr, client: SocketAddr) -> Result<Option<u32>, ServerUserError> {
     let until = Instant::now() + ACCEPT_PATIENCE;
     loop {
         match socket_diagnosis::find(server, client) {
-            Ok(Some(found)) if found.is_established => return Ok(found.uid),
+            Ok(LocalEnd::Held(found)) if found.is_established => return Ok(Some(found.uid)),
+            Ok(LocalEnd::Absent) if !server.ip().to_canonical().is_loopback() => return Ok(None),
             Err(errno) => {
                 let why = format!("no socket diagnosis (netlink): {}", errno.desc());
                 return Err(ServerUserError::Unknown(why));
@@ -129,6 +134,15 @@ mod tests {
     fn server_that_does_not_accept_is_not_taken_for_roots() {
         // The kernel reports uid 0 for a connection that no process has accepted.
         assert!(matches!(outcome(vec![0], false), Err(ServerUserError::Unknown(_))));
+    }
+
+    #[test]
+    fn only_addresses_of_this_machine_are_checked() {
+        for (address, is_checked) in
+            [("127.0.0.2", true), ("::1", true), ("::ffff:127.0.0.1", true), ("192.0.2.1", false)]
+        {
+            assert_eq!(is_of_this_machine(address.parse().expect("an address")), is_checked, "{address}");
+        }
     }
 
     #[test]

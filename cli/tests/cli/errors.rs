@@ -76,6 +76,15 @@ fn a_supervisor_of_another_version_is_refused_with_both_versions() {
 }
 
 #[test]
+fn the_nearest_name_is_suggested_first_and_not_too_many() {
+    let env = TestEnvironment::new();
+    let tip = env.run(["template", "crate"]).failed(2);
+    assert!(tip.contains("'create', 'update'"), "{tip}");
+    let tip = env.run(["template", "lst"]).failed(2);
+    assert!(tip.contains("exist: 'list', ") && tip.matches("'list").count() == 3, "{tip}");
+}
+
+#[test]
 fn every_error_code_has_its_exit_code_and_no_control_character_gets_through() {
     let env = TestEnvironment::new();
     let _daemon = FakeDaemon::start(&env);

@@ -145,7 +145,9 @@ fn answer(op: Op) -> Result<Reply, OpError> {
             LibraryCheck { name: "a-1.0.0".into(), ok: true, problem: None },
             LibraryCheck { name: "b-1.0.0".into(), ok: false, problem: Some("its file is gone".into()) },
         ]),
-        Op::Health => Reply::Health(Health { status: "ok".into(), memory: "normal".into() }),
+        Op::Health => {
+            Reply::Health(Health { status: "ok".into(), memory: "normal".into(), largest_owner: None })
+        }
         _ => Reply::Done,
     })
 }
@@ -230,11 +232,7 @@ fn execution(input: &str) -> Execution {
         started_at: THEN,
         ended_at: Some(THEN),
         result: Some(ResultValue::of_json(JsonText::from_untrusted("[1,{\"a\":null}]".into()))),
-        error: error.map(|code| ExecutionError {
-            code: code.into(),
-            message: "it ended".into(),
-            reason: None,
-        }),
+        error: error.map(|code| ExecutionError::new(code, "it ended")),
         metrics: Metrics { duration_ms: 7, ..Metrics::default() },
         degraded: false,
         events: None,

@@ -45,6 +45,76 @@ fn a_step_prints_its_output_and_an_error_with_its_position() {
 }
 
 #[test]
+fn a_program_with_prompts_of_the_greatest_length_waits_for_each_answer() {
+    let env = TestEnvironment::new();
+    let _daemon = daemon(&env);
+    env.file(
+        "long.js",
+        "function main() { return [300, 1000, 1000].map((kb) => CC('p'.repeat(kb * 1024)).length) }",
+    );
+    let prompt = |shown: &str| json(shown)["task"]["prompt"].as_str().map_or(0, str::len);
+    let started = env.run(["program", "start", "long.js", "--name", "l", "--output", "json"]).ok();
+    assert_eq!(prompt(&started), 300 * 1024);
+    for _ in 0..2 {
+        let answered = env.run(["task", "submit", "l", "yes", "--output", "json"]).ok();
+        assert_eq!(prompt(&answered), 1000 * 1024);
+    }
+    let ended = json(&env.run(["task", "submit", "l", "yes", "--output", "json"]).ok());
+    assert_eq!(ended["result"]["json"], serde_json::json!([3, 3, 3]));
+    env.run(["program", "forget", "l"]).ok();
+}
+
+#[test]
+fn a_refused_answer_says_what_fits_and_how_many_attempts_are_left() {
+    let env = TestEnvironment::new();
+    let _daemon = daemon(&env);
+    env.file("ask.js", "function main() { return CC('n?', { schema: { type: 'integer' }, retries: 2 }) }");
+    env.run(["program", "start", "ask.js", "--name", "a"]).ok();
+    let refused = env.run(["task", "submit", "a", "x"]).failed(1);
+    assert!(refused.contains(r#"JSON that matches {"type":"integer"}; 2 of 3 attempts left"#), "{refused}");
+    assert!(env.run(["task", "submit", "a", "5.5"]).failed(1).contains("; 1 of 3 attempts left"));
+    assert!(env.run(["task", "submit", "a", "y"]).failed(1).contains("it was the last attempt"));
+}
+
+#[test]
+fn an_export_that_fails_leaves_the_file_that_was_there() {
+    let env = TestEnvironment::new();
+    let _daemon = daemon(&env);
+    env.file("kept.json", "kept");
+    env.run(["program", "export", "nosuch", "--to", "kept.json"]).failed(1);
+    assert_eq!(std::fs::read_to_string(env.work().join("kept.json")).unwrap(), "kept");
+    env.file("p.js", "function main() { return 1 }");
+    env.run(["program", "load", "p.js"]).ok();
+    let noted = env.run(["program", "export", "p", "--to", "kept.json"]);
+    assert!(noted.stderr.contains("Exported to kept.json, instead of the file that was there"), "{noted:?}");
+    assert!(std::fs::read_to_string(env.work().join("kept.json")).unwrap().contains("main"));
+    let noted = env.run(["program", "export", "p", "--to", "new.json"]);
+    assert!(noted.stderr.ends_with("Exported to new.json\n"), "{noted:?}");
+    assert_eq!(std::fs::read_dir(env.work()).unwrap().count(), 3, "no other file is left");
+}
+
+#[test]
+fn an_error_of_a_program_that_was_cut_says_so_with_its_size() {
+    let env = TestEnvironment::new();
+    let _daemon = daemon(&env);
+    env.file("cut.js", "function main() { throw new Error('x'.repeat(100_000)) }");
+    let started = env.run(["program", "start", "cut.js", "--name", "c"]);
+    assert_eq!(started.code, Some(1));
+    assert!(
+        started
+            .stderr
+            .contains("[truncated: the error is not shown with its whole message, which has 100007")
+    );
+    let status = json(&env.run(["program", "status", "c", "--output", "json"]).stdout);
+    assert_eq!(
+        (&status["error"]["truncated"], &status["error"]["full_bytes"]),
+        (&true.into(), &100_007.into())
+    );
+    let events = env.run(["exec", "events", "c", "--output", "json"]).ok();
+    assert!(events.contains("\"full_bytes\""), "{}", &events[events.len() - 300..]);
+}
+
+#[test]
 fn sessions_of_programs_are_listed_only_on_request_and_with_their_engine() {
     let env = TestEnvironment::new();
     let _daemon = daemon(&env);

@@ -134,6 +134,21 @@ fn much_output_needs_a_higher_limit_which_the_error_names() {
 }
 
 #[test]
+fn messages_of_many_megabytes_are_no_standstill() {
+    let env = TestEnvironment::new();
+    let write = "for (const name of 'abcdefgh') require('fs').writeFileSync(name, 'x'.repeat(1e6)); console.log('end')";
+    assert_eq!(env.run(["run", "--allow-write", "--timeout", "60s", "-e", write]).ok(), "end\n");
+    let length = 4_194_200;
+    for printed in 0..4 {
+        let code =
+            format!("for (let i = 0; i < {printed}; i++) console.log('y'.repeat(1e4)); 'x'.repeat({length})");
+        let ended = env.run(["run", "--max-output-kb", "8192", "--timeout", "60s", "-e", &code]);
+        assert_eq!(ended.code, Some(0), "{printed}: {}", ended.stderr);
+        assert!(ended.stdout.len() > 10_000 * (printed + 1), "{printed}: {} bytes", ended.stdout.len());
+    }
+}
+
+#[test]
 fn empty_code_succeeds_like_an_empty_file() {
     let env = TestEnvironment::new();
     env.file("empty.js", "");
@@ -289,6 +304,40 @@ fn files_that_cannot_be_run_are_named() {
     std::fs::create_dir(env.work().join("folder.js")).unwrap();
     let error = env.run(["run", "folder.js"]).failed(1);
     assert!(error.contains("is a folder"), "{error}");
+}
+
+#[test]
+fn results_and_writes_of_many_bytes_do_not_wait_for_each_other() {
+    let env = TestEnvironment::new();
+    let long = ["run", "--timeout", "20s", "--max-output-kb", "8192", "--output", "json", "-e"];
+    for code in ["'x'.repeat(4_194_200)", "console.log('y'.repeat(100_000)); 'x'.repeat(4_000_000)"] {
+        let record: serde_json::Value =
+            serde_json::from_str(&env.run(long.into_iter().chain([code])).ok()).unwrap();
+        assert_eq!((&record["status"], record["result"]["json"].is_string()), (&"ok".into(), true), "{code}");
+    }
+    let writes = "for (let n = 0; n < 12; n++) require('fs').appendFileSync('big', 'x'.repeat(1_000_000)); \
+        require('fs').statSync('big').size";
+    assert_eq!(env.run(["run", "--timeout", "20s", "--allow-write", "-e", writes]).ok(), "12000000\n");
+    let small = "for (let n = 0; n < 300; n++) require('fs').appendFileSync('small', 'x'.repeat(60_000)); \
+        require('fs').statSync('small').size";
+    assert_eq!(env.run(["run", "--timeout", "20s", "--allow-write", "-e", small]).ok(), "18000000\n");
+}
+
+#[test]
+fn an_error_that_was_cut_says_so_with_its_size() {
+    let env = TestEnvironment::new();
+    let code = "throw new Error('\u{e9}'.repeat(300_000))";
+    let notice = "\n[truncated: the error is not shown with its whole message, which has 600007 bytes]\n";
+    let shown = env.run(["run", "-e", code]).failed(1);
+    assert!(shown.ends_with(notice), "{}", &shown[shown.len() - 200..]);
+    let record = env.run(["run", "--output", "json", "-e", code]);
+    assert_eq!(record.code, Some(1));
+    assert!(format!("\n{}", record.stderr).ends_with(notice), "{}", record.stderr);
+    let record: serde_json::Value = serde_json::from_str(&record.stdout).unwrap();
+    for sized in [&record["error"], &record["events"][1]["payload"]] {
+        assert_eq!((&sized["truncated"], &sized["full_bytes"]), (&true.into(), &600_007.into()));
+    }
+    assert!(!env.run(["run", "-e", "throw new Error('short')"]).failed(1).contains("truncated"));
 }
 
 #[test]

@@ -244,6 +244,12 @@ pub enum Op {
         /// [`SESSION_EVENTS_WAIT_MS`](crate::limits::SESSION_EVENTS_WAIT_MS); absent: reply at once.
         wait_after: Option<u64>,
     },
+    /// Which builds the workers run. The reply is [`Reply::Upgrade`](super::Reply). Administrators only, as the next.
+    Upgrade,
+    /// By when workers of other builds than the supervisor's are replaced; none: not at all. The reply is as for [`Self::Upgrade`].
+    UpgradeDrain {
+        drain_by: Option<Timestamp>,
+    },
 }
 
 impl Op {

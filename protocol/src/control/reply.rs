@@ -65,6 +65,8 @@ pub enum Reply {
     Checked(Box<CheckReport>),
     SessionEvents(SessionEventPage),
     Restoration(Box<SessionRestoration>),
+    /// Which builds the workers run.
+    Upgrade(Box<UpgradeReport>),
 }
 
 /// A part of the events of a session.
@@ -141,8 +143,21 @@ pub struct ModuleInfo {
 pub struct Health {
     /// `ok`.
     pub status: String,
-    /// `normal`; `high`: idle sessions are suspended; `critical`: nothing new is begun.
+    /// `normal`; `high`: idle sessions are suspended; `critical`: nothing new is begun for owners who hold their share.
     pub memory: String,
+    /// The owner who holds most memory, for administrators while `memory` is not `normal`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub largest_owner: Option<MemoryOwner>,
+}
+
+/// What the sessions and programs of an owner hold of the memory.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize)]
+pub struct MemoryOwner {
+    pub owner: String,
+    /// MiB.
+    pub held_mb: u64,
+    /// What all hold divided by the owners (MiB).
+    pub share_mb: u64,
 }
 
 /// The live sessions.
@@ -151,6 +166,50 @@ pub struct RuntimeSummary {
     pub active_sessions: u64,
     /// In sorted order.
     pub active_session_ids: Vec<SessionId>,
+}
+
+/// Which builds the workers run.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize)]
+pub struct UpgradeReport {
+    /// The last deadline by which workers of other builds than the supervisor's are replaced; absent: none is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub drain_at: Option<Timestamp>,
+    /// The supervisor's own build first.
+    pub builds: Vec<BuildUse>,
+    /// Sessions that did not report their build in time: they have no deadline from this request.
+    pub unreached: Vec<SessionId>,
+}
+
+/// The workers of one build.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize)]
+pub struct BuildUse {
+    pub version: String,
+    /// Identifies the executable; `unknown` if it cannot be read.
+    pub build: String,
+    /// Version of the protocol between supervisor and workers.
+    pub protocol: u32,
+    /// It is the supervisor's.
+    pub current: bool,
+    /// Pids on the host.
+    pub keepers: Vec<u32>,
+    /// Sessions in which nothing runs.
+    pub idle: u64,
+    /// Sessions in which an execution runs.
+    pub busy: u64,
+    /// Sessions whose execution waits for an answer.
+    pub waiting: u64,
+    pub suspended: u64,
+    /// Programs with a worker, all of the supervisor's build: a program gets a new worker after each pause and each start.
+    pub programs: u64,
+    /// When the oldest of the sessions was created.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub oldest: Option<Timestamp>,
+}
+
+impl BuildUse {
+    pub fn sessions(&self) -> u64 {
+        self.idle + self.busy + self.waiting + self.suspended
+    }
 }
 
 /// A wall around the workers.

@@ -92,6 +92,12 @@ pub enum EventPayload {
         message: String,
         /// With file and line; may be empty.
         stack: String,
+        /// The message or the stack was cut for its size.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        truncated: bool,
+        /// Size of the whole message of an exception that was truncated (bytes), if it was counted.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        full_bytes: Option<u64>,
     },
     /// A message of the system.
     System {
@@ -211,7 +217,7 @@ impl EventPayload {
             Self::InputEcho { .. } => 0,
             Self::Console { text, .. } | Self::Stdout { text } | Self::Stderr { text } => text.len(),
             Self::Value(value) => value.bytes(),
-            Self::Exception { message, stack } => message.len() + stack.len(),
+            Self::Exception { message, stack, .. } => message.len() + stack.len(),
             Self::System { message, .. } => message.len(),
             Self::Http(record) => record.method.len() + record.origin.len() + record.path.len(),
             Self::Task { prompt, .. } => prompt.len(),

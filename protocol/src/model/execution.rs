@@ -96,6 +96,12 @@ pub struct ExecutionError {
     /// For `WORKER_DIED`: text of [`CloseReason`](crate::reason::CloseReason).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+    /// The message, or the stack in the exception event, was cut for its size.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub truncated: bool,
+    /// Size of the whole message of an error that was truncated (bytes), if it was counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub full_bytes: Option<u64>,
 }
 
 /// The codes of executions that did not end `ok`, with their meaning.
@@ -120,7 +126,14 @@ impl ExecutionError {
     /// An error with one of the [`EXECUTION_CODES`].
     pub fn new(code: &str, message: impl Into<String>) -> Self {
         debug_assert!(EXECUTION_CODES.iter().any(|(known, _)| *known == code), "{code} is not documented");
-        Self { code: code.to_owned(), message: message.into(), reason: None }
+        let (truncated, full_bytes) = (false, None);
+        Self { code: code.to_owned(), message: message.into(), reason: None, truncated, full_bytes }
+    }
+
+    /// The same with a reason.
+    #[must_use]
+    pub fn because(self, reason: Option<String>) -> Self {
+        Self { reason, ..self }
     }
 }
 

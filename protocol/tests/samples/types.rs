@@ -39,7 +39,7 @@ structs! {
     Event { execution_id, seq, ts, payload }
     ResultValue { kind, preview, json, truncated, full_bytes }
     Metrics { duration_ms, cpu_ms, host_wait_ms, events, output_bytes, heap_peak_bytes }
-    ExecutionError { code, message, reason }
+    ExecutionError { code, message, reason, truncated, full_bytes }
     Execution {
         id, session_id, kind, input, path, args, env, status, started_at, ended_at, result, error, metrics, degraded,
         events,
@@ -104,8 +104,11 @@ structs! {
     Segment { now_ms, cpu_ms, wall_ms, max_events, max_output_bytes, checkpoint_steps, checkpoint_ms }
     Stop { cause, cpu_us, heap_bytes }
     HostCall { name, args }
-    Health { status, memory }
+    Health { status, memory, largest_owner }
+    MemoryOwner { owner, held_mb, share_mb }
     RuntimeSummary { active_sessions, active_session_ids }
+    UpgradeReport { drain_at, builds, unreached }
+    BuildUse { version, build, protocol, current, keepers, idle, busy, waiting, suspended, programs, oldest }
     SandboxLayer { name, in_force, required, detail }
     ZygoteInfo { engine, libraries, pid, forks }
     RuntimeInfo {
@@ -191,7 +194,7 @@ enums! {
     }
     TaskAnswer { Text(text), Json(json), Failed(message), Expired(message), Wrong(message) }
     Cause { Started, Steps, Pause { prompt, options }, Effect(call), Edited, Ended(end) }
-    End { Ok { result }, Threw { message, stack }, Limit(limit), Interrupted, Corrupt(what) }
+    End { Ok { result }, Threw { message, stack, full_bytes }, Limit(limit), Interrupted, Corrupt(what) }
     DurableLimit { Heap, Stack, Steps, Cpu, Wall, Events, Output, Result }
     DurableOp {
         ProgramLoad { name, source, typescript }, ProgramList(page), ProgramGet { program, version }, ProgramDelete { program },
@@ -231,10 +234,10 @@ enums! {
     CloseReason {
         Exited, ExitedUnasked(code), KilledByOperator, Limit(kind), Seccomp(call), Signal(name),
         ProtocolViolation(what), KeeperLost, HostRestart, SpawnFailed(why), StartupFailed(what), Idle, Expired,
-        OutOfMemory,
+        OutOfMemory, MemoryShort, Replaced,
     }
     EventPayload {
-        InputEcho { text }, Console { level, text, more }, Value(value), Exception { message, stack },
+        InputEcho { text }, Console { level, text, more }, Value(value), Exception { message, stack, truncated, full_bytes },
         System { message, level }, Stdout { text }, Stderr { text }, Http(record), Task { task_id, prompt },
     }
     ClientFrame { Request { id, idempotency_key, op }, Unfollow { id } }
@@ -256,6 +259,7 @@ enums! {
         BackupBegin, BackupPart { backup, at }, BackupEnd { backup },
         SessionEvents { session, after_seq, limit, wait }, DatabaseCheck,
         SessionSuspend { session }, SessionResume { session }, SessionRestore(new), SessionRestoration { session, wait_after },
+        Upgrade, UpgradeDrain { drain_by },
     }
     Reply {
         Done, Template(template), Templates(templates), TemplateDetail(detail), TemplateDeleted { status, template_id },
@@ -264,7 +268,7 @@ enums! {
         Modules(modules), Capability(capability), StartupFile(file), TemplateName(name), Libraries(libraries),
         Library(library), LibraryChecks(checks), Audit(records), Durable(reply),
         Checkpoint(checkpoint), Checkpoints(checkpoints),
-        Backup(info), BackupPart(bytes), Checked(report), SessionEvents(page), Restoration(restoration),
+        Backup(info), BackupPart(bytes), Checked(report), SessionEvents(page), Restoration(restoration), Upgrade(report),
     }
 }
 

@@ -17,7 +17,7 @@ use super::record::Pending;
 use vm_system_protocol::ids::ExecutionId;
 use vm_system_protocol::limits::{INTERRUPT_GRACE_MS, UNACKED_BYTES};
 use vm_system_protocol::reason::CloseReason;
-use vm_system_protocol::worker::{FromWorker, HostReply, ToWorker, WorkerEvent};
+use vm_system_protocol::worker::{FromWorker, HostReply, ToWorker};
 
 /// Most messages that a worker can have kept: each has at least one byte.
 const KEPT_MAX: u64 = UNACKED_BYTES as u64;
@@ -130,7 +130,7 @@ impl SessionMachine {
         self.peer.gave_up = true;
         let running = self.running();
         self.lost(running, false, LOST);
-        self.ledger.settle(acknowledged, 0);
+        self.ledger.settle(acknowledged);
         self.persist(Pending::default(), Vec::new(), false, out);
     }
 
@@ -162,9 +162,7 @@ impl SessionMachine {
     ) {
         let seq = self.peer.next_seq - 1;
         let runs = self.peer.unrecorded.as_ref().is_some_and(|unrecorded| unrecorded.execution == execution);
-        let mut bytes = 0;
         match message {
-            FromWorker::Events { events, .. } => bytes = output_bytes(events),
             FromWorker::HostCall { call, .. } => {
                 if self.peer.next_call.is_some_and(|expected| *call != expected) {
                     return self.violation("a host call out of order", now, out);
@@ -176,7 +174,6 @@ impl SessionMachine {
                 }
             }
             FromWorker::Done(done) => {
-                bytes = output_bytes(&done.events);
                 self.peer.heap_bytes = done.usage.heap_bytes.min(STORED_MAX);
                 self.peer.unrecorded_ended += 1;
                 if runs {
@@ -185,13 +182,14 @@ impl SessionMachine {
                 }
             }
             FromWorker::Started { .. }
+            | FromWorker::Events { .. }
             | FromWorker::Adopted { .. }
             | FromWorker::Forked { .. }
             | FromWorker::ForkFailed { .. }
             | FromWorker::Durable(_) => {}
         }
         // In a batch at once: a worker that waits for acknowledgements cannot be interrupted.
-        self.ledger.settle(seq, bytes);
+        self.ledger.settle(seq);
         self.persist(Pending::default(), Vec::new(), false, out);
     }
 
@@ -226,8 +224,4 @@ pub(super) fn subject(message: &FromWorker) -> Option<ExecutionId> {
         | FromWorker::ForkFailed { .. }
         | FromWorker::Durable(_) => None,
     }
-}
-
-fn output_bytes(events: &[WorkerEvent]) -> u64 {
-    events.iter().map(|event| event.payload.output_bytes()).fold(0, u64::saturating_add)
 }

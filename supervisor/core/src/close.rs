@@ -195,10 +195,7 @@ impl SessionMachine {
         }
         self.forget_suspension();
         let reason = self.close_reason_of(exit_status);
-        if self.continues_after(&reason, now) {
-            return self.continue_after(reason, now, out);
-        }
-        self.end(reason, now, out);
+        self.worker_ended(reason, now, out);
     }
 
     /// The worker has exited, or was never started: records everything that is left.
@@ -215,6 +212,7 @@ impl SessionMachine {
                 _ => None,
             },
             usage: self.ending.usage,
+            was_stopped: self.ending.was_stopped,
         };
         self.record.last_error = crash.describe(requested);
         let more = self.why_not_continued(&reason, now);
@@ -233,7 +231,8 @@ impl SessionMachine {
             }
             _ => (Vec::with_capacity(1), Pending::default()),
         };
-        self.record.status = if requested { SessionStatus::Closed } else { SessionStatus::Crashed };
+        let in_order = requested || reason == CloseReason::Replaced;
+        self.record.status = if in_order { SessionStatus::Closed } else { SessionStatus::Crashed };
         self.record.closed_at = Some(Timestamp(now.unix_ms));
         self.record.close_reason = Some(reason.to_string());
         if !requested {

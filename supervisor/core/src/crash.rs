@@ -14,6 +14,8 @@ pub(super) struct CrashRecord<'a> {
     pub(super) execution: Option<ExecutionId>,
     /// What the worker used over its life.
     pub(super) usage: Option<ProcessUsage>,
+    /// The worker was stopped from outside when this system killed it.
+    pub(super) was_stopped: bool,
 }
 
 impl CrashRecord<'_> {
@@ -21,11 +23,18 @@ impl CrashRecord<'_> {
     pub(super) fn describe(&self, requested: bool) -> Option<String> {
         match self.reason {
             CloseReason::Exited | CloseReason::Idle | CloseReason::Expired => None,
+            CloseReason::Replaced => Some(format!("{}{}", crate::drain::WHY, self.circumstances())),
             CloseReason::SpawnFailed(why) => Some(format!("the worker could not be started: {why}")),
             CloseReason::StartupFailed(what) => Some(format!("startup failed: {what}")),
             reason if requested => Some(format!("the worker did not exit in good order: {reason}")),
             reason => {
-                Some(format!("the worker ended: {reason}, {}{}", explain(reason), self.circumstances()))
+                let why = match reason {
+                    CloseReason::Limit(LimitKind::Wall) if self.was_stopped => {
+                        "because its process was stopped from outside (SIGSTOP, a debugger) until wall_ms had passed"
+                    }
+                    reason => explain(reason),
+                };
+                Some(format!("the worker ended: {reason}, {why}{}", self.circumstances()))
             }
         }
     }
@@ -49,6 +58,16 @@ impl CrashRecord<'_> {
         });
         with_fact(runtime_meta, "crash", &crash)
     }
+}
+
+/// The session's facts without this one.
+pub(super) fn without_fact(runtime_meta: &JsonText, name: &str) -> JsonText {
+    let mut facts = match runtime_meta.to_value() {
+        Some(serde_json::Value::Object(facts)) => facts,
+        _ => serde_json::Map::new(),
+    };
+    facts.remove(name);
+    JsonText::from_value(&serde_json::Value::Object(facts))
 }
 
 /// The session's facts with one more, which replaces an earlier one of this name; invalid facts are replaced.
@@ -80,6 +99,7 @@ fn explain(reason: &CloseReason) -> &'static str {
             "SIGFPE" => "because of an arithmetic error",
             "SIGABRT" => "because it aborted itself",
             "SIGKILL" => "by a process outside of this system, or by the kernel",
+            "unknown" => "because its process ended: how is not known, its keeper has not reported it",
             _ => "which this system did not send",
         },
         // A channel that closes is no message.
@@ -89,8 +109,12 @@ fn explain(reason: &CloseReason) -> &'static str {
         CloseReason::ProtocolViolation(_) => "because it sent what a worker cannot send in its state",
         CloseReason::KeeperLost => "because the process that holds its jail has exited",
         CloseReason::HostRestart => "because its supervisor has exited",
+        CloseReason::Replaced => crate::drain::WHY,
         CloseReason::OutOfMemory => {
             "because its owner, or the service, had no memory left: the kernel chose it, whatever its own limit (mem_mb) is"
+        }
+        CloseReason::MemoryShort => {
+            "because memory was short on this machine, and its owner held more than its share: of this owner it was the largest session"
         }
         CloseReason::ExitedUnasked(_) => "without a request",
         CloseReason::Exited
@@ -114,7 +138,12 @@ mod tests {
         let reason = CloseReason::OutOfMemory;
         let execution = ExecutionId::from_bytes([1; 16]);
         let usage = ProcessUsage { cpu_ms: 312, peak_memory_kib: 61 * 1_024 };
-        let record = CrashRecord { reason: &reason, execution: Some(execution), usage: Some(usage) };
+        let record = CrashRecord {
+            reason: &reason,
+            execution: Some(execution),
+            usage: Some(usage),
+            was_stopped: false,
+        };
         assert_eq!(
             record.describe(false).expect("a crash"),
             format!(
@@ -122,8 +151,12 @@ mod tests {
                  whatever its own limit (mem_mb) is, during execution {execution}, after 312 ms of CPU time, with at most 61 MiB of memory"
             )
         );
-        let idle =
-            CrashRecord { reason: &CloseReason::Signal("SIGSEGV".to_owned()), execution: None, usage: None };
+        let idle = CrashRecord {
+            reason: &CloseReason::Signal("SIGSEGV".to_owned()),
+            execution: None,
+            usage: None,
+            was_stopped: false,
+        };
         assert_eq!(
             idle.describe(false).as_deref(),
             Some("the worker ended: signal(SIGSEGV), because it accessed invalid memory")
@@ -170,9 +203,14 @@ mod tests {
             CloseReason::HostRestart => "the worker ended: host_restart, because its supervisor has exited",
             CloseReason::SpawnFailed(_) => "the worker could not be started: x",
             CloseReason::StartupFailed(_) => "startup failed: x",
+            CloseReason::Replaced => crate::drain::WHY,
             CloseReason::OutOfMemory => {
                 "the worker ended: killed(out_of_memory), because its owner, or the service, had no memory left: the \
                  kernel chose it, whatever its own limit (mem_mb) is"
+            }
+            CloseReason::MemoryShort => {
+                "the worker ended: killed(memory_pressure), because memory was short on this machine, and its owner held \
+                 more than its share: of this owner it was the largest session"
             }
         })
     }
@@ -197,14 +235,16 @@ mod tests {
             CloseReason::ProtocolViolation(text()),
             CloseReason::KeeperLost,
             CloseReason::HostRestart,
+            CloseReason::Replaced,
             CloseReason::SpawnFailed(text()),
             CloseReason::StartupFailed(text()),
             CloseReason::Idle,
             CloseReason::Expired,
             CloseReason::OutOfMemory,
+            CloseReason::MemoryShort,
         ];
         for reason in limits.map(CloseReason::Limit).into_iter().chain(others) {
-            let record = CrashRecord { reason: &reason, execution: None, usage: None };
+            let record = CrashRecord { reason: &reason, execution: None, usage: None, was_stopped: false };
             assert_eq!(record.describe(false).as_deref(), sentence(&reason), "{reason}");
         }
     }
@@ -212,15 +252,32 @@ mod tests {
     #[test]
     fn a_closed_channel_is_explained_without_a_message_that_nobody_sent() {
         let reason = CloseReason::ProtocolViolation(HANG_UP.to_owned());
-        let text =
-            CrashRecord { reason: &reason, execution: None, usage: None }.describe(false).expect("a crash");
+        let text = CrashRecord { reason: &reason, execution: None, usage: None, was_stopped: false }
+            .describe(false)
+            .expect("a crash");
         assert!(text.contains("closed and no exit was reported") && !text.contains("sent"), "{text}");
+    }
+
+    #[test]
+    fn a_worker_that_was_stopped_is_not_said_to_have_run() {
+        let reason = CloseReason::Limit(LimitKind::Wall);
+        let record = CrashRecord { reason: &reason, execution: None, usage: None, was_stopped: true };
+        let text = record.describe(false).expect("a crash");
+        assert!(text.contains("was stopped from outside") && !text.contains("did not stop"), "{text}");
+    }
+
+    #[test]
+    fn an_end_of_which_the_keeper_has_not_reported_the_status_is_no_signal() {
+        let reason = CloseReason::Signal("unknown".to_owned());
+        let record = CrashRecord { reason: &reason, execution: None, usage: None, was_stopped: false };
+        let text = record.describe(false).expect("a crash");
+        assert!(text.contains("how is not known") && !text.contains("did not send"), "{text}");
     }
 
     #[test]
     fn facts_of_the_session_stay_beside_those_of_the_crash() {
         let reason = CloseReason::KeeperLost;
-        let record = CrashRecord { reason: &reason, execution: None, usage: None };
+        let record = CrashRecord { reason: &reason, execution: None, usage: None, was_stopped: false };
         let before = JsonText::from_untrusted(r#"{"forked_from":"x"}"#.to_owned());
         let facts = record.add_to(&before).to_value().expect("an object");
         assert_eq!(facts["forked_from"], "x");

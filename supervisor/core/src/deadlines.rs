@@ -43,15 +43,17 @@ impl SessionMachine {
             timers.suspend_at,
             timers.phase_at,
             timers.hang_up_at,
+            self.drain_due(),
             self.ledger.retry_at(),
         ];
         let execution = self.execution_deadlines().into_iter().chain([self.unrecorded_deadline()]);
         session.into_iter().chain(execution).flatten().min()
     }
 
-    /// When `ttl_s` or `idle_timeout_s` ends the session, as things are.
+    /// When `ttl_s`, `idle_timeout_s` or the deadline for its build ends the session, as things are.
     pub fn next_cull_at(&self, now: Now) -> Option<Timestamp> {
-        let at = [self.timers.ttl_at, self.timers.idle_at].into_iter().flatten().min()?;
+        let drained_at = self.drain_due().filter(|_| !self.is_restarting());
+        let at = [self.timers.ttl_at, self.timers.idle_at, drained_at].into_iter().flatten().min()?;
         let left_ms = i64::try_from(at.saturating_sub(now.mono_ms)).unwrap_or(i64::MAX);
         Some(Timestamp(now.unix_ms.saturating_add(left_ms)))
     }
@@ -106,6 +108,7 @@ impl SessionMachine {
             self.timers.suspend_at = None;
             self.suspend(None, now, out);
         }
+        self.tick_drain(now, out);
         self.tick_execution(now, out);
         self.tick_unrecorded(now, out);
     }

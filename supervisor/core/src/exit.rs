@@ -12,6 +12,8 @@ pub enum WorkerExitStatus {
     Signaled(i32),
     /// By SIGKILL, at a time at which the kernel killed a process of this service for lack of memory.
     OutOfMemory,
+    /// By this supervisor, because memory was short; what it ran is not the reason.
+    MemoryShort,
     /// Lost with its keeper, whose exit ends all processes of the jail.
     KeeperLost,
     /// The wait status is lost.
@@ -59,6 +61,7 @@ pub(super) fn judge(
             CloseReason::KilledByOperator
         }
         WorkerExitStatus::OutOfMemory => CloseReason::OutOfMemory,
+        WorkerExitStatus::MemoryShort => CloseReason::MemoryShort,
         WorkerExitStatus::Signaled(SIGUSR1) if interrupted => {
             CloseReason::ProtocolViolation(NO_HANDLER.to_owned())
         }

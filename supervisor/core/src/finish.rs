@@ -29,6 +29,20 @@ impl ExecutionOutcome {
         Self { status, error: Some(ExecutionError::new(code, message)) }
     }
 
+    /// The error of an exception, with what its event says of its size.
+    fn thrown(code: &str, message: String, events: &[Event]) -> Self {
+        let size = events.iter().rev().find_map(|event| match &event.payload {
+            EventPayload::Exception { truncated, full_bytes, .. } => Some((*truncated, *full_bytes)),
+            _ => None,
+        });
+        let (truncated, full_bytes) = match size {
+            _ if message.len() > EVENT_TEXT_BYTES => (true, Some(message.len() as u64)),
+            size => size.unwrap_or_default(),
+        };
+        let error = ExecutionError { truncated, full_bytes, ..ExecutionError::new(code, cut(message)) };
+        Self { status: ExecutionStatus::Error, error: Some(error) }
+    }
+
     /// The result of an execution that this machine stopped.
     fn stopped(stop: StopCause, running: &Running) -> Self {
         let limits = &running.policy.wire.limits;
@@ -71,13 +85,11 @@ impl ExecutionOutcome {
     }
 
     /// The outcome that the worker reported, without a contradicting record of this machine.
-    fn reported(outcome: Outcome, running: &Running) -> Self {
+    fn reported(outcome: Outcome, running: &Running, events: &[Event]) -> Self {
         match outcome {
             Outcome::Ok => Self { status: ExecutionStatus::Ok, error: None },
-            Outcome::Exception { message } => Self::error(ExecutionStatus::Error, "EXCEPTION", cut(message)),
-            Outcome::SyntaxError { message } => {
-                Self::error(ExecutionStatus::Error, "SYNTAX_ERROR", cut(message))
-            }
+            Outcome::Exception { message } => Self::thrown("EXCEPTION", message, events),
+            Outcome::SyntaxError { message } => Self::thrown("SYNTAX_ERROR", message, events),
             Outcome::Limit(kind) => Self::limit(kind, &running.policy.wire.limits),
             Outcome::Exit { code } => {
                 Self::error(ExecutionStatus::Error, "EXIT", format!("process.exit({code})"))
@@ -121,7 +133,6 @@ impl SessionMachine {
             Err(EventRefusal::TooMuch(kind)) => return self.condemn(CloseReason::Limit(kind), now, out),
         }
         let Some(Current::Running(mut running)) = self.current.take() else { return };
-        let before = running.output_bytes();
         let result = match (&done.outcome, done.events.last()) {
             (Outcome::Ok, Some(WorkerEvent { payload: EventPayload::Value(value), .. })) => {
                 Some(value.clone())
@@ -132,11 +143,11 @@ impl SessionMachine {
         events.extend(running.number_all(done.events, now));
         let ending = match running.stopping.stop {
             Some(stop) => ExecutionOutcome::stopped(stop, &running),
-            None => ExecutionOutcome::reported(done.outcome, &running),
+            None => ExecutionOutcome::reported(done.outcome, &running, &events),
         };
         let result = result.filter(|_| ending.status == ExecutionStatus::Ok);
         self.peer.heap_bytes = done.usage.heap_bytes.min(STORED_MAX);
-        self.ledger.settle(self.peer.next_seq - 1, running.output_bytes() - before);
+        self.ledger.settle(self.peer.next_seq - 1);
         let kind = running.record.kind;
         let status = ending.status;
         let what = describe(&running, &ending, &events);

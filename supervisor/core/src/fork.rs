@@ -92,7 +92,7 @@ impl SessionMachine {
             _ if self.peer.repeating => {}
             _ => return self.violation("a report about a fork that was not ordered", now, out),
         }
-        self.ledger.settle(seq, 0);
+        self.ledger.settle(seq);
         self.conclude_fork(now, out);
     }
 

@@ -11,6 +11,7 @@ use vm_system_protocol::model::{
     Event, Execution, ExecutionKind, HttpRecord, OnCrash, Session, SessionCheckpoint,
 };
 use vm_system_protocol::reason::CloseReason;
+use vm_system_protocol::time::Timestamp;
 use vm_system_protocol::worker::{FromWorker, HostReply, SourceFormat, Start, ToWorker};
 use vm_system_record::{Owner, PolicySnapshot, RecordedWorktree, Write};
 
@@ -136,6 +137,17 @@ pub enum LoadFailure {
     OwnerGone(String),
 }
 
+/// What a session's worker does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Activity {
+    Idle,
+    /// It runs an execution, or is being started.
+    Busy,
+    /// Its execution waits for an answer.
+    Waiting,
+    Suspended,
+}
+
 /// Why a session is closed although its worker is healthy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CloseCause {
@@ -147,6 +159,8 @@ pub enum CloseCause {
     Expired,
     /// The supervisor stops.
     Shutdown,
+    /// The deadline for workers of other builds.
+    Replaced,
 }
 
 /// What is wrong with a worker's channel.
@@ -252,8 +266,16 @@ pub enum SessionInput {
         /// The caller that gets the reply; `None`: the supervisor does it, if the session is idle.
         token: Option<Token>,
     },
+    /// Sets the deadline by which the worker is replaced, or withdraws it.
+    Drain {
+        /// The caller that gets the reply when that is stored.
+        token: Option<Token>,
+        at: Option<Timestamp>,
+    },
     /// A client's request to let the worker run again.
     Resume { token: Token },
+    /// Memory is short because of this session's owner, and this is its largest session.
+    MemoryShort,
     /// A client's request for forks of this session.
     Fork {
         /// The caller that gets the reply when all forks have their workers, or one failed.
@@ -288,6 +310,8 @@ pub enum SessionInput {
     Message {
         /// Its sequence number.
         seq: u64,
+        /// Its length as it was sent.
+        bytes: u64,
         message: FromWorker,
     },
     /// The worker's channel failed.
@@ -342,6 +366,8 @@ pub enum SessionInput {
         /// The signal's number.
         signal: i32,
     },
+    /// The worker was stopped (SIGSTOP, a debugger) when it was killed.
+    WorkerStopped,
     /// The resources that the worker used over its life; before its exit, if they are known.
     WorkerUsage(ProcessUsage),
     /// The worker has exited; all its messages were delivered before.

@@ -37,13 +37,13 @@
 //! # Forks and rollbacks
 //! The worker of an idle session forks; each child becomes the worker of a new session with a machine of its own ([`fork`]), or a
 //! frozen copy, a fork of which replaces the worker later ([`rollback`]); so may a worker without state ([`restart`]).
-//! # The worker is hostile
-//! [`messages`] checks each message. A message that a correct worker cannot send in this state ends the session.
+//! # The worker is hostile: [`messages`] ends the session after a message that a correct one cannot send in this state.
 
 mod adoption;
 mod close;
 mod crash;
 mod deadlines;
+mod drain;
 pub mod durable;
 mod execution;
 mod exit;
@@ -71,7 +71,7 @@ mod tests;
 pub use crash::with_fact;
 pub use exit::{WorkerExitStatus, signal_name};
 pub use input::{
-    ChannelFault, CloseCause, ExecuteRequest, Executed, ForkFault, LibraryFailure, LibraryProblem,
+    Activity, ChannelFault, CloseCause, ExecuteRequest, Executed, ForkFault, LibraryFailure, LibraryProblem,
     LoadFailure, LoadedSource, Now, Refusal, Respawned, SessionAction, SessionInput, SessionReply,
     SessionSpec, Source, SpawnFailure, SpawnFault, Token, WriteId,
 };

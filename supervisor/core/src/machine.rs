@@ -2,6 +2,7 @@
 
 use super::adoption::{Unconfirmed, Unrecorded};
 use super::close::Ender;
+use super::drain::Drain;
 use super::execution::{Current, Running};
 use super::exit::WorkerExitStatus;
 use super::input::{
@@ -159,6 +160,8 @@ pub(super) struct SessionEnd {
     pub(super) verdict: Option<CloseReason>,
     pub(super) operator_signal: Option<i32>,
     pub(super) usage: Option<ProcessUsage>,
+    /// The worker was stopped from outside when it was killed.
+    pub(super) was_stopped: bool,
 }
 
 /// One session.
@@ -180,6 +183,8 @@ pub struct SessionMachine {
     /// Inputs of another session are being repeated in it (`restoration`).
     pub(super) is_restoration: bool,
     pub(super) suspension: Suspension,
+    /// By when its worker is replaced.
+    pub(super) drain: Option<Drain>,
     adopted: bool,
 }
 
@@ -222,6 +227,7 @@ impl SessionMachine {
             host_usage: SessionUsage::default(),
             is_restoration: false,
             suspension: Suspension::default(),
+            drain: None,
             adopted: false,
         }
     }
@@ -273,6 +279,7 @@ impl SessionMachine {
             }
             None => machine.rest(now),
         }
+        machine.begin_with_drain(now);
         let patience_ms = patience_ms + super::deadlines::ADOPTED_SLACK_MS;
         machine.timers.phase_at = Some(now.mono_ms + patience_ms);
         machine.forget_lost_copies(out);
@@ -285,6 +292,7 @@ impl SessionMachine {
             self.wake(now, out);
         }
         match input {
+            SessionInput::Drain { token, at } => self.drain(token, at, now, out),
             SessionInput::Suspend { token } => self.suspend(token, now, out),
             SessionInput::Resume { token } => self.resume(token, now, out),
             SessionInput::Create { token } => self.create(token, now, out),
@@ -313,8 +321,9 @@ impl SessionMachine {
             SessionInput::SourceLoaded { execution, result } => {
                 self.source_loaded(execution, result, now, out);
             }
-            SessionInput::Message { seq, message } => self.message(seq, message, now, out),
+            SessionInput::Message { seq, bytes, message } => self.message((seq, bytes), message, now, out),
             SessionInput::ChannelFailed(fault) => self.channel_failed(fault, now, out),
+            SessionInput::MemoryShort => self.condemn(CloseReason::MemoryShort, now, out),
             SessionInput::ForbiddenCall(call) => self.condemn(CloseReason::Seccomp(call), now, out),
             SessionInput::HttpEnded(record) => self.http_ended(record, now, out),
             SessionInput::HostReplied { call, reply } => self.host_replied(call, reply, now, out),
@@ -330,8 +339,10 @@ impl SessionMachine {
             SessionInput::Close { token, cause } => self.close(token, cause, now, out),
             SessionInput::Kill { token, signal } => self.kill_by_operator(token, signal, now, out),
             SessionInput::WorkerUsage(usage) => self.ending.usage = Some(usage),
+            SessionInput::WorkerStopped => self.ending.was_stopped = !self.suspension.is_suspended,
             SessionInput::Exited(exit_status) => self.on_exit(exit_status, now, out),
         }
+        self.replace_idle(now, out);
         self.release_if_done(out);
     }
 
@@ -421,6 +432,7 @@ impl CloseCause {
             Self::Request | Self::Shutdown => CloseReason::Exited,
             Self::Idle => CloseReason::Idle,
             Self::Expired => CloseReason::Expired,
+            Self::Replaced => CloseReason::Replaced,
         }
     }
 }

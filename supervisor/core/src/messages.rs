@@ -23,8 +23,6 @@ const EVENTS_SLACK: u64 = 16;
 const OUTPUT_SLACK_BYTES: u64 = 2 * EVENT_TEXT_BYTES as u64;
 /// Longest text of an event about a denied call (characters).
 const NOTE_CHARS: usize = 500;
-/// Host calls after which their numbers are recorded although the script printed nothing.
-const SETTLE_EVERY: u64 = 32;
 
 const DATABASE_RESTARTED: &str =
     "the daemon was restarted: an open transaction was rolled back; what was committed is in the database";
@@ -32,7 +30,13 @@ const EFFECT_UNKNOWN: &str =
     "the daemon was restarted during this call, which may have taken effect; check before it is repeated";
 
 impl SessionMachine {
-    pub(super) fn message(&mut self, seq: u64, message: FromWorker, now: Now, out: &mut Vec<SessionAction>) {
+    pub(super) fn message(
+        &mut self,
+        (seq, bytes): (u64, u64),
+        message: FromWorker,
+        now: Now,
+        out: &mut Vec<SessionAction>,
+    ) {
         if !self.channel_usable() {
             return;
         }
@@ -44,6 +48,8 @@ impl SessionMachine {
             return self.violation(&what, now, out);
         }
         self.peer.next_seq += 1;
+        self.forget_repeated_call(now, out);
+        self.ledger.received(bytes);
         if self.peer.setting_up && !matches!(message, FromWorker::Started { .. }) {
             return self.violation("a message before Started", now, out);
         }
@@ -65,7 +71,6 @@ impl SessionMachine {
 
     /// Handles a message that arrived in order.
     fn accept(&mut self, message: FromWorker, now: Now, out: &mut Vec<SessionAction>) {
-        self.forget_repeated_call(now, out);
         match message {
             FromWorker::Started { heap_bytes } => self.started(heap_bytes, now, out),
             FromWorker::Events { execution, events } => self.events(execution, events, now, out),
@@ -93,7 +98,7 @@ impl SessionMachine {
                 running.wall.go_on(now.mono_ms.saturating_sub(wait.since), now);
             }
             let pending = running.tasks.pending.take();
-            self.ledger.settle(wait.seq, 0);
+            self.ledger.settle(wait.seq);
             match pending {
                 Some(pending) => self.answered_elsewhere(&pending, now, out),
                 None => out.push(SessionAction::DropHostWork),
@@ -135,13 +140,11 @@ impl SessionMachine {
             Err(EventRefusal::Forbidden(what)) => return self.violation(what, now, out),
             Err(EventRefusal::TooMuch(kind)) => return self.condemn(CloseReason::Limit(kind), now, out),
         }
-        let before = running.output_bytes();
         let batch: Arc<[Event]> = running.number_all(events, now).into();
         running.collect(&batch);
-        let bytes = running.output_bytes() - before;
         let pending =
             Pending { execution: Some(execution), publish: Some(Arc::clone(&batch)), ..Pending::default() };
-        self.ledger.settle(seq, bytes);
+        self.ledger.settle(seq);
         self.persist(pending, vec![Write::Events(batch)], false, out);
     }
 
@@ -299,8 +302,8 @@ impl SessionMachine {
             running.wall.go_on(now.mono_ms.saturating_sub(wait.since), now);
         }
         out.push(SessionAction::Send(ToWorker::HostReply { call, reply }));
-        self.ledger.settle(wait.seq, 0);
-        if self.ledger.unrecorded() >= SETTLE_EVERY {
+        self.ledger.settle(wait.seq);
+        if self.ledger.is_record_due() {
             self.persist(Pending::default(), Vec::new(), false, out);
         }
     }

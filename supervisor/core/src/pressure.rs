@@ -1,7 +1,11 @@
 //! What memory pressure means: readings of the kernel become a level. Pure; the readings and what follows are the runtime's.
 //!
-//! At `High` idle sessions are suspended, at `Critical` nothing new is begun, so that the kernel need not kill. A level is left only
-//! when the readings are clearly better than those with which it is entered.
+//! At `High` idle sessions are suspended, at `Critical` nothing new is begun by owners who hold their share of the memory
+//! ([`MemoryShares`]), so that the kernel need not kill. A level is left only when the readings are clearly better than those with
+//! which it is entered.
+
+use std::collections::HashMap;
+use vm_system_record::Owner;
 
 /// A reading of the kernel; absent parts cannot be read on this host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -68,6 +72,62 @@ impl PressureLevel {
     }
 }
 
+/// What the processes of each owner hold, while memory is short (bytes). The share of an owner is the sum divided by the owners who
+/// hold something.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct MemoryShares {
+    held: HashMap<Owner, u64>,
+    share: u64,
+}
+
+impl MemoryShares {
+    /// Sums up what was read of each process.
+    pub fn of(read: impl IntoIterator<Item = (Owner, u64)>) -> Self {
+        let mut held = HashMap::<Owner, u64>::new();
+        for (owner, bytes) in read {
+            let sum = held.entry(owner).or_default();
+            *sum = sum.saturating_add(bytes);
+        }
+        held.retain(|_, bytes| *bytes > 0);
+        let sum = held.values().fold(0, |sum: u64, bytes| sum.saturating_add(*bytes));
+        let share = sum.checked_div(held.len() as u64).unwrap_or_default();
+        Self { held, share }
+    }
+
+    pub const fn share(&self) -> u64 {
+        self.share
+    }
+
+    pub fn held(&self, owner: &Owner) -> u64 {
+        self.held.get(owner).copied().unwrap_or_default()
+    }
+
+    /// Whether an owner may begin something new although memory is short: it holds less than its share. An owner alone holds its share.
+    pub fn admits(&self, owner: &Owner) -> bool {
+        self.held(owner) < self.share
+    }
+
+    /// Counts what an owner was admitted for until the next reading; the share stays.
+    pub fn add(&mut self, owner: &Owner, bytes: u64) {
+        let held = self.held.entry(owner.clone()).or_default();
+        *held = held.saturating_add(bytes);
+    }
+
+    /// The owner who holds most; of several the first by name.
+    pub fn largest(&self) -> Option<(&Owner, u64)> {
+        let largest = self.held.iter().max_by(|a, b| a.1.cmp(b.1).then_with(|| b.0.cmp(a.0)));
+        largest.map(|(owner, bytes)| (owner, *bytes))
+    }
+
+    /// The owner who is the cause of the pressure: the one who holds most, if it holds at least so much above its share. Where other
+    /// programs of the machine hold the memory there is none.
+    pub fn cause(&self, above_share: u64) -> Option<&Owner> {
+        let (owner, held) = self.largest()?;
+        let above = held.saturating_sub(self.share);
+        (above > 0 && above >= above_share).then_some(owner)
+    }
+}
+
 /// `MemTotal` and `MemAvailable` of `/proc/meminfo` (MiB).
 pub fn parse_meminfo(text: &str) -> (Option<u64>, Option<u64>) {
     let field = |name: &str| {
@@ -127,6 +187,40 @@ mod tests {
         assert_eq!(PressureLevel::High.after(reading(450, 0), &LIMITS), PressureLevel::High);
         assert_eq!(PressureLevel::High.after(reading(1_200, 600), &LIMITS), PressureLevel::High);
         assert_eq!(PressureLevel::High.after(reading(1_250, 499), &LIMITS), PressureLevel::Normal);
+    }
+
+    fn shares(held: &[(&str, u64)]) -> MemoryShares {
+        MemoryShares::of(held.iter().map(|(owner, bytes)| (Owner::new(owner), *bytes)))
+    }
+
+    #[test]
+    fn an_owner_below_its_share_begins_new_things_and_others_do_not() {
+        let shares = shares(&[("a", 500), ("b", 100), ("a", 300), ("nothing", 0)]);
+        assert_eq!((shares.share(), shares.held(&Owner::new("a"))), (450, 800));
+        let admitted = |owner: &str| shares.admits(&Owner::new(owner));
+        assert!(!admitted("a") && admitted("b") && admitted("new"));
+        let mut grown = shares.clone();
+        grown.add(&Owner::new("b"), 350);
+        assert!(!grown.admits(&Owner::new("b")) && grown.admits(&Owner::new("new")));
+    }
+
+    #[test]
+    fn an_owner_alone_is_refused_and_so_are_all_if_nothing_is_held() {
+        assert!(!shares(&[("a", 100)]).admits(&Owner::new("a")));
+        assert!(!MemoryShares::default().admits(&Owner::new("a")));
+        let equal = shares(&[("a", 100), ("b", 100)]);
+        assert!(!equal.admits(&Owner::new("a")) && !equal.admits(&Owner::new("b")));
+    }
+
+    #[test]
+    fn only_an_owner_far_above_its_share_is_the_cause() {
+        let cause =
+            |held: &[(&str, u64)], below| shares(held).cause(below).map(|owner| owner.as_str().to_owned());
+        assert_eq!(cause(&[("a", 1_000), ("b", 100)], 450).as_deref(), Some("a"));
+        assert_eq!(cause(&[("a", 1_000), ("b", 100)], 451), None, "the memory is held by others");
+        assert_eq!(cause(&[("a", 1_000)], 0), None, "an owner alone holds its share");
+        assert_eq!(cause(&[("a", 100), ("b", 100)], 0), None);
+        assert_eq!(cause(&[], 0), None);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! A worker keeps its messages until they are acknowledged. A number is acknowledged only after a batch that carries it
 //! (`WorkerSeq`) was committed, or was given up as lost and marked so. Acknowledgements are cumulative and not urgent: they are
 //! sent after every few `Execute`s, or when the worker keeps many messages, so that neither a reply to a caller nor a short
-//! execution waits for an acknowledgement.
+//! execution waits for an acknowledgement. A worker that keeps too much waits: what it keeps is counted here as it counts it.
 
 use super::durable::DurableRefusal;
 use super::execution::Current;
@@ -12,14 +12,20 @@ use super::machine::{Phase, SessionMachine};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use vm_system_protocol::ids::{ExecutionId, TaskId};
+use vm_system_protocol::limits::UNACKED_SURE_BYTES;
 use vm_system_protocol::model::{ConsoleLevel, Event, EventPayload, Execution, ExecutionStatus, Metrics};
 use vm_system_protocol::reason::CloseReason;
 use vm_system_protocol::worker::ToWorker;
 use vm_system_record::Write;
 
-/// Kept messages above which a worker gets an acknowledgement (bytes, messages).
-const ACK_BYTES: u64 = 64 * 1024;
+/// Committed messages above which a worker gets an acknowledgement.
 const ACK_MESSAGES: u64 = 16;
+const ACK_BYTES: u64 = 64 * 1024;
+/// Messages without a record of their own (host calls) above which they get a batch. With [`ACK_BYTES`] less than
+/// [`UNACKED_SURE_BYTES`], up to which a worker does not wait.
+const UNRECORDED_MESSAGES: u64 = 32;
+const UNRECORDED_BYTES: u64 = 1024 * 1024;
+const _: () = assert!(ACK_BYTES + UNRECORDED_BYTES < UNACKED_SURE_BYTES as u64);
 /// Kept bytes above which the acknowledgement is sent after the next `Execute`, while the worker is awake.
 const ACK_BEHIND_BYTES: u64 = 4 * 1024;
 const ACK_BEHIND_MESSAGES: u64 = 8;
@@ -106,7 +112,8 @@ enum Owed {
 #[derive(Debug, Default)]
 pub(super) struct Pending {
     pub(super) id: u64,
-    pub(super) worker_seq: Option<u64>,
+    /// The last of the worker's messages that it records.
+    pub(super) worker: Option<Position>,
     pub(super) execution: Option<ExecutionId>,
     pub(super) publish: Option<Arc<[Event]>>,
     pub(super) ended: Option<Box<Ended>>,
@@ -115,20 +122,35 @@ pub(super) struct Pending {
     pub(super) lost_before: Option<String>,
 }
 
+/// A place in the sequence of a worker's messages.
+#[derive(Debug, Default, Clone, Copy)]
+pub(super) struct Position {
+    seq: u64,
+    /// Length of all messages up to this one, as they were sent (bytes).
+    bytes: u64,
+}
+
+impl Position {
+    fn is_far_behind(self, other: Self, messages: u64, bytes: u64) -> bool {
+        other.seq - self.seq >= messages || other.bytes - self.bytes >= bytes
+    }
+}
+
 /// Batches without a result, owed writes, and sequence numbers.
 #[derive(Debug, Default)]
 pub(super) struct Ledger {
     last_id: u64,
     pending: VecDeque<Pending>,
-    /// Highest number that needs nothing but its record.
-    settled: u64,
-    /// Highest number in a batch.
-    recorded: u64,
-    /// Highest number in a committed batch.
-    committed: u64,
-    /// Highest number acknowledged to the worker.
-    acked: u64,
-    unacked_bytes: u64,
+    /// Length of all messages that have arrived (bytes).
+    received_bytes: u64,
+    /// Up to here the messages need nothing but their record.
+    settled: Position,
+    /// Up to here they are in a batch.
+    recorded: Position,
+    /// Up to here they are committed.
+    committed: Position,
+    /// Up to here they are acknowledged to the worker.
+    acked: Position,
     owed: VecDeque<Owed>,
     retry_at: Option<u64>,
     retry_pause_ms: u64,
@@ -140,30 +162,35 @@ pub(super) struct Ledger {
 impl Ledger {
     /// Initial state after an adoption.
     pub(super) fn resume(&mut self, last_committed: u64) {
-        self.settled = last_committed;
-        self.recorded = last_committed;
-        self.committed = last_committed;
-        self.acked = last_committed;
+        let position = Position { seq: last_committed, bytes: 0 };
+        self.received_bytes = 0;
+        self.settled = position;
+        self.recorded = position;
+        self.committed = position;
+        self.acked = position;
     }
 
     /// Another worker begins with number 1; batches of the earlier one acknowledge nothing any more.
     pub(super) fn begin_worker(&mut self) {
         self.resume(0);
-        self.unacked_bytes = 0;
         for pending in &mut self.pending {
-            pending.worker_seq = None;
+            pending.worker = None;
         }
     }
 
-    /// The worker's message of this number is handled; only its record is missing.
-    pub(super) fn settle(&mut self, seq: u64, bytes: u64) {
-        self.settled = self.settled.max(seq);
-        self.unacked_bytes = self.unacked_bytes.saturating_add(bytes);
+    /// A message has arrived.
+    pub(super) fn received(&mut self, bytes: u64) {
+        self.received_bytes = self.received_bytes.saturating_add(bytes);
     }
 
-    /// Number of messages that are settled but in no batch.
-    pub(super) fn unrecorded(&self) -> u64 {
-        self.settled - self.recorded
+    /// All messages up to this number are handled; only their record is missing. None has arrived after it.
+    pub(super) fn settle(&mut self, seq: u64) {
+        self.settled = Position { seq: self.settled.seq.max(seq), bytes: self.received_bytes };
+    }
+
+    /// Whether so many messages are settled and in no batch that they need one.
+    pub(super) fn is_record_due(&self) -> bool {
+        self.recorded.is_far_behind(self.settled, UNRECORDED_MESSAGES, UNRECORDED_BYTES)
     }
 
     pub(super) fn retry_at(&self) -> Option<u64> {
@@ -211,10 +238,10 @@ impl SessionMachine {
         let ledger = &mut self.ledger;
         ledger.last_id += 1;
         pending.id = ledger.last_id;
-        if ledger.settled > ledger.recorded {
+        if ledger.settled.seq > ledger.recorded.seq {
             ledger.recorded = ledger.settled;
-            pending.worker_seq = Some(ledger.settled);
-            batch.push(Write::WorkerSeq { session, seq: ledger.settled });
+            pending.worker = Some(ledger.settled);
+            batch.push(Write::WorkerSeq { session, seq: ledger.settled.seq });
         }
         out.push(SessionAction::Write { id: WriteId(pending.id), batch, urgent });
         ledger.pending.push_back(pending);
@@ -256,8 +283,8 @@ impl SessionMachine {
             }
             Mark::Retry => self.retried(true, now, out),
         }
-        if let Some(seq) = pending.worker_seq {
-            self.committed(seq, out);
+        if let Some(position) = pending.worker {
+            self.committed(position, out);
         }
     }
 
@@ -360,8 +387,8 @@ impl SessionMachine {
             }
         }
         // The loss is recorded here; a worker that kept its messages for ever could not continue.
-        if let Some(seq) = pending.worker_seq {
-            self.committed(seq, out);
+        if let Some(position) = pending.worker {
+            self.committed(position, out);
         }
     }
 
@@ -470,10 +497,12 @@ impl SessionMachine {
         }
     }
 
-    fn committed(&mut self, seq: u64, out: &mut Vec<SessionAction>) {
+    fn committed(&mut self, position: Position, out: &mut Vec<SessionAction>) {
         let ledger = &mut self.ledger;
-        ledger.committed = ledger.committed.max(seq);
-        if ledger.committed - ledger.acked >= ACK_MESSAGES || ledger.unacked_bytes >= ACK_BYTES {
+        if position.seq > ledger.committed.seq {
+            ledger.committed = position;
+        }
+        if ledger.acked.is_far_behind(ledger.committed, ACK_MESSAGES, ACK_BYTES) {
             self.ack_now(out);
         }
     }
@@ -481,8 +510,7 @@ impl SessionMachine {
     /// Called after `Execute` was sent: the worker is awake then and is not woken for the acknowledgement alone.
     pub(super) fn ack_behind_job(&mut self, out: &mut Vec<SessionAction>) {
         let ledger = &self.ledger;
-        if ledger.committed - ledger.acked >= ACK_BEHIND_MESSAGES || ledger.unacked_bytes >= ACK_BEHIND_BYTES
-        {
+        if ledger.acked.is_far_behind(ledger.committed, ACK_BEHIND_MESSAGES, ACK_BEHIND_BYTES) {
             self.ack_now(out);
         }
     }
@@ -491,10 +519,9 @@ impl SessionMachine {
     fn ack_now(&mut self, out: &mut Vec<SessionAction>) {
         let listens = self.channel_usable() && self.peer.adopting.is_none() && self.phase != Phase::Closing;
         let ledger = &mut self.ledger;
-        if listens && ledger.committed > ledger.acked {
+        if listens && ledger.committed.seq > ledger.acked.seq {
             ledger.acked = ledger.committed;
-            ledger.unacked_bytes = 0;
-            out.push(SessionAction::Send(ToWorker::Ack { seq: ledger.committed }));
+            out.push(SessionAction::Send(ToWorker::Ack { seq: ledger.committed.seq }));
         }
     }
 

@@ -43,6 +43,7 @@ impl Copies {
                         | CloseReason::Idle
                         | CloseReason::Expired
                         | CloseReason::KilledByOperator
+                        | CloseReason::MemoryShort
                         | CloseReason::HostRestart
                 );
                 let rolls_back = self.restoring.as_ref().is_some_and(|one| one.from != StateSource::Template);
@@ -53,8 +54,17 @@ impl Copies {
 }
 
 impl SessionMachine {
+    /// What follows the end of a worker, or of the attempt to start one: another worker, or the end of the session.
+    pub(super) fn worker_ended(&mut self, reason: CloseReason, now: Now, out: &mut Vec<SessionAction>) {
+        if self.continues_after(&reason, now) {
+            self.continue_after(reason, now, out);
+        } else {
+            self.end(reason, now, out);
+        }
+    }
+
     /// Whether the session continues with another worker after this end of its worker.
-    pub(super) fn continues_after(&self, reason: &CloseReason, now: Now) -> bool {
+    fn continues_after(&self, reason: &CloseReason, now: Now) -> bool {
         let making_guard = matches!(&self.current, Some(Current::Forking(forking)) if forking.is_of_guard());
         let was_ready =
             matches!(self.phase, Phase::Ready | Phase::Killed) && self.record.status == SessionStatus::Ready;
@@ -63,7 +73,7 @@ impl SessionMachine {
             && self.ending.closing.is_none()
             && self.ending.enders.is_empty()
             && !making_guard
-            && !self.too_many_recoveries(now)
+            && (*reason == CloseReason::Replaced || !self.too_many_recoveries(now))
     }
 
     fn too_many_recoveries(&self, now: Now) -> bool {
@@ -80,7 +90,7 @@ impl SessionMachine {
     }
 
     /// The worker has exited: the execution ends, and the session continues from the guard copy or its template.
-    pub(super) fn continue_after(&mut self, reason: CloseReason, now: Now, out: &mut Vec<SessionAction>) {
+    fn continue_after(&mut self, reason: CloseReason, now: Now, out: &mut Vec<SessionAction>) {
         let what = self.copies.recovery();
         let why = || Refusal::NotReady(format!("its worker ended ({reason}), and it is being {what}"));
         // A startup file that is not read any more is no failure of its own.
@@ -97,14 +107,26 @@ impl SessionMachine {
             _ => (Vec::new(), Pending::default()),
         };
         self.copies.recoveries.retain(|at| now.mono_ms - at < RECOVERY_WINDOW_MS);
-        self.copies.recoveries.push_back(now.mono_ms);
+        if reason != CloseReason::Replaced {
+            self.copies.recoveries.push_back(now.mono_ms);
+        }
+        // The new worker is of this supervisor's build.
+        if self.copies.on_crash == OnCrash::Restart {
+            self.forget_drain();
+        }
+        if reason == CloseReason::Replaced {
+            // They are of the replaced build, too.
+            self.give_up_checkpoints(out);
+        }
         let crash = super::crash::CrashRecord {
             reason: &reason,
             execution: pending.execution,
             usage: self.ending.usage,
+            was_stopped: self.ending.was_stopped,
         };
         self.record.runtime_meta = crash.add_to(&self.record.runtime_meta);
         (self.ending.verdict, self.ending.operator_signal, self.ending.usage) = (None, None, None);
+        self.ending.was_stopped = false;
         let (cause, stage) = (RollbackCause::Crash(reason), RestoringStage::Storing);
         let from = match self.copies.on_crash {
             OnCrash::Restart => StateSource::Template,

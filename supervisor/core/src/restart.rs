@@ -71,6 +71,9 @@ impl SessionMachine {
 
     /// The new generation is stored: its worker may exist, after a while.
     pub(super) fn back_off(&mut self, now: Now, out: &mut Vec<SessionAction>) {
+        if self.is_replacing() {
+            return self.respawn(out);
+        }
         let earlier = self.copies.recoveries.len().saturating_sub(1);
         let Some(doubled) = earlier.checked_sub(1) else { return self.respawn(out) };
         if let Some(restoring) = &mut self.copies.restoring {

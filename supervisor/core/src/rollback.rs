@@ -299,6 +299,15 @@ impl SessionMachine {
         }
     }
 
+    /// No rollback may bring their worker back.
+    pub(super) fn give_up_checkpoints(&mut self, out: &mut Vec<SessionAction>) {
+        let given_up = std::mem::take(&mut self.copies.checkpoints);
+        let drop = |checkpoint: SessionCheckpoint| SessionAction::DropCopy {
+            copy: CopyId::Checkpoint(checkpoint.number),
+        };
+        out.extend(given_up.into_iter().map(drop));
+    }
+
     /// A frozen copy was killed from outside.
     pub(super) fn copy_exited(&mut self, number: u64, out: &mut Vec<SessionAction>) {
         let known = self.copies.checkpoints.iter().any(|checkpoint| checkpoint.number == number);
@@ -308,7 +317,7 @@ impl SessionMachine {
         }
     }
 
-    fn store_facts(&mut self, mark: Mark, event: Option<Write>, out: &mut Vec<SessionAction>) {
+    pub(super) fn store_facts(&mut self, mark: Mark, event: Option<Write>, out: &mut Vec<SessionAction>) {
         let batch = std::iter::once(self.facts_write()).chain(event).collect();
         let urgent = !matches!(mark, Mark::Nothing);
         self.persist(Pending { mark, ..Pending::default() }, batch, urgent, out);

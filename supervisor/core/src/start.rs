@@ -18,6 +18,7 @@ impl SessionMachine {
             return Self::reply(token, Err(Refusal::NotReady("it was created before".to_owned())), out);
         }
         self.phase = Phase::Spawning;
+        self.begin_with_drain(now);
         self.creation.creator = Some(token);
         self.lifetime.ends_at = self.lifetime.ttl_ms.map(|ttl| now.mono_ms + ttl);
         self.timers.ttl_at = self.lifetime.ends_at;
@@ -66,10 +67,7 @@ impl SessionMachine {
             (None, Some(cause)) => cause.reason(),
             (None, None) => CloseReason::SpawnFailed(why),
         };
-        if self.continues_after(&reason, now) {
-            return self.continue_after(reason, now, out);
-        }
-        self.end(reason, now, out);
+        self.worker_ended(reason, now, out);
     }
 
     /// No worker: one of its libraries is not available.
@@ -83,10 +81,7 @@ impl SessionMachine {
             (None, None) => CloseReason::StartupFailed(failure.text.clone()),
         };
         self.creation.library_failure = Some(failure);
-        if self.continues_after(&reason, now) {
-            return self.continue_after(reason, now, out);
-        }
-        self.end(reason, now, out);
+        self.worker_ended(reason, now, out);
     }
 
     /// Handles the worker's report that it is set up.
@@ -95,7 +90,7 @@ impl SessionMachine {
             return self.violation("Started twice", now, out);
         }
         self.peer.heap_bytes = heap_bytes.min(i64::MAX as u64);
-        self.ledger.settle(self.peer.next_seq - 1, 0);
+        self.ledger.settle(self.peer.next_seq - 1);
         // A session that was closed in the meantime only waits for the worker's exit.
         if self.phase == Phase::SettingUp && !self.restored(now, out) {
             self.timers.phase_at = None;

@@ -1,6 +1,7 @@
 //! Tests of single cases, named by behaviour. The invariants of all histories are in the simulation.
 
 mod adoption;
+mod drain;
 mod ends;
 mod executions;
 mod restart;
@@ -17,9 +18,12 @@ use super::{
 use std::sync::Arc;
 use vm_system_policy::{EffectivePolicy, Operator, Snapshot, effective};
 use vm_system_protocol::broker::{FsReply, FsRequest};
+use vm_system_protocol::codec::encode;
 use vm_system_protocol::ids::{ExecutionId, SessionId, TemplateId};
 use vm_system_protocol::json::JsonText;
-use vm_system_protocol::limits::{CLOSE_GRACE_MS, HELLO_MS, INTERRUPT_GRACE_MS};
+use vm_system_protocol::limits::{
+    CLOSE_GRACE_MS, HELLO_MS, INTERRUPT_GRACE_MS, UNACKED_SURE_BYTES, WORKER_MESSAGE_BYTES,
+};
 use vm_system_protocol::model::{
     ConsoleLevel, Engine, EventPayload, Execution, ExecutionKind, ExecutionStatus, JsType, OnCrash,
     ResultValue, Session, SessionEventType, SessionStatus, Settings,
@@ -196,7 +200,7 @@ impl Bench {
 
     fn on_worker_message(&mut self, message: FromWorker) {
         self.seq += 1;
-        self.input(SessionInput::Message { seq: self.seq, message });
+        self.input(from_worker(self.seq, message));
     }
 
     fn prints(&mut self, at_us: u64, text: &str) {
@@ -219,6 +223,12 @@ impl Bench {
         self.now.mono_ms += ms;
         self.now.unix_ms += ms as i64;
         self.input(SessionInput::Tick);
+    }
+
+    /// The slow store keeps its oldest batch.
+    fn keeps(&mut self) {
+        let write = self.held.as_mut().expect("a slow store").remove(0);
+        self.input(SessionInput::Stored(write));
     }
 
     /// The slow store's oldest batch fails.
@@ -254,6 +264,11 @@ impl Bench {
         });
         events.flatten().collect()
     }
+}
+
+fn from_worker(seq: u64, message: FromWorker) -> SessionInput {
+    let bytes = encode(&message, WORKER_MESSAGE_BYTES).expect("it fits").len() as u64;
+    SessionInput::Message { seq, bytes, message }
 }
 
 fn request(id: ExecutionId) -> ExecuteRequest {

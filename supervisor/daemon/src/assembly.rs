@@ -19,7 +19,7 @@ use vm_system_runtime::worktree::Roots;
 use vm_system_runtime::{DurableConfig, PressureConfig, Runtime, RuntimeApi, RuntimeConfig, WorktreeClients};
 use vm_system_sandbox::beneath;
 use vm_system_spawn::libraries::LibraryStore;
-use vm_system_spawn::{KeptJail, SpawnConfig};
+use vm_system_spawn::{KeptJails, SpawnConfig};
 use vm_system_store::{OpenError, StoreHandle};
 
 /// A task whose deadline is nearer keeps an idle supervisor running, because a process must act on the deadline.
@@ -38,7 +38,7 @@ pub(super) struct Parts {
     pub(super) library_store: LibraryStore,
     pub(super) spawn: SpawnConfig,
     /// The jails of an earlier supervisor.
-    pub(super) kept: Vec<KeptJail>,
+    pub(super) kept: KeptJails,
     /// Each owner has a jail of its own.
     pub(super) keeper_per_owner: bool,
     pub(super) roots: Roots,

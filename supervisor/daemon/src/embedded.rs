@@ -45,7 +45,7 @@ impl Embedded {
         let parts = Parts {
             library_store: LibraryStore::in_memory(),
             spawn: SpawnConfig { sandbox, ..SpawnConfig::embedded() },
-            kept: Vec::new(),
+            kept: vm_system_spawn::KeptJails::default(),
             keeper_per_owner: false,
             roots: Roots::of_this_process().map_err(DaemonError::Roots)?,
             worktrees_confined: false,

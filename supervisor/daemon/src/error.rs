@@ -11,7 +11,7 @@ use vm_system_runtime::StartError;
 use vm_system_runtime::worktree::WorktreeError;
 use vm_system_sandbox::cgroup::CgroupError;
 use vm_system_sandbox::step::StepError;
-use vm_system_spawn::SpawnError;
+use vm_system_spawn::{KeptJailsError, SpawnError};
 use vm_system_store::OpenError;
 
 /// Why a supervisor did not start.
@@ -45,6 +45,9 @@ pub enum DaemonError {
     /// The folder in which keepers wait for a supervisor.
     #[error("cannot use the folder {} of the keepers: {source}", path.display())]
     Keepers { path: PathBuf, source: io::Error },
+    /// The keepers of a newer daemon wait for it.
+    #[error(transparent)]
+    NewerBuild(KeptJailsError),
     /// The sessions of an earlier daemon cannot be taken over; their keepers are left waiting.
     #[error(
         "the {sessions} sessions of an earlier daemon need {needed} descriptors, and this process may have {limit}"
@@ -160,7 +163,10 @@ impl DaemonError {
             | Self::Listen { .. } => true,
             Self::Give(error) => !matches!(error, GiveError::Io { .. }),
             Self::Cgroup(error) => matches!(error, CgroupError::NotCgroup(_) | CgroupError::Shared { .. }),
-            Self::Socket(error) => matches!(error, SocketError::NotASocket { .. } | SocketError::NoGroup(_)),
+            Self::Socket(error) => matches!(
+                error,
+                SocketError::NotASocket { .. } | SocketError::TooLong { .. } | SocketError::NoGroup(_)
+            ),
             Self::Store(error) => {
                 use OpenError::{NoTemporaryFolder, NotAFolder, NotPrivate};
                 matches!(error, NotAFolder { .. } | NoTemporaryFolder { .. } | NotPrivate { .. })
@@ -194,6 +200,10 @@ impl DaemonError {
             Self::Descriptors { .. } => Some(
                 "raise the limit (LimitNOFILE= of the unit, `ulimit -n`) and start again: the sessions wait for a daemon as long as \
                  `keeper_grace_s` says",
+            ),
+            Self::NewerBuild(_) => Some(
+                "start the newer build again to keep these sessions; without it they end when `keeper_grace_s` is over, or when the \
+                 service or that process is stopped, and this build starts then",
             ),
             Self::FewDescriptors { .. } => Some(
                 "raise the limit of descriptors (LimitNOFILE= of the unit, `ulimit -Hn`) and start again",

@@ -52,7 +52,7 @@ impl HttpApi {
         let (tokens, ui, (session_key, ended_sessions)) =
             read.await.map_err(|error| DaemonError::Internal(error.to_string()))??;
         let http = &config.http;
-        let mut limits = RestLimits::default();
+        let mut limits = RestLimits { connections: config.shares.http_connections, ..RestLimits::default() };
         if let Some(kib) = http.max_body_kb {
             limits.body_bytes = kib as usize * 1_024;
         }

@@ -6,7 +6,8 @@
 //! Reading order:
 //! - [`config`]: the operator's settings; [`shares`], [`cgroups`], [`net`], [`http_settings`]: parts of them
 //! - [`users`]: the user that a daemon of root becomes; [`prepare`]: how, with [`give`]; [`rights`]: what a supervisor gives up
-//! - [`descriptors`]: how many of them what owners share may take; [`inherited`]: those of its starter; [`passed`]: the listening sockets among them
+//! - [`descriptors`]: how many of them what owners share may take; [`inherited`]: those of its starter; [`passed`]: the listening
+//!   sockets among them
 //! - [`assembly`]: assembles store, runtime and verbs
 //! - [`mod@serve`]: start, serving and stop of the daemon; [`http`], [`socket`]: its listeners; [`stop_signals`]: its signals;
 //!   [`notify`]: its reports to the service manager; [`reload`]: what it reads again

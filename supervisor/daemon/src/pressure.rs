@@ -12,6 +12,7 @@ pub(super) struct PressureFile {
     refuse_below_mb: Option<u32>,
     suspend_stalled_percent: Option<u32>,
     refuse_stalled_percent: Option<u32>,
+    end_largest: Option<bool>,
     meminfo: Option<PathBuf>,
     stalls: Option<PathBuf>,
 }
@@ -40,6 +41,7 @@ impl PressureFile {
         config.refuse_below_mb = self.refuse_below_mb.map(u64::from).or(config.refuse_below_mb);
         super::config::set(&mut config.suspend_stalled_percent, self.suspend_stalled_percent);
         super::config::set(&mut config.refuse_stalled_percent, self.refuse_stalled_percent);
+        super::config::set(&mut config.end_largest, self.end_largest);
         super::config::set(&mut config.meminfo, self.meminfo);
         config.stalls = self.stalls.or(config.stalls.take());
     }

@@ -39,7 +39,7 @@ use vm_system_runtime::worktree::{Roots, WorktreeClient};
 use vm_system_sandbox::cgroup::CgroupSubtree;
 use vm_system_sandbox::rlimit;
 use vm_system_spawn::libraries::LibraryStore;
-use vm_system_spawn::{Cgroups, KeptJail, SpawnConfig};
+use vm_system_spawn::{Cgroups, KeptJail, KeptJails, KeptJailsError, SpawnConfig};
 use vm_system_store::{StoreHandle, StoreLock, StoreOptions};
 
 /// Time for the responses of requests after all sessions have ended.
@@ -50,7 +50,7 @@ const HAND_OVER: Duration = Duration::from_secs(1);
 
 /// What an earlier daemon has left to this one, and what this one leaves to the next.
 struct Succession {
-    kept: Vec<KeptJail>,
+    kept: KeptJails,
     lifeline: Option<Arc<OwnedFd>>,
 }
 
@@ -67,12 +67,12 @@ pub async fn serve(daemon: PreparedDaemon) -> Result<(), DaemonError> {
     // They wait without an end once this process is connected to them: also while a schema is migrated.
     let (store, kept) = tokio::try_join!(open(options, lock), async { Ok(kept_jails(&config).await) })?;
     let kept = match kept {
-        Ok(kept) => may_take_over(&kept, &store).await.map(|()| kept),
+        Ok(kept) => may_take_over(&kept.jails, &store).await.map(|()| kept),
         Err(error) => Err(error),
     };
-    let with_groups = |kept: Vec<KeptJail>| {
+    let with_groups = |kept: KeptJails| {
         let divided = descriptors::divide(&config.shares, &config.durable)?;
-        let cgroups = cgroups::groups(subtree, !kept.is_empty(), &config.cgroups)?;
+        let cgroups = cgroups::groups(subtree, !kept.jails.is_empty(), &config.cgroups)?;
         Ok((kept, cgroups, divided))
     };
     let (kept, cgroups, divided) = match kept.and_then(with_groups) {
@@ -91,12 +91,14 @@ pub async fn serve(daemon: PreparedDaemon) -> Result<(), DaemonError> {
 }
 
 async fn serve_from(
-    (config, divided, roots, passed): (Config, Divided, Roots, PassedSockets),
+    (configured, divided, roots, passed): (Config, Divided, Roots, PassedSockets),
     (store, succession): (StoreHandle, Succession),
     cgroups: Cgroups,
     mut signals: StopSignals,
 ) -> Result<(), DaemonError> {
     let stop = CancellationToken::new();
+    let Divided { shares, durable, lowered } = divided;
+    let config = Config { shares, durable, ..configured.clone() };
     let library_store = match open_library_store(&config, &store).await {
         Ok(library_store) => library_store,
         Err(error) => {
@@ -122,29 +124,26 @@ async fn serve_from(
             peers,
         ))
     };
-    let ((socket, listener), mut http, peers) = match bound.await {
+    let ((socket, listener), http, peers) = match bound.await {
         Ok(bound) => bound,
         Err(error) => {
             store.shutdown().await;
             return Err(error);
         }
     };
-    http.options.limits.connections = divided.shares.http_connections;
     let worktree_clients = worktree_clients(peers.clone(), Arc::clone(&http.options.tokens));
     let hands_over = succession.lifeline.is_some();
-    let mut reload = Reload::new(&config, Arc::clone(&http.options.tokens), roots.clone());
-    let rest = (http.listeners.ports(), stop.clone());
+    let mut reload = Reload::new(&configured, Arc::clone(&http.options.tokens), roots.clone());
+    let rest = (lowered, http.listeners.ports(), stop.clone());
     let parts = parts(&config, library_store, (cgroups, succession), (roots, worktree_clients), rest);
-    let Divided { shares, durable, lowered } = divided.clone();
-    let parts = Parts { shares, lowered, durable, ..parts };
     let assembly = Assembly::start(parts, std::future::ready(Ok(store))).await?;
     if let Err(error) = rights::restrict_calls() {
         assembly.end_sessions(config.stop).await;
         assembly.close_store().await;
         return Err(error);
     }
-    let state = ServerState::new(divided.shares.streams, ClientMemory::new(divided.shares.memory));
-    let limits = ControlLimits { connections: divided.shares.connections, ..ControlLimits::default() };
+    let state = ServerState::new(config.shares.streams, ClientMemory::new(config.shares.memory));
+    let limits = ControlLimits { connections: config.shares.connections, ..ControlLimits::default() };
     let ops: Arc<dyn VerbHandler> = assembly.ops.clone();
     let control = tokio::spawn(control::serve(listener, Arc::clone(&ops), peers, limits, state.clone()));
     let rest = tokio::spawn(rest::serve(http.listeners, ops, http.options, state.clone()));
@@ -211,11 +210,14 @@ fn keepers(config: &Config) -> PathBuf {
 }
 
 /// Connects to the keepers of an earlier supervisor.
-async fn kept_jails(config: &Config) -> Result<Vec<KeptJail>, DaemonError> {
+async fn kept_jails(config: &Config) -> Result<KeptJails, DaemonError> {
     let folder = keepers(config);
     let failed = |source| DaemonError::Keepers { path: folder.clone(), source };
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder).map_err(failed)?;
-    vm_system_spawn::kept_jails(&folder, config.sandbox).await.map_err(failed)
+    vm_system_spawn::kept_jails(&folder, config.sandbox).await.map_err(|error| match error {
+        KeptJailsError::Io(error) => failed(error),
+        newer @ KeptJailsError::Newer { .. } => DaemonError::NewerBuild(newer),
+    })
 }
 
 /// What a daemon needs besides what it has when its store is open, without sessions: listeners, a jail with prestarted workers, clients.
@@ -288,7 +290,7 @@ fn parts(
     library_store: LibraryStore,
     (cgroups, succession): (Cgroups, Succession),
     (roots, worktree_clients): (Roots, WorktreeClients),
-    (own_ports, stop): (Vec<u16>, CancellationToken),
+    (lowered, own_ports, stop): (Option<String>, Vec<u16>, CancellationToken),
 ) -> Parts {
     let namespace_maker = roots.agents().and_then(|agents| agents.starter().helper());
     let spawn = SpawnConfig {
@@ -313,7 +315,7 @@ fn parts(
         roots,
         worktree_clients,
         shares: config.shares.clone(),
-        lowered: None,
+        lowered,
         suspend_after: config.suspend_after,
         pressure: config.pressure.clone(),
         durable: config.durable.clone(),

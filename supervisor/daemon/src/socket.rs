@@ -18,6 +18,8 @@ use tokio::net::UnixListener;
 
 /// Owner and group may connect.
 const SOCKET_MODE: u32 = 0o660;
+/// Longest path of a socket: `sun_path` (unix(7)), without the zero at its end (bytes).
+const MOST_PATH_BYTES: usize = 107;
 /// The folder of a socket that a group may reach.
 const SHARED_DIR_MODE: u32 = 0o750;
 /// The folder of a user's own socket.
@@ -29,6 +31,13 @@ pub enum SocketError {
     /// Another supervisor listens there, or is about to.
     #[error("another supervisor listens at {}: stop it first, or choose another {option}", path.display())]
     InUse {
+        path: PathBuf,
+        /// The command-line option that names the path.
+        option: &'static str,
+    },
+    /// The kernel accepts no path of this length.
+    #[error("the path of a socket has at most {MOST_PATH_BYTES} bytes, and {} has more: choose another {option}", path.display())]
+    TooLong {
         path: PathBuf,
         /// The command-line option that names the path.
         option: &'static str,
@@ -82,6 +91,9 @@ impl ListeningSocket {
         listen: impl FnOnce(&Path) -> io::Result<L>,
     ) -> Result<(Self, L), SocketError> {
         let io = |source| SocketError::Io { path: path.to_owned(), source };
+        if path.as_os_str().len() > MOST_PATH_BYTES {
+            return Err(SocketError::TooLong { path: path.to_owned(), option });
+        }
         make_dir(path, group).map_err(io)?;
         let lock = lock(path, option)?;
         remove_stale(path, option)?;
@@ -187,6 +199,14 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_path_that_is_too_long_is_refused_with_the_option() {
+        let path = Path::new("/tmp").join("x".repeat(110)).join("control.sock");
+        let error = bind(&path).map(|_| ()).unwrap_err().to_string();
+        assert!(error.contains("at most 107 bytes") && error.contains("choose another --socket"), "{error}");
+        assert!(!path.parent().unwrap().exists(), "nothing was created");
+    }
+
+    #[tokio::test]
     async fn a_socket_in_use_is_not_touched_with_and_without_our_lock() {
         let dir = tempfile::tempdir().unwrap();
         let ours = dir.path().join("ours.sock");
@@ -210,7 +230,7 @@ mod tests {
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "precious");
         assert!(matches!(find_group("no-such-group-here"), Err(SocketError::NoGroup(_))));
         let long = dir.path().join("x".repeat(150));
-        assert!(matches!(bind(&long), Err(SocketError::Io { .. })));
+        assert!(matches!(bind(&long), Err(SocketError::TooLong { .. })));
     }
 
     #[tokio::test]

@@ -1,7 +1,7 @@
 //! Copies of the control database for administrators, and its check. A copy is a file without a name, which its client reads in parts:
 //! the supervisor writes to no path that a client names. One at a time; one that is not read any more is given up.
 
-use super::errors::{invalid, stored};
+use super::errors::invalid;
 use super::{Ops, VerbCall, now};
 use sha2::{Digest as _, Sha256};
 use std::fs::File;
@@ -106,7 +106,7 @@ impl Ops {
         only_administrators(call, "copy the database")?;
         let mut begun = self.backups.begin()?;
         let at = now();
-        let file = self.store.backup().await.map_err(stored)?;
+        let file = self.store.backup().await.map_err(|error| self.stored(error))?;
         let hashed = tokio::task::spawn_blocking(move || fingerprint(file)).await;
         let (file, bytes, sha256) = hashed
             .map_err(|_| io::Error::from(io::ErrorKind::Interrupted))
@@ -148,13 +148,13 @@ impl Ops {
 
     pub(super) async fn database_check(&self, call: &VerbCall<'_>) -> Result<Reply, OpError> {
         only_administrators(call, "check the database")?;
-        let report = self.store.check().await.map_err(stored)?;
+        let report = self.store.check().await.map_err(|error| self.stored(error))?;
         Ok(Reply::Checked(Box::new(report)))
     }
 }
 
-/// The database has the records of all owners.
-fn only_administrators(call: &VerbCall<'_>, what: &str) -> Result<(), OpError> {
+/// The database has the records of all owners, and the jails have their processes.
+pub(super) fn only_administrators(call: &VerbCall<'_>, what: &str) -> Result<(), OpError> {
     if call.caller.admin {
         return Ok(());
     }

@@ -263,6 +263,26 @@ fn task_view(row: &TaskRow) -> Task {
     }
 }
 
+/// What to do about an answer that does not fit.
+fn unfit_hint(attempts: u32, left: Option<u32>, schema: &str) -> String {
+    let left = match left {
+        Some(0) => {
+            return "it was the last attempt: the task has failed, and the program got an error for it"
+                .to_owned();
+        }
+        Some(left) => format!("; {left} of {} attempts left", left.saturating_add(attempts)),
+        None => String::new(),
+    };
+    // A part of one is no JSON.
+    if serde_json::from_str::<serde::de::IgnoredAny>(schema).is_ok() {
+        format!("a valid answer is JSON that matches {schema}{left}")
+    } else {
+        format!(
+            "a valid answer is JSON that matches the task's schema, which `vm-system program status` shows{left}"
+        )
+    }
+}
+
 /// The error for callers.
 fn refused(why: &DurableRefusal, execution: ExecutionId) -> OpError {
     let message = why.to_string();
@@ -272,15 +292,13 @@ fn refused(why: &DurableRefusal, execution: ExecutionId) -> OpError {
             .with_details(&details)
             .with_hint("`vm-system task get` shows what it waits for"),
         DurableRefusal::Ended => OpError::new(ErrorCode::TaskNotPending, message).with_details(&details),
-        DurableRefusal::Unfit { attempts, last, .. } => OpError::new(ErrorCode::AnswerInvalid, message)
-            .with_details(&serde_json::json!({
-                "execution_id": execution, "attempts": attempts, "task_failed": last
-            }))
-            .with_hint(if *last {
-                "it was the last attempt: the task has failed, and the program got an error for it"
-            } else {
-                "an answer is JSON that matches the task's schema, which `vm-system program status` shows"
-            }),
+        DurableRefusal::Unfit { attempts, left, schema, .. } => {
+            OpError::new(ErrorCode::AnswerInvalid, message)
+                .with_details(&serde_json::json!({
+                    "execution_id": execution, "attempts": attempts, "task_failed": *left == Some(0)
+                }))
+                .with_hint(unfit_hint(*attempts, *left, schema))
+        }
         DurableRefusal::NoVariable => OpError::new(ErrorCode::NotFound, message)
             .with_details(&details)
             .with_hint("`vm-system program state` lists the variables of each frame"),

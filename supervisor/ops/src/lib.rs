@@ -47,6 +47,7 @@ mod template_size;
 mod templates;
 #[cfg(test)]
 mod tests;
+mod upgrade;
 mod verbs;
 
 pub use ops::{Ops, OpsOptions};

@@ -12,7 +12,7 @@ use vm_system_protocol::control::{
 };
 use vm_system_protocol::limits::LIBRARY_BYTES;
 use vm_system_record::{Entity, LibraryRow, Write};
-use vm_system_runtime::{Libraries, catalog_name, full_library_name as full_name_of};
+use vm_system_runtime::{Libraries, catalog_name, full_library_name};
 use vm_system_spawn::libraries::{
     self, CATALOG, CatalogEntry, LibraryStoreError, catalog_entry, full_name, hex,
 };
@@ -44,7 +44,9 @@ impl Ops {
         let (mut name, id) = wanted(name, &rows)?;
         let present = &detail.template.libraries;
         let other = present.iter().find(|present| **present != name && id_of(present) == id);
-        if let Some(same) = other.filter(|other| full_name_of(other, &rows) == full_name_of(&name, &rows)) {
+        if let Some(same) =
+            other.filter(|other| full_library_name(other, &rows) == full_library_name(&name, &rows))
+        {
             name.clone_from(same);
         } else if let Some(other) = other {
             return Err(OpError::new(

@@ -3,14 +3,16 @@
 use super::errors::stored;
 use super::{LIST_ROWS, Ops, VerbCall, fitting, rows_of};
 use vm_system_protocol::control::{
-    AuditRecord, DoctorReport, ErrorCode, Health, OpError, Reply, RuntimeInfo, RuntimeSummary, SandboxLayer,
+    AuditRecord, DoctorReport, ErrorCode, Health, MemoryOwner, OpError, Reply, RuntimeInfo, RuntimeSummary,
+    SandboxLayer,
 };
+use vm_system_record::StoreError;
 use vm_system_store::StoreStatus;
 
 impl Ops {
     /// The health of the supervisor: if the store cannot write, every verb that writes fails; without a jail or a zygote that does
     /// its work, every verb that starts a worker.
-    pub(super) fn health(&self) -> Result<Reply, OpError> {
+    pub(super) fn health(&self, call: &VerbCall<'_>) -> Result<Reply, OpError> {
         if let Some(error) = problem(&self.store.status()) {
             return Err(error);
         }
@@ -24,6 +26,11 @@ impl Ops {
             None => Ok(Reply::Health(Health {
                 status: "ok".to_owned(),
                 memory: facts.memory.as_str().to_owned(),
+                largest_owner: facts.largest_owner.filter(|_| call.caller.admin).map(|largest| MemoryOwner {
+                    owner: largest.owner.as_str().to_owned(),
+                    held_mb: largest.held_mb,
+                    share_mb: largest.share_mb,
+                }),
             })),
             Some(why) => Err(OpError::new(
                 ErrorCode::SandboxUnavailable,
@@ -119,6 +126,20 @@ impl Ops {
         result?;
         self.stop.cancel();
         Ok(Reply::Done)
+    }
+}
+
+impl Ops {
+    /// The error of a request to the store. What is wrong with the database file comes first: what helps against a full disk does not help
+    /// against that.
+    pub(super) fn stored(&self, error: StoreError) -> OpError {
+        let status = self.store.status();
+        match error {
+            StoreError::Unavailable(_) if status.fault.is_some() => {
+                problem(&status).unwrap_or_else(|| stored(error))
+            }
+            error => stored(error),
+        }
     }
 }
 

@@ -12,6 +12,7 @@ use vm_system_protocol::ids::{SessionId, TemplateId};
 use vm_system_protocol::model::{Engine, Session, SessionStatus};
 use vm_system_record::{Cursor, Entity, Owner, Page, PolicySnapshot, Scope, SessionQuery, SessionRow};
 use vm_system_runtime::{CreateSession, RuntimeError};
+use vm_system_store::DatabaseFault;
 
 /// Longest label of a session (bytes).
 const LABEL_BYTES: usize = 1_024;
@@ -51,19 +52,21 @@ impl Drop for ReservedName<'_> {
     }
 }
 
-/// A session is closed also while its end cannot be recorded, which follows when it can.
-fn not_recorded(error: RuntimeError) -> OpError {
-    let error = OpError::from(error);
-    if error.code != ErrorCode::StorageUnavailable {
-        return error;
-    }
-    OpError::new(error.code, format!("the session is closed, but its end is not recorded yet: {}", error.message))
-        .with_hint(
-            "free some disk space or end the process that locks the database; the end is recorded with the next write",
-        )
-}
-
 impl Ops {
+    /// A session is closed also while its end cannot be recorded, which follows when it can.
+    fn not_recorded(&self, error: RuntimeError) -> OpError {
+        let error = OpError::from(error);
+        if error.code != ErrorCode::StorageUnavailable {
+            return error;
+        }
+        let hint = self.store.status().fault.as_ref().map_or(
+            "free some disk space or end the process that locks the database; the end is recorded with the next write",
+            DatabaseFault::hint,
+        );
+        let why = format!("the session is closed, but its end is not recorded yet: {}", error.message);
+        OpError::new(error.code, why).with_hint(hint)
+    }
+
     /// A name is unique among the live sessions of an owner.
     async fn free_name(&self, call: &VerbCall<'_>, name: &str) -> Result<ReservedName<'_>, OpError> {
         let taken = |id: Option<SessionId>| {
@@ -261,7 +264,7 @@ impl Ops {
 
     pub(super) async fn session_close(&self, call: &VerbCall<'_>, session: &str) -> Result<Reply, OpError> {
         let id = self.visible(call, session).await?;
-        let result = self.runtime.close_session(id).await.map_err(not_recorded);
+        let result = self.runtime.close_session(id).await.map_err(|error| self.not_recorded(error));
         self.audit(call, id, &result).await;
         if let Some(session) = result? {
             return Ok(Reply::Session(Box::new(session)));

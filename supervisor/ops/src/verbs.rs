@@ -77,6 +77,8 @@ pub(super) fn facts(op: &Op) -> VerbFacts<'_> {
         Op::BackupBegin => ("ops backup", Reads, ""),
         Op::BackupPart { backup, .. } | Op::BackupEnd { backup } => ("ops backup", Reads, backup),
         Op::DatabaseCheck => ("ops check", Reads, ""),
+        Op::Upgrade => ("ops upgrade", Reads, ""),
+        Op::UpgradeDrain { .. } => ("ops upgrade", Changes, ""),
         Op::ModuleCatalog => ("template list-available-modules", Reads, ""),
         Op::Durable(op) => durable::facts(op),
     };
@@ -176,7 +178,7 @@ impl Ops {
             Op::ExecWait { execution } => Box::pin(self.exec_wait(call, &execution)).await,
             Op::ExecCancel { execution } => Box::pin(self.exec_cancel(call, &execution)).await,
             Op::AuditList { before, limit } => Box::pin(self.audit_list(call, before, limit)).await,
-            Op::Health => self.health(),
+            Op::Health => self.health(call),
             Op::RuntimeSummary => Ok(Box::pin(self.runtime_summary(call)).await),
             Op::RuntimeInfo => Ok(self.runtime_info()),
             Op::Doctor => Ok(Reply::Doctor(Box::new(self.doctor().await))),
@@ -185,6 +187,8 @@ impl Ops {
             Op::BackupPart { backup, at } => Box::pin(self.backup_part(call, &backup, at)).await,
             Op::BackupEnd { backup } => self.backup_end(call, &backup),
             Op::DatabaseCheck => Box::pin(self.database_check(call)).await,
+            Op::Upgrade => Box::pin(self.upgrade(call)).await,
+            Op::UpgradeDrain { drain_by } => Box::pin(self.upgrade_drain(call, drain_by)).await,
             Op::ModuleCatalog => Ok(Reply::Modules(modules::catalog(&self.options))),
             Op::Durable(op) => Box::pin(self.durable(call, op)).await.map(Reply::Durable),
         }

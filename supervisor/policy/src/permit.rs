@@ -128,7 +128,7 @@ fn http(policy: &EffectivePolicy, call: HttpCall, usage: &mut HostUsage) -> Resu
     let too_many = || error("ERR_INVALID_ARG_VALUE", "a piece or a list of exchanges is too large");
     Ok(match call {
         HttpCall::Open { exchange, request } => {
-            if usage.module(HTTP).denied >= DENIED_REQUESTS {
+            if usage.module(HTTP).not_permitted() >= DENIED_REQUESTS {
                 let message = format!("more than {DENIED_REQUESTS} requests of this execution were refused");
                 return Err(HostError { code: "ERR_NET_LIMIT".to_owned(), message });
             }
@@ -210,9 +210,22 @@ fn fs_name(request: &FsRequest) -> &'static str {
     }
 }
 
+/// The name of a request in errors, as the broker and Node have it.
+fn fs_syscall(request: &FsRequest) -> &'static str {
+    match request {
+        FsRequest::ReadFile { .. } | FsRequest::Write { .. } => "open",
+        FsRequest::ReadDir { .. } => "scandir",
+        FsRequest::Stat { no_follow: true, .. } => "lstat",
+        FsRequest::Exists { .. } => "access",
+        FsRequest::Copy { .. } => "copyfile",
+        same => fs_name(same),
+    }
+}
+
 /// The rules of one right, applied to the path of one request.
 struct Checked<'a> {
     rights: &'a FsRights,
+    syscall: &'static str,
     terms: FsTerms,
     /// The call may create missing folders.
     levels: bool,
@@ -221,13 +234,14 @@ struct Checked<'a> {
 impl Checked<'_> {
     /// The path for the broker. Where patterns are in force it is the clean path, and links are not followed.
     fn path(&mut self, path: String, rules: Option<&PathRules>, right: &str) -> Result<String, HostError> {
-        let path = from_worktree(path);
+        let (path, syscall) = (from_worktree(path), self.syscall);
         if path.len() > MAX_PATH_BYTES {
             // The kernel's error. Checked first: the time of every operation on a path grows with its length.
-            return Err(error("ENAMETOOLONG", &format!("name too long, access '{}'", shown(&path))));
+            return Err(error("ENAMETOOLONG", &format!("name too long, {syscall} '{}'", shown(&path))));
         }
-        let refused =
-            |why: String| error("EACCES", &format!("permission denied ({why}), access '{}'", shown(&path)));
+        let refused = |why: String| {
+            error("EACCES", &format!("permission denied ({why}), {syscall} '{}'", shown(&path)))
+        };
         let Some(rules) = rules else {
             return Err(refused(format!("no path may be {right}")));
         };
@@ -298,7 +312,7 @@ fn fs(
         max_entries: rights.max_entries,
     };
     let levels = matches!(request, FsRequest::MakeDir { recursive: true, .. });
-    let mut checked = Checked { rights, terms, levels };
+    let mut checked = Checked { rights, syscall: fs_syscall(&request), terms, levels };
     let request = rewrite(&mut checked, request)?;
     if let FsRequest::Copy { .. } = &request {
         // The copied size is known afterwards; until then the largest file size counts.

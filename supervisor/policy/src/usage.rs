@@ -33,12 +33,16 @@ pub struct SessionUsage {
 #[derive(Debug, Clone, Default)]
 pub(super) struct ModuleUsage {
     pub(super) calls: u64,
-    pub(super) denied: u64,
+    /// Of the policy.
+    denied: u64,
+    /// Of the kernel or SQLite.
+    refused: u64,
     pub(super) failed: u64,
     /// Bytes to the script and from it.
     pub(super) bytes_in: u64,
     pub(super) bytes_out: u64,
     names: BTreeMap<&'static str, u64>,
+    denied_names: BTreeMap<&'static str, u64>,
 }
 
 impl HostUsage {
@@ -56,14 +60,14 @@ impl HostUsage {
     pub fn denied(&mut self, module: &'static str, name: &'static str) -> bool {
         let usage = self.module(module);
         usage.denied += 1;
-        *usage.names.entry(name).or_default() += 1;
+        *usage.denied_names.entry(name).or_default() += 1;
         self.denials += 1;
         self.denials <= DENIALS_REPORTED
     }
 
     /// Counts a call that the walls refused; returns whether it gets an event of its own.
     pub fn refused(&mut self, module: &'static str) -> bool {
-        self.module(module).denied += 1;
+        self.module(module).refused += 1;
         self.refusals += 1;
         self.refusals <= DENIALS_REPORTED
     }
@@ -103,18 +107,26 @@ impl HostUsage {
 }
 
 impl ModuleUsage {
+    /// Calls that were not permitted, by the policy or the walls.
+    pub(super) fn not_permitted(&self) -> u64 {
+        self.denied.saturating_add(self.refused)
+    }
+
     fn line(&self, module: &str) -> String {
-        let names: Vec<String> = self.names.iter().map(|(name, count)| format!("{name} {count}")).collect();
-        let mut line = format!("module {module}: {} calls", self.calls);
-        if !names.is_empty() {
-            let _ = write!(line, " ({})", names.join(", "));
-        }
+        let by_name = |names: &BTreeMap<&str, u64>| {
+            let names: Vec<String> = names.iter().map(|(name, count)| format!("{name} {count}")).collect();
+            if names.is_empty() { String::new() } else { format!(" ({})", names.join(", ")) }
+        };
+        let mut line = format!("module {module}: {} calls{}", self.calls, by_name(&self.names));
         let _ = write!(line, ", {} bytes read, {} bytes written", self.bytes_in, self.bytes_out);
         if self.failed > 0 {
             let _ = write!(line, ", {} failed", self.failed);
         }
         if self.denied > 0 {
-            let _ = write!(line, ", {} denied", self.denied);
+            let _ = write!(line, ", {} denied{}", self.denied, by_name(&self.denied_names));
+        }
+        if self.refused > 0 {
+            let _ = write!(line, ", {} refused", self.refused);
         }
         line
     }

@@ -167,6 +167,8 @@ pub enum Write {
         at: Timestamp,
         /// Sessions with adopted workers.
         alive: Vec<SessionId>,
+        /// What is known of the end of the others.
+        why: Option<String>,
     },
     /// A new version of a program; creates the program if there is none of this name. Source that equals the newest version
     /// adds no version.

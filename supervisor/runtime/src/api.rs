@@ -20,7 +20,7 @@ use vm_system_policy::Operator;
 use vm_system_protocol::control::{ErrorCode, OpError};
 use vm_system_protocol::ids::{SessionId, TemplateId};
 use vm_system_record::{Owner, PolicySnapshot, RecordedWorktree, StoreError};
-use vm_system_spawn::KeptJail;
+use vm_system_spawn::KeptJails;
 use vm_system_spawn::{SHORTAGE_HINT, SpawnConfig};
 
 /// Configuration of a runtime.
@@ -31,7 +31,7 @@ pub struct RuntimeConfig {
     /// The jail.
     pub spawn: SpawnConfig,
     /// The jails of an earlier supervisor.
-    pub kept: Vec<KeptJail>,
+    pub kept: KeptJails,
     /// The processes that carry out host calls.
     pub brokers: BrokerConfig,
     /// The process that makes HTTP requests.
@@ -130,9 +130,15 @@ pub enum RuntimeError {
     /// The limit of something that is counted is reached.
     #[error(transparent)]
     Full(#[from] ShareRefusal),
-    /// Memory is short: nothing that needs another process is begun.
-    #[error("memory is short on this machine: nothing new is begun until there is more")]
-    MemoryPressure,
+    /// Memory is short: nothing that needs another process is begun for an owner who holds its share.
+    #[error(
+        "memory is short on this machine, and this owner holds its share ({held_mb} MiB; the share is {share_mb} MiB): nothing new is begun for it until there is more"
+    )]
+    MemoryPressure {
+        /// What its sessions and programs hold.
+        held_mb: u64,
+        share_mb: u64,
+    },
     /// A file system did not respond.
     #[error("{0}")]
     Late(String),
@@ -172,7 +178,7 @@ impl RuntimeError {
                 | WorktreeError::Unreadable(_)
                 | WorktreeError::Worktree(_) => ErrorCode::ValidationError,
             },
-            Self::Full(_) | Self::MemoryPressure | Self::Late(_) | Self::FailedStarts(_) => {
+            Self::Full(_) | Self::MemoryPressure { .. } | Self::Late(_) | Self::FailedStarts(_) => {
                 ErrorCode::CapacityExceeded
             }
             Self::Duplicate => ErrorCode::Conflict,
@@ -202,7 +208,7 @@ impl RuntimeError {
                 "a mount beneath the worktree's root may be stuck (FUSE, a server that is gone), or descriptors or memory are short: \
                  try again later",
             ),
-            Self::MemoryPressure => Some(
+            Self::MemoryPressure { .. } => Some(
                 "try again later, or close sessions; `ops health` shows the state of the memory, the operator's limits are in [memory_pressure]",
             ),
             Self::Late(_) => {

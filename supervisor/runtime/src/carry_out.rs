@@ -33,7 +33,13 @@ impl SessionTask {
                 });
             }
             Action::Interrupt => self.on_worker("interrupt", WorkerProcess::interrupt),
-            Action::Kill => self.on_worker("kill", WorkerProcess::kill),
+            Action::Kill => {
+                // Only the kernel knows it, and only until then.
+                if self.worker.link.as_ref().is_some_and(|link| link.process.is_stopped().unwrap_or(false)) {
+                    self.next.push(Input::WorkerStopped);
+                }
+                self.on_worker("kill", WorkerProcess::kill);
+            }
             Action::Signal(signal) => self.on_worker("signal", |process| process.signal(signal)),
             Action::LoadSource { execution, path, format, policy } => {
                 let shared = Arc::clone(&self.shared);
@@ -144,7 +150,7 @@ impl SessionTask {
             self.shared.registry.execution_began(job.execution, &self.live);
         }
         let Some(link) = &mut self.worker.link else { return };
-        if let Some(error) = link.outbox.push(message) {
+        if let Some(error) = link.outbox.push(message).and_then(|error| link.send_failed(error)) {
             self.next.push(Input::ChannelFailed(fault(error)));
         }
     }

@@ -9,6 +9,7 @@ use super::facade::{Runtime, unexpected};
 use super::fork::end;
 use super::link::{LinkEvent, WorkerLink};
 use super::memory::Reservation;
+use super::owner_memory::OwnedMemory;
 use super::session_task::SessionTask;
 use super::task::{Command, spawn_failure};
 use crate::shares::Share;
@@ -57,9 +58,9 @@ pub(super) struct Restored {
 pub(super) type Restoring = Pin<Box<dyn Future<Output = Box<Restored>> + Send>>;
 
 impl FrozenCopy {
-    fn new(handle: WorkerHandle, jail: Spawner, share: Option<Share>) -> Self {
-        let copy =
-            Self { link: WorkerLink::new(handle, Reservation::default()), jail, orders: 0, _share: share };
+    fn new(handle: WorkerHandle, jail: Spawner, share: Option<Share>, memory: OwnedMemory) -> Self {
+        let link = WorkerLink::new(handle, Reservation::default(), memory);
+        let copy = Self { link, jail, orders: 0, _share: share };
         copy.stop();
         copy
     }
@@ -144,7 +145,8 @@ impl SessionTask {
             }
             CopyId::Guard => None,
         };
-        self.copies.frozen.insert(copy, FrozenCopy::new(handle, jail, share));
+        let memory = self.owned(&handle.process);
+        self.copies.frozen.insert(copy, FrozenCopy::new(handle, jail, share, memory));
     }
 
     pub(super) fn drop_copy(&mut self, copy: CopyId) {
@@ -191,7 +193,7 @@ impl Runtime {
         name: Option<String>,
     ) -> Result<SessionCheckpoint, RuntimeError> {
         let live = self.live(session)?;
-        self.shared().pressure.admit()?;
+        self.shared().pressure.admit(&live.owner)?;
         let share = self.share_of(&live)?;
         match self.request(&live, |responder| Command::Checkpoint { name, share, responder }).await? {
             SessionReply::Checkpoint(checkpoint) => Ok(*checkpoint),

@@ -24,13 +24,14 @@ use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 use vm_system_core::durable::{DurableRefusal, SubmittedAnswer};
 use vm_system_core::{CloseCause, ExecuteRequest, Executed, Refusal, SessionMachine, SessionReply, Source};
-use vm_system_protocol::control::{DoctorReport, ZygoteInfo};
+use vm_system_protocol::control::{DoctorReport, UpgradeReport, ZygoteInfo};
 use vm_system_protocol::ids::{ExecutionId, SessionId, TaskId};
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{Execution, Session, SessionCheckpoint, SessionInspection};
+use vm_system_protocol::time::Timestamp;
 use vm_system_record::{Owner, PolicySnapshot, StoreError, Write};
 use vm_system_spawn::helper::SpawnHelper;
-use vm_system_spawn::{KEEPER_END, KindZygoteInfo, Library, LibraryError, SpawnError, Spawner};
+use vm_system_spawn::{KEEPER_END, KeptJails, KindZygoteInfo, Library, LibraryError, SpawnError, Spawner};
 use vm_system_store::{BoxFuture, OpenError, StoreHandle};
 
 /// Commands that may wait for a session's owner task.
@@ -76,7 +77,7 @@ impl Runtime {
         store: impl Future<Output = Result<StoreHandle, OpenError>>,
     ) -> Result<Self, StartError> {
         let registry = Arc::new(Registry::default());
-        let kept = config.kept;
+        let KeptJails { jails: kept, ended } = config.kept;
         let spawn = config.spawn.clone();
         let jails = OwnerJails::start(config.spawn, config.keeper_per_owner, Arc::clone(&registry));
         let (jails, store) = match tokio::join!(jails, store) {
@@ -95,7 +96,8 @@ impl Runtime {
             let rows = store.ready_sessions().await?;
             let workers = adoption::take_over(kept, &spawn, &rows, &registry).await;
             let alive = workers.keys().copied().collect();
-            store.apply(Write::HostRestart { at: timestamp(), alive }).await?;
+            let why = (!ended.is_empty()).then(|| ended.join("; "));
+            store.apply(Write::HostRestart { at: timestamp(), alive, why }).await?;
             Ok((rows, workers))
         };
         let (rows, workers) = match taken.await {
@@ -274,7 +276,7 @@ impl RuntimeApi for Runtime {
             if shared.registry.is_stopping() {
                 return Err(RuntimeError::ShuttingDown);
             }
-            shared.pressure.admit()?;
+            shared.pressure.admit(&request.owner)?;
             shared.failed_starts.check(&request.owner, request.template_id)?;
             let CreateSession { worktree_path, as_user, .. } = request.clone();
             let recorded = request.restores.as_ref().and_then(|restored| restored.worktree.as_ref());
@@ -520,6 +522,10 @@ impl RuntimeApi for Runtime {
         Box::pin(self.follow_events(id, after_seq, follower))
     }
 
+    fn builds(&self, drain: Option<Option<Timestamp>>) -> BoxFuture<'_, UpgradeReport> {
+        Box::pin(self.report_builds(drain))
+    }
+
     fn session_owner(&self, id: SessionId) -> Option<Owner> {
         self.0.shared.registry.get(id).map(|live| live.owner.clone())
     }
@@ -546,6 +552,7 @@ impl RuntimeApi for Runtime {
             keeper_pid: Some(jail.keeper_pid()),
             problem: jails.problem(),
             memory: self.0.shared.pressure.level(),
+            largest_owner: self.0.shared.pressure.largest(),
             helper_problem: self.helper().and_then(SpawnHelper::problem),
             sandbox: doctor::layers(&jail, jails.config(), self.helper(), Some(&self.0.shared.egress)),
             zygotes: jail.zygotes().into_iter().map(info).collect(),

@@ -122,7 +122,8 @@ impl SessionTask {
         match jail.fork_worker(&worker.process, child) {
             Ok((under_way, way)) => {
                 (forks.under_way, forks.finished, forks.order) = (Some(under_way), false, order);
-                if let Some(error) = worker.outbox.push_with(ToWorker::Fork { order }, Some(way)) {
+                let failed = worker.outbox.push_with(ToWorker::Fork { order }, Some(way));
+                if let Some(error) = failed.and_then(|error| worker.send_failed(error)) {
                     self.next.push(Input::ChannelFailed(fault(error)));
                 }
             }
@@ -209,7 +210,7 @@ impl Runtime {
         parent: &Arc<LiveSession>,
         ids: Vec<SessionId>,
     ) -> Result<Vec<Session>, RuntimeError> {
-        self.shared().pressure.admit()?;
+        self.shared().pressure.admit(&parent.owner)?;
         let reserved = self.reserve(parent, &ids)?;
         let (made, mut workers) = mpsc::channel(ids.len().max(1));
         let forked = self.request(parent, |responder| Command::Fork { children: ids, made, responder }).await;
@@ -319,6 +320,12 @@ fn facts_of_fork(parent: SessionId, facts: &JsonText) -> JsonText {
     let restart = facts.to_value().map(|mut facts| facts["restart"].take()).unwrap_or_default();
     if restart["reported"] == false {
         of_fork["restart"] = restart;
+    }
+    // Its worker is of the same build.
+    let drain_at =
+        facts.to_value().and_then(|mut facts| facts.get_mut("drain_at").map(serde_json::Value::take));
+    if let Some(drain_at) = drain_at {
+        of_fork["drain_at"] = drain_at;
     }
     JsonText::from_value(&of_fork)
 }

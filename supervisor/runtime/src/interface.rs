@@ -1,15 +1,16 @@
 //! What the verbs need from the live sessions: a trait, so that they are tested without processes. [`super::Runtime`] is its
 //! implementation.
 
-use super::{CreateSession, Durables, Follower, ForkSession, RuntimeError};
+use super::{CreateSession, Durables, Follower, ForkSession, LargestOwner, RuntimeError};
 use std::sync::Arc;
 use vm_system_core::ExecuteRequest;
 use vm_system_core::durable::SubmittedAnswer;
 use vm_system_core::pressure::PressureLevel;
-use vm_system_protocol::control::{DoctorReport, SandboxLayer, ZygoteInfo};
+use vm_system_protocol::control::{DoctorReport, SandboxLayer, UpgradeReport, ZygoteInfo};
 use vm_system_protocol::ids::{ExecutionId, SessionId, TaskId};
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{Execution, Session, SessionCheckpoint, SessionInspection};
+use vm_system_protocol::time::Timestamp;
 use vm_system_record::{Owner, PolicySnapshot};
 use vm_system_spawn::Library;
 use vm_system_spawn::helper::HelperProblem;
@@ -27,6 +28,8 @@ pub struct RuntimeFacts {
     pub problem: Option<String>,
     /// How short memory is.
     pub memory: PressureLevel,
+    /// The owner who holds most, while memory is short.
+    pub largest_owner: Option<LargestOwner>,
     /// What is wrong with the process that starts files agents.
     pub helper_problem: Option<HelperProblem>,
     /// Sessions created since the start, without those of programs.
@@ -114,6 +117,9 @@ pub trait RuntimeApi: Send + Sync {
     /// Sends the events of an unfinished execution that are newer than `after_seq`, stored ones included, and returns
     /// when it has ended or the follower is closed. `None`: no such execution runs; all events are in the store.
     fn follow(&self, id: ExecutionId, after_seq: u64, follower: Follower) -> BoxFuture<'_, Option<()>>;
+    /// What the workers of all sessions run; with a deadline: sets it (or withdraws it) before, for those of other builds than the
+    /// supervisor's.
+    fn builds(&self, drain: Option<Option<Timestamp>>) -> BoxFuture<'_, UpgradeReport>;
     /// The owner of a live session: keeps the store out of the hot path.
     fn session_owner(&self, id: SessionId) -> Option<Owner>;
     /// Sorted.

@@ -26,6 +26,7 @@
 mod adoption;
 mod api;
 pub mod brokers;
+mod builds;
 mod callers;
 mod carry_out;
 pub mod client_memory;
@@ -49,6 +50,7 @@ mod link;
 mod memory;
 mod outbox;
 mod owner_jails;
+mod owner_memory;
 mod pressure;
 mod recent_failures;
 mod registry;
@@ -73,4 +75,4 @@ pub use follow::{FOLLOWED_BYTES, FOLLOWED_EVENTS, FollowedBatch, Follower, Follo
 pub use fork::ForkSession;
 pub use interface::{RuntimeApi, RuntimeFacts};
 pub use libraries::{Libraries, catalog_name, full_library_name};
-pub use pressure::PressureConfig;
+pub use pressure::{LargestOwner, PressureConfig};

@@ -2,6 +2,7 @@
 
 use super::memory::Reservation;
 use super::outbox::Outbox;
+use super::owner_memory::OwnedMemory;
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -22,8 +23,16 @@ pub(super) struct WorkerLink {
     exited: Exit,
     /// Nothing more is received: only the exit follows.
     closed: bool,
+    /// The worker's end is closed. If it has not exited by then, it is reported: it closes its channel when it exits, so that only one
+    /// that goes on has closed it by itself.
+    hang_up: Option<Instant>,
     last_received: LastReceived,
+    /// What it holds counts for its owner.
+    pub(super) memory: OwnedMemory,
 }
+
+/// The exit follows the end of the channel within this time.
+const EXIT_FOLLOWS: Duration = Duration::from_millis(500);
 
 /// When the last message of a worker was received; shared with those who only inspect the worker.
 #[derive(Debug, Clone)]
@@ -56,7 +65,7 @@ pub(super) enum LinkEvent {
 
 impl WorkerLink {
     /// `reservation` is released whenever everything is sent.
-    pub(super) fn new(handle: WorkerHandle, reservation: Reservation) -> Self {
+    pub(super) fn new(handle: WorkerHandle, reservation: Reservation, memory: OwnedMemory) -> Self {
         let WorkerHandle { sender, receiver, process } = handle;
         let watched = process.clone();
         Self {
@@ -65,7 +74,9 @@ impl WorkerLink {
             receiver,
             exited: Box::pin(async move { watched.exited().await }),
             closed: false,
+            hang_up: None,
             last_received: LastReceived::now(),
+            memory,
         }
     }
 
@@ -76,6 +87,37 @@ impl WorkerLink {
     /// The next event; sends the outbox meanwhile. Messages are received if `receive` is set and the worker reads
     /// what is sent to it, and always before the exit. Cancel safe.
     pub(super) async fn next(&mut self, receive: bool) -> LinkEvent {
+        loop {
+            if let Some(until) = self.hang_up {
+                let ended = tokio::time::timeout_at(until, self.process.ended()).await;
+                self.hang_up = None;
+                if ended.is_err() {
+                    return LinkEvent::ReceiveFailed(WorkerChannelError::Closed);
+                }
+            }
+            match self.next_event(receive).await {
+                LinkEvent::ReceiveFailed(WorkerChannelError::Closed)
+                | LinkEvent::SendFailed(WorkerChannelError::Closed) => self.hangs_up(),
+                event => return event,
+            }
+        }
+    }
+
+    /// The worker's end of the channel is closed: [`Self::next`] finds out whether it has exited.
+    pub(super) fn hangs_up(&mut self) {
+        self.hang_up.get_or_insert_with(|| Instant::now() + EXIT_FOLLOWS);
+    }
+
+    /// What of a failed send the session's machine must know: not that the channel is closed, which [`Self::next`] reports.
+    pub(super) fn send_failed(&mut self, error: WorkerChannelError) -> Option<WorkerChannelError> {
+        if matches!(error, WorkerChannelError::Closed) {
+            self.hangs_up();
+            return None;
+        }
+        Some(error)
+    }
+
+    async fn next_event(&mut self, receive: bool) -> LinkEvent {
         let Self { outbox, receiver, exited, closed, last_received, .. } = self;
         let receive = receive && !*closed;
         let event = {

@@ -84,13 +84,15 @@ mod tests {
     use super::{Outbox, QUEUE};
     use crate::memory::Reservation;
     use std::future::poll_fn;
+    use vm_system_protocol::hello::PROTOCOL;
     use vm_system_protocol::worker::ToWorker;
     use vm_system_spawn::WorkerSender;
 
     #[tokio::test]
     async fn nothing_is_received_from_a_worker_that_does_not_read() {
         let (ours, theirs) = vm_system_sandbox::socket::pair().expect("a pair of sockets");
-        let mut outbox = Outbox::new(WorkerSender::over(ours).expect("a socket"), Reservation::default());
+        let mut outbox =
+            Outbox::new(WorkerSender::over(ours, PROTOCOL).expect("a socket"), Reservation::default());
         let mut sent = 0_u32;
         while !outbox.is_behind() {
             assert!(sent < 1_000_000, "the socket accepts everything");

@@ -1,15 +1,21 @@
-//! Memory pressure: reads the kernel's files, and has idle sessions suspended. What a reading means is decided by
-//! `vm_system_core::pressure`; whoever begins something new looks at the level (`MemoryPressure::admit`).
+//! Memory pressure: reads the kernel's files, has idle sessions suspended, and ends work of an owner who is the cause of it.
+//! What a reading means is decided by `vm_system_core::pressure`; whoever begins something new has its owner admitted
+//! (`MemoryPressure::admit`).
 
 use super::api::RuntimeError;
+use super::owner_memory::{LargestWork, OwnedProcesses, ProcessReading, largest_of};
 use super::registry::Registry;
 use super::task::Command;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use tokio::time::{MissedTickBehavior, interval};
-use vm_system_core::pressure::{MemoryReading, PressureLevel, PressureLimits, parse_meminfo, parse_stalled};
+use tokio::sync::Notify;
+use tokio::time::{Instant, MissedTickBehavior, interval};
+use vm_system_core::pressure::{
+    MemoryReading, MemoryShares, PressureLevel, PressureLimits, parse_meminfo, parse_stalled,
+};
+use vm_system_record::Owner;
 
 /// Time between two readings.
 const EVERY: Duration = Duration::from_secs(1);
@@ -18,6 +24,15 @@ const EVERY: Duration = Duration::from_secs(1);
 const SUSPEND: (u64, u64) = (10, 1_024);
 /// The same for what is refused.
 const REFUSE: (u64, u64) = (20, 512);
+/// An owner is the cause of pressure if it holds at least this part of the memory above its share: commands and other programs, which are
+/// not counted, could hold what is missing otherwise.
+const CAUSE: u64 = 8;
+/// Readings of `Critical` after which work of the owner who is the cause ends: idle sessions were suspended meanwhile.
+const PATIENCE: u32 = 5;
+/// The memory of owners is read again after at least so many times the time that it took: at most so small a part of one processor.
+const PART_OF_PROCESSOR: u32 = 10;
+/// What something new counts until the next reading.
+const NEW_BYTES: u64 = 8 << 20;
 
 /// The operator's settings of memory pressure.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,6 +45,8 @@ pub struct PressureConfig {
     pub suspend_stalled_percent: u32,
     /// With longer stalls nothing new is begun (percent of time); 0: stalls do not count.
     pub refuse_stalled_percent: u32,
+    /// Whether work of the owner who is the cause ends, if it lasts.
+    pub end_largest: bool,
     /// In the format of `/proc/meminfo`.
     pub meminfo: PathBuf,
     /// Pressure stall information; none: that of the daemon's cgroup, or of the system.
@@ -43,6 +60,7 @@ impl Default for PressureConfig {
             refuse_below_mb: None,
             suspend_stalled_percent: 20,
             refuse_stalled_percent: 40,
+            end_largest: true,
             meminfo: PathBuf::from("/proc/meminfo"),
             stalls: None,
         }
@@ -73,13 +91,44 @@ impl PressureConfig {
     }
 }
 
-/// The current level.
+/// The owner who holds most while memory is short.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LargestOwner {
+    pub owner: Owner,
+    /// What its sessions and programs hold (MiB).
+    pub held_mb: u64,
+    /// What is held divided by the owners (MiB).
+    pub share_mb: u64,
+}
+
+/// The current level, and while it is not `Normal` what each owner holds.
 #[derive(Debug, Default)]
-pub(super) struct MemoryPressure(AtomicU8);
+pub(super) struct MemoryPressure {
+    level: AtomicU8,
+    shares: Mutex<SharesNow>,
+    pub(super) owned: Arc<OwnedProcesses>,
+    /// The level, or the cause of it, has changed.
+    changed: Notify,
+}
+
+#[derive(Debug, Default)]
+struct SharesNow {
+    shares: MemoryShares,
+    cause: Option<Owner>,
+}
+
+const fn mib(bytes: u64) -> u64 {
+    bytes >> 20
+}
 
 impl MemoryPressure {
+    fn shares(&self) -> MutexGuard<'_, SharesNow> {
+        // Nothing under this lock can panic half-way through a change.
+        self.shares.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     pub(super) fn level(&self) -> PressureLevel {
-        match self.0.load(Ordering::Relaxed) {
+        match self.level.load(Ordering::Relaxed) {
             0 => PressureLevel::Normal,
             1 => PressureLevel::High,
             _ => PressureLevel::Critical,
@@ -87,14 +136,80 @@ impl MemoryPressure {
     }
 
     fn set(&self, level: PressureLevel) {
-        self.0.store(level as u8, Ordering::Relaxed);
+        self.level.store(level as u8, Ordering::Relaxed);
+        self.changed.notify_waiters();
     }
 
-    /// Refuses something new that needs a process while memory is short.
-    pub(super) fn admit(&self) -> Result<(), RuntimeError> {
-        match self.level() {
-            PressureLevel::Critical => Err(RuntimeError::MemoryPressure),
-            PressureLevel::Normal | PressureLevel::High => Ok(()),
+    /// Refuses an owner something new that needs a process while memory is short and the owner holds its share.
+    pub(super) fn admit(&self, owner: &Owner) -> Result<(), RuntimeError> {
+        if self.level() < PressureLevel::Critical {
+            return Ok(());
+        }
+        let mut now = self.shares();
+        if now.shares.admits(owner) {
+            now.shares.add(owner, NEW_BYTES);
+            return Ok(());
+        }
+        let (held_mb, share_mb) = (mib(now.shares.held(owner)), mib(now.shares.share()));
+        Err(RuntimeError::MemoryPressure { held_mb, share_mb })
+    }
+
+    /// Whether memory is short because of this owner.
+    pub(super) fn is_caused_by(&self, owner: &Owner) -> bool {
+        self.level() == PressureLevel::Critical && self.shares().cause.as_ref() == Some(owner)
+    }
+
+    /// Waits until memory is not short because of this owner.
+    pub(super) async fn not_caused_by(&self, owner: &Owner) {
+        loop {
+            let changed = self.changed.notified();
+            if !self.is_caused_by(owner) {
+                return;
+            }
+            changed.await;
+        }
+    }
+
+    /// The owner who holds most; only while memory is short.
+    pub(super) fn largest(&self) -> Option<LargestOwner> {
+        let now = self.shares();
+        let (owner, held) = now.shares.largest()?;
+        Some(LargestOwner { owner: owner.clone(), held_mb: mib(held), share_mb: mib(now.shares.share()) })
+    }
+
+    /// Reads what the owners hold.
+    async fn read_shares(&self, above_share_mb: u64) -> Vec<ProcessReading> {
+        let owned = Arc::clone(&self.owned);
+        // Only if the runtime is being dropped it is not run.
+        let read = tokio::task::spawn_blocking(move || owned.read()).await.unwrap_or_default();
+        let unreadable = read.is_empty() && !self.owned.is_empty();
+        if unreadable && self.level() < PressureLevel::Critical {
+            tracing::warn!(
+                "what each owner holds cannot be read: while memory is critical, all owners are refused alike"
+            );
+        }
+        let shares = MemoryShares::of(read.iter().map(|process| (process.owner.clone(), process.bytes)));
+        let cause = shares.cause(above_share_mb << 20).cloned();
+        *self.shares() = SharesNow { shares, cause };
+        read
+    }
+
+    /// Ends the worker of a program, else a session, of the owner who is the cause.
+    fn end_largest(&self, read: &[ProcessReading], registry: &Registry) {
+        let Some(owner) = self.shares().cause.clone() else { return };
+        match largest_of(&owner, read) {
+            Some(LargestWork::Program(execution, worker)) => {
+                let held_mb = mib(worker.bytes);
+                tracing::warn!(%owner, %execution, held_mb, "memory is short: ended a program's worker of the largest owner");
+                worker.release();
+            }
+            Some(LargestWork::Session(session, bytes)) => {
+                let Some(live) = registry.get(session) else { return };
+                tracing::warn!(%owner, %session, held_mb = mib(bytes), "memory is short: ends the largest session of the largest owner");
+                // With a full queue it is the next reading's.
+                let _ = live.commands.try_send(Command::MemoryShort);
+            }
+            None => {}
         }
     }
 }
@@ -105,15 +220,36 @@ pub(super) async fn watch(config: PressureConfig, pressure: Arc<MemoryPressure>,
     let mut ticks = interval(EVERY);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut level = PressureLevel::default();
+    let (mut critical_for, mut next_shares) = (0, Instant::now());
     while !registry.is_stopping() {
         ticks.tick().await;
         let before = level;
         let (reading, total_mb) = read(&config.meminfo, &stalls);
-        level = level.after(reading, &config.limits(total_mb));
+        let limits = config.limits(total_mb);
+        level = level.after(reading, &limits);
+        critical_for = if level == PressureLevel::Critical { critical_for + 1 } else { 0 };
+        let began = Instant::now();
+        if level == PressureLevel::Normal {
+            *pressure.shares() = SharesNow::default();
+        } else if next_shares <= began {
+            let above_share_mb = limits.refuse_below_mb.max(total_mb.unwrap_or_default() / CAUSE);
+            let read = pressure.read_shares(above_share_mb).await;
+            next_shares = began + began.elapsed() * PART_OF_PROCESSOR;
+            if critical_for > PATIENCE && config.end_largest {
+                pressure.end_largest(&read, &registry);
+            }
+        }
         pressure.set(level);
         if level != before {
             let MemoryReading { available_mb, stalled } = reading;
-            tracing::warn!(level = level.as_str(), ?available_mb, ?stalled, "memory pressure has changed");
+            let largest = pressure.largest();
+            tracing::warn!(
+                level = level.as_str(),
+                ?available_mb,
+                ?stalled,
+                ?largest,
+                "memory pressure has changed"
+            );
         }
         if level > PressureLevel::Normal {
             for live in registry.live() {

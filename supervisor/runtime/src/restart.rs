@@ -36,7 +36,7 @@ impl SessionTask {
         let (template, memory_mb) = (self.machine.record().template_id, self.machine.memory_mb());
         self.worker.respawning = Some(Box::pin(async move {
             let failed = |why: String| Input::SpawnFailed(SpawnFailure::late(why));
-            shared.pressure.admit().map_err(|error| failed(error.to_string()))?;
+            shared.pressure.admit(&live.owner).map_err(|error| failed(error.to_string()))?;
             let unreadable = |error| failed(format!("its template cannot be read: {error}"));
             let row = shared.store.template(&Scope::All, template).await.map_err(unreadable)?;
             let row = row.map(|row| Arc::new(PolicySnapshot::from(&row.detail)));

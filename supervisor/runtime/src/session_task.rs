@@ -12,6 +12,7 @@ use super::inspect::Facts;
 use super::libraries::Libraries;
 use super::link::{LinkEvent, WorkerLink, maybe, next_event};
 use super::memory::Reservation;
+use super::owner_memory::{OwnedMemory, WorkOf};
 use super::registry::LiveSession;
 use super::restart::{RespawnResult, Respawning};
 use super::task::{Command, RuntimeContext, fault, no_worker};
@@ -33,7 +34,9 @@ use vm_system_core::{
     SessionMachine, SessionReply, SessionSpec, WorkerExitStatus,
 };
 use vm_system_record::StoreError;
-use vm_system_spawn::{ForkError, LibrarySet, SpawnError, Spawner, WorkerExit, WorkerHandle, WorkerProcess};
+use vm_system_spawn::{
+    ForkError, LibrarySet, Received, SpawnError, Spawner, WorkerExit, WorkerHandle, WorkerProcess,
+};
 
 /// Longest time to read the messages that a worker sent before its exit.
 const FINAL_MESSAGES: Duration = Duration::from_secs(1);
@@ -197,6 +200,7 @@ impl SessionTask {
         for action in actions {
             task.carry_out(action);
         }
+        task.withdraw_own_drain();
         task
     }
 
@@ -394,6 +398,7 @@ impl SessionTask {
             Command::Close { cause, responder } => Input::Close { token: self.callers.add(responder), cause },
             Command::Kill { signal, responder } => Input::Kill { token: self.callers.add(responder), signal },
             Command::Forbidden(call) => Input::ForbiddenCall(call),
+            Command::MemoryShort => Input::MemoryShort,
             Command::Violation(what) => Input::ChannelFailed(ChannelFault::Violation(what)),
             Command::Follow { execution, responder } => {
                 // Until the end is published: before that, the last events may not be in the store.
@@ -403,6 +408,17 @@ impl SessionTask {
                     self.followers.add(execution, follower);
                     batches
                 }));
+                return;
+            }
+            Command::Drain { at, responder } => {
+                if at.is_some() && !self.is_of_other_build() {
+                    let _ = responder.send(Ok(SessionReply::Done));
+                    return;
+                }
+                Input::Drain { token: Some(self.callers.add(responder)), at }
+            }
+            Command::Build { responder } => {
+                let _ = responder.send(self.build());
                 return;
             }
             Command::Inspect { responder } => {
@@ -443,7 +459,14 @@ impl SessionTask {
     fn connect(&mut self, handle: WorkerHandle) {
         self.live.pid.store(handle.process.pid(), Ordering::Relaxed);
         self.worker.process = Some(handle.process.clone());
-        self.worker.link = Some(WorkerLink::new(handle, self.host.reservation.clone()));
+        let memory = self.owned(&handle.process);
+        self.worker.link = Some(WorkerLink::new(handle, self.host.reservation.clone(), memory));
+    }
+
+    /// Has what a process of this session holds count for its owner.
+    pub(super) fn owned(&self, process: &WorkerProcess) -> OwnedMemory {
+        let Self { shared, live, .. } = self;
+        shared.pressure.owned.add(&live.owner, WorkOf::Session(live.id), process)
     }
 
     /// Connects a worker that replaces another one: its CPU time begins at zero.
@@ -501,7 +524,7 @@ pub(super) fn store_input(outcome: WriteOutcome<()>) -> Input {
 
 fn link_input(event: LinkEvent) -> Input {
     match event {
-        LinkEvent::Received(received) => Input::Message { seq: received.seq, message: received.message },
+        LinkEvent::Received(Received { seq, bytes, message }) => Input::Message { seq, bytes, message },
         LinkEvent::ReceiveFailed(error) | LinkEvent::SendFailed(error) => Input::ChannelFailed(fault(error)),
         LinkEvent::Exited(exit) => Input::Exited(crate::task::exit_status(exit)),
     }

@@ -1,6 +1,7 @@
 //! Shared state of all sessions, requests to an owner task, and errors of lower layers as inputs of the machines.
 
 use super::api::{RuntimeError, WorktreeClients};
+use super::builds::WorkerBuild;
 use super::callers::Responder;
 use super::failed_starts::FailedStarts;
 use super::followers::Batches;
@@ -32,6 +33,7 @@ use vm_system_protocol::ids::{ExecutionId, SessionId, TaskId};
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::limits::FILE_CALL_MS;
 use vm_system_protocol::model::{Event, SessionCheckpoint};
+use vm_system_protocol::time::Timestamp;
 use vm_system_record::{Owner, RecordedWorktree};
 use vm_system_spawn::{LibraryError, SpawnError, WorkerChannelError, WorkerExit};
 use vm_system_store::StoreHandle;
@@ -249,6 +251,17 @@ pub(super) enum Command {
     Inspect {
         responder: oneshot::Sender<Facts>,
     },
+    /// Memory is short because of the owner, and this is its largest session.
+    MemoryShort,
+    /// Sets the deadline by which a worker of another build than the supervisor's is replaced, or withdraws it.
+    Drain {
+        at: Option<Timestamp>,
+        responder: SessionResponder,
+    },
+    /// What its worker runs.
+    Build {
+        responder: oneshot::Sender<Option<WorkerBuild>>,
+    },
     Violation(String),
     Forbidden(String),
 }
@@ -280,7 +293,9 @@ pub(super) fn no_worker(error: SpawnError) -> Input {
 
 pub(super) fn spawn_failure(error: &SpawnError) -> SpawnFailure {
     let fault = match error {
-        SpawnError::WrongHello { .. } | SpawnError::NotJailed(_) => SpawnFault::Wrong,
+        SpawnError::WrongHello { .. } | SpawnError::Unsupported { .. } | SpawnError::NotJailed(_) => {
+            SpawnFault::Wrong
+        }
         _ if error.is_temporary() => SpawnFault::Busy,
         _ => SpawnFault::Host,
     };
@@ -296,6 +311,7 @@ pub(super) fn fault(error: WorkerChannelError) -> ChannelFault {
         }
         WorkerChannelError::Violation(what) => ChannelFault::Violation(what),
         WorkerChannelError::TooLarge(what) => ChannelFault::Violation(format!("cannot be sent: {what}")),
+        WorkerChannelError::NotSpoken(what) => ChannelFault::Violation(format!("cannot be sent: {what}")),
         WorkerChannelError::Io(error) => ChannelFault::Violation(format!("channel: {error}")),
     }
 }

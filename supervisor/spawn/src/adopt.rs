@@ -13,6 +13,7 @@
 //! ```
 
 use super::address::KeeperAddress;
+use super::build::JailBuild;
 use super::channel;
 use super::config::{SandboxMode, SpawnConfig};
 use super::error::SpawnError;
@@ -32,6 +33,7 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout_at};
 use vm_system_protocol::codec::{decode, encode};
+use vm_system_protocol::hello::{Hello, UnsupportedProtocol};
 use vm_system_protocol::ids::SessionId;
 use vm_system_protocol::keeper::{FromKeeper, ToKeeper, WorkerRecord};
 use vm_system_protocol::limits::{HELLO_MS, KEEPER_MESSAGE_BYTES, WRITE_MS};
@@ -65,6 +67,35 @@ enum Attempt {
     Connected(KeptJail),
     Busy,
     Failed,
+    Unsupported(UnsupportedKeeper),
+}
+
+/// A keeper of a build that this one does not adopt.
+struct UnsupportedKeeper {
+    address: KeeperAddress,
+    pidfd: PidFd,
+    pid: u32,
+    protocol: UnsupportedProtocol,
+}
+
+/// The jails of an earlier supervisor.
+#[derive(Debug, Default)]
+pub struct KeptJails {
+    /// They wait.
+    pub jails: Vec<KeptJail>,
+    /// Keepers of too old a build, which were killed with their workers: why.
+    pub ended: Vec<String>,
+}
+
+/// Why the jails of an earlier supervisor cannot be taken over now. No keeper of this build, or of the one before, was ended.
+#[derive(Debug, thiserror::Error)]
+pub enum KeptJailsError {
+    /// This process, or the folder.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    /// Their sessions would end.
+    #[error("sessions of a newer build are waiting for it (keeper: process {pid}): {protocol}")]
+    Newer { pid: u32, protocol: UnsupportedProtocol },
 }
 
 /// A keeper that accepted this supervisor. Dropping it closes the channel, and its grace begins again.
@@ -74,6 +105,7 @@ pub struct KeptJail {
     control: WatchedFd,
     pid: u32,
     pidfd: PidFd,
+    hello: Hello,
 }
 
 /// A jail that was taken over.
@@ -93,20 +125,45 @@ pub enum AdoptedWorker {
 
 /// Connects to all keepers of a folder, which then wait. A keeper that cannot be adopted is killed, with its workers; one that has
 /// another supervisor is left alone; an address without a keeper is removed. An error of this process concerns no keeper: all wait on.
-pub async fn kept_jails(folder: &Path, sandbox: SandboxMode) -> io::Result<Vec<KeptJail>> {
-    let mut jails = Vec::new();
+/// A keeper of a newer build is an error, too: its sessions are lost with it, and that build can still adopt them.
+pub async fn kept_jails(folder: &Path, sandbox: SandboxMode) -> Result<KeptJails, KeptJailsError> {
+    let (mut jails, mut unsupported) = (Vec::new(), Vec::new());
     let mut connecting = tokio::task::JoinSet::new();
     for address in KeeperAddress::all(folder)? {
         connecting.spawn(KeptJail::connect(address, sandbox));
     }
     while let Some(connected) = connecting.join_next().await {
-        jails.extend(connected.map_err(io::Error::other)??);
+        match connected.map_err(io::Error::other)?? {
+            Some(Ok(jail)) => jails.push(jail),
+            Some(Err(keeper)) => unsupported.push(keeper),
+            None => {}
+        }
     }
-    Ok(jails)
+    if let Some(UnsupportedKeeper { pid, protocol, .. }) =
+        unsupported.iter().find(|keeper| keeper.protocol.is_newer())
+    {
+        return Err(KeptJailsError::Newer { pid: *pid, protocol: *protocol });
+    }
+    let ended = unsupported.iter().map(UnsupportedKeeper::end).collect();
+    Ok(KeptJails { jails, ended })
 }
 
+impl UnsupportedKeeper {
+    /// Kills it with its workers; returns why.
+    fn end(&self) -> String {
+        let why = format!("a keeper was ended, because {}", self.protocol);
+        tracing::error!(pid = self.pid, "{why}; its sessions end with it");
+        let _ = self.pidfd.kill();
+        self.address.remove();
+        why
+    }
+}
+
+/// A keeper that waits for this supervisor, or that cannot be adopted.
+type Found = Result<KeptJail, UnsupportedKeeper>;
+
 impl KeptJail {
-    async fn connect(address: KeeperAddress, sandbox: SandboxMode) -> io::Result<Option<Self>> {
+    async fn connect(address: KeeperAddress, sandbox: SandboxMode) -> io::Result<Option<Found>> {
         let until = Instant::now() + Duration::from_millis(BUSY_MS);
         loop {
             match Self::try_connect(&address, sandbox).await? {
@@ -117,7 +174,8 @@ impl KeptJail {
                     return Ok(None);
                 }
                 Attempt::Failed => return Ok(None),
-                Attempt::Connected(jail) => return Ok(Some(jail)),
+                Attempt::Connected(jail) => return Ok(Some(Ok(jail))),
+                Attempt::Unsupported(keeper) => return Ok(Some(Err(keeper))),
             }
         }
     }
@@ -136,7 +194,13 @@ impl KeptJail {
             }
         };
         Ok(match Self::authenticate(address, &control, &pidfd, sandbox).await {
-            Ok(pid) => Attempt::Connected(Self { address: address.clone(), control, pid, pidfd }),
+            Ok((pid, hello)) => {
+                Attempt::Connected(Self { address: address.clone(), control, pid, pidfd, hello })
+            }
+            Err(AdoptError::Spawn(SpawnError::Unsupported { unsupported: protocol, .. })) => {
+                let pid = pidfd.pid()?;
+                Attempt::Unsupported(UnsupportedKeeper { address: address.clone(), pidfd, pid, protocol })
+            }
             Err(AdoptError::Busy) => Attempt::Busy,
             Err(AdoptError::Io(error)) if is_shortage(&error) => return Err(error),
             Err(error) => {
@@ -148,13 +212,13 @@ impl KeptJail {
         })
     }
 
-    /// Returns the keeper's pid.
+    /// Returns the keeper's pid and its hello.
     async fn authenticate(
         address: &KeeperAddress,
         control: &WatchedFd,
         pidfd: &PidFd,
         sandbox: SandboxMode,
-    ) -> Result<u32, AdoptError> {
+    ) -> Result<(u32, Hello), AdoptError> {
         let pid = pidfd.pid()?;
         inspect_process(pid, sandbox)?;
         if sandbox == SandboxMode::Full {
@@ -166,10 +230,10 @@ impl KeptJail {
             0 => Err(AdoptError::Busy),
             _ => Ok(check_hello("the keeper", bytes)?),
         });
-        timeout_at(deadline, hello).await.map_err(late)???;
+        let hello = timeout_at(deadline, hello).await.map_err(late)???;
         send(control, &ToKeeper::Token { token: address.token()? }).await?;
         match timeout_at(deadline, receive(control)).await.map_err(late)?? {
-            (FromKeeper::Peer { accepted: true }, _) => Ok(pid),
+            (FromKeeper::Peer { accepted: true }, _) => Ok((pid, hello)),
             _ => Err(AdoptError::Keeper("refused the token")),
         }
     }
@@ -194,15 +258,23 @@ impl KeptJail {
         config: &SpawnConfig,
         owners: &HashMap<SessionId, String>,
     ) -> Result<AdoptedJail, AdoptError> {
-        let Self { address, control, pid, pidfd } = self;
+        let Self { address, control, pid, pidfd, hello } = self;
         let kept = timeout_at(Instant::now() + Duration::from_millis(HELLO_MS), list(&control)).await;
         let (listener, records) =
             kept.map_err(|_| AdoptError::Keeper("did not list its workers in time"))??;
         // The keeper of one owner's jail is in that owner's group, and so is everything in it.
         let groups = JailGroups::of(&config.cgroups, None).await.map_err(SpawnError::Cgroup)?;
-        let layers = Vec::new();
-        let parts =
-            JailParts { pid, pidfd, layers, address: Some(address), control, listener, zygote: None, groups };
+        let parts = JailParts {
+            pid,
+            pidfd,
+            layers: Vec::new(),
+            build: JailBuild::of_keeper(pid, hello),
+            address: Some(address),
+            control,
+            listener,
+            zygote: None,
+            groups,
+        };
         let config = SpawnConfig { prestart_workers: false, ..config.clone() };
         let (jail, events) = Jail::assemble(&config, parts, Orders::default());
         let mut workers = Vec::new();
@@ -257,7 +329,9 @@ impl KeptWorker {
         let _ = pidfd.signal(interrupt::REISSUE);
         let control = Arc::clone(&jail.control);
         let process = WorkerProcess::new(record.session, pids.here, pidfd, exit, control, group);
-        let (sender, receiver) = channel::split_adopted(packets::register(channel)?);
+        // All processes of a jail are of one build.
+        let protocol = jail.control.protocol;
+        let (sender, receiver) = channel::split_adopted(packets::register(channel)?, protocol);
         Ok(AdoptedWorker::Running(WorkerHandle { sender, receiver, process }))
     }
 

@@ -12,7 +12,8 @@ use tokio::time::{Instant, timeout_at};
 use vm_system_protocol::codec::{decode, encode};
 use vm_system_protocol::limits::{HOST_MESSAGE_BYTES, MESSAGE_MS, WORKER_MESSAGE_BYTES, WRITE_MS};
 use vm_system_protocol::packet::{Message, Reassembler, pieces};
-use vm_system_protocol::worker::{FromWorker, ToWorker};
+use vm_system_protocol::since::{self, NotSpoken};
+use vm_system_protocol::worker::{FromWorker, HostError, HostReply, ToWorker};
 
 /// The channel has failed, unless the variant permits to continue.
 #[derive(Debug, thiserror::Error)]
@@ -32,13 +33,16 @@ pub enum WorkerChannelError {
     /// A message of ours is too large to be sent; the channel is unharmed.
     #[error("a message for the worker is too large: {0}")]
     TooLarge(String),
+    /// The worker is of an older build and does not know a message of ours, which was not sent; the channel is unharmed.
+    #[error(transparent)]
+    NotSpoken(#[from] NotSpoken),
     /// The operating system refused.
     #[error("worker channel: {0}")]
     Io(io::Error),
 }
 
-/// The two halves of a channel after its handshake.
-pub(super) fn split(socket: WatchedFd) -> (WorkerSender, WorkerReceiver) {
+/// The two halves of a channel after its handshake, to a worker that speaks this protocol version.
+pub(super) fn split(socket: WatchedFd, protocol: u32) -> (WorkerSender, WorkerReceiver) {
     let socket = Arc::new(socket);
     let receiver = WorkerReceiver {
         socket: Arc::clone(&socket),
@@ -46,13 +50,13 @@ pub(super) fn split(socket: WatchedFd) -> (WorkerSender, WorkerReceiver) {
         must_be_complete: None,
         successor: None,
     };
-    (WorkerSender { socket, next_seq: 1 }, receiver)
+    (WorkerSender { socket, next_seq: 1, protocol }, receiver)
 }
 
 /// The two halves of a channel that another supervisor used: the queue may begin in the middle of a message of any number. The
 /// session's machine checks the numbers.
-pub(super) fn split_adopted(socket: WatchedFd) -> (WorkerSender, WorkerReceiver) {
-    let (sender, mut receiver) = split(socket);
+pub(super) fn split_adopted(socket: WatchedFd, protocol: u32) -> (WorkerSender, WorkerReceiver) {
+    let (sender, mut receiver) = split(socket, protocol);
     receiver.incoming.accept_any();
     (sender, receiver)
 }
@@ -62,27 +66,49 @@ pub(super) fn split_adopted(socket: WatchedFd) -> (WorkerSender, WorkerReceiver)
 pub struct WorkerSender {
     socket: Arc<WatchedFd>,
     next_seq: u64,
+    /// The protocol version that the worker speaks.
+    protocol: u32,
 }
 
 impl WorkerSender {
     /// Sends one message; waits at most `WRITE_MS` for a worker that does not read. Not cancel safe: an incomplete
     /// message ends the channel.
     pub async fn send(&mut self, message: &ToWorker) -> Result<(), WorkerChannelError> {
-        let bytes = encoded(message)?;
+        let bytes = self.encoded(message)?;
         self.write(&bytes).await
     }
 
     /// As [`WorkerSender::send`]; the message is dropped once it is encoded, so that it is in memory only once.
     pub async fn send_away(&mut self, message: ToWorker) -> Result<(), WorkerChannelError> {
-        let bytes = encoded(&message)?;
+        let bytes = self.encoded(&message)?;
         drop(message);
         self.write(&bytes).await
     }
 
     /// As [`WorkerSender::send_away`], with a descriptor in the message's first packet.
     pub async fn send_with(&mut self, message: ToWorker, fd: OwnedFd) -> Result<(), WorkerChannelError> {
-        let bytes = encoded(&message)?;
+        let bytes = self.encoded(&message)?;
         self.write_with(&bytes, Some(fd)).await
+    }
+
+    /// What an older worker does not know is not sent to it: the call fails whose reply that is.
+    fn encoded(&self, message: &ToWorker) -> Result<Vec<u8>, WorkerChannelError> {
+        let failed;
+        let message = match (since::check(message, self.protocol), message) {
+            (Ok(()), message) => message,
+            (Err(unknown), ToWorker::HostReply { call, .. }) => {
+                let error = HostError {
+                    code: "EHOSTBUILD".to_owned(),
+                    message: format!(
+                        "the session's worker is of an older build than its supervisor: {unknown}"
+                    ),
+                };
+                failed = ToWorker::HostReply { call: *call, reply: HostReply::Failed(error) };
+                &failed
+            }
+            (Err(unknown), _) => return Err(unknown.into()),
+        };
+        encode(message, HOST_MESSAGE_BYTES).map_err(|error| WorkerChannelError::TooLarge(error.to_string()))
     }
 
     async fn write(&mut self, bytes: &[u8]) -> Result<(), WorkerChannelError> {
@@ -102,10 +128,6 @@ impl WorkerSender {
     }
 }
 
-fn encoded(message: &ToWorker) -> Result<Vec<u8>, WorkerChannelError> {
-    encode(message, HOST_MESSAGE_BYTES).map_err(|error| WorkerChannelError::TooLarge(error.to_string()))
-}
-
 fn on_send(error: io::Error) -> WorkerChannelError {
     match error.kind() {
         io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset => WorkerChannelError::Closed,
@@ -117,8 +139,8 @@ fn on_send(error: io::Error) -> WorkerChannelError {
 impl WorkerSender {
     /// The sender of a channel without a handshake, for tests.
     #[doc(hidden)]
-    pub fn over(socket: OwnedFd) -> io::Result<Self> {
-        Ok(split(packets::register(socket)?).0)
+    pub fn over(socket: OwnedFd, protocol: u32) -> io::Result<Self> {
+        Ok(split(packets::register(socket)?, protocol).0)
     }
 }
 
@@ -127,6 +149,8 @@ impl WorkerSender {
 pub struct Received {
     /// The sequence number, to be acknowledged once the message is committed.
     pub seq: u64,
+    /// Its length (bytes).
+    pub bytes: u64,
     /// Hostile input.
     pub message: FromWorker,
 }
@@ -186,7 +210,7 @@ impl WorkerReceiver {
 
 fn read(message: &Message) -> Result<Received, WorkerChannelError> {
     match decode::<FromWorker>(&message.bytes) {
-        Ok(value) => Ok(Received { seq: message.seq, message: value }),
+        Ok(value) => Ok(Received { seq: message.seq, bytes: message.bytes.len() as u64, message: value }),
         Err(error) => Err(WorkerChannelError::Violation(error.to_string())),
     }
 }

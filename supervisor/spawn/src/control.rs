@@ -18,6 +18,7 @@ use vm_system_protocol::codec::{decode, encode};
 use vm_system_protocol::ids::SessionId;
 use vm_system_protocol::keeper::{FromKeeper, ToKeeper};
 use vm_system_protocol::limits::{KEEPER_MESSAGE_BYTES, WRITE_MS};
+use vm_system_protocol::since;
 use vm_system_sandbox::pidfd::PidFd;
 use vm_system_sandbox::process::ExitStatus;
 use vm_system_sandbox::socket::{self, Wait};
@@ -33,6 +34,8 @@ pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 #[derive(Debug)]
 pub(super) struct Control {
     socket: WatchedFd,
+    /// The protocol version that the keeper speaks.
+    pub(super) protocol: u32,
     waiting: Mutex<Waiting>,
     /// Of workers without a group of their owner.
     oom: Arc<OomWatch>,
@@ -54,13 +57,19 @@ struct Alive {
 }
 
 impl Control {
-    pub(super) fn new(socket: WatchedFd) -> Self {
-        Self { socket, waiting: Mutex::default(), oom: Arc::new(OomWatch::begin()) }
+    pub(super) fn new(socket: WatchedFd, protocol: u32) -> Self {
+        Self { socket, protocol, waiting: Mutex::default(), oom: Arc::new(OomWatch::begin()) }
     }
 
     pub(super) async fn send(&self, message: &ToKeeper, fds: &[BorrowedFd<'_>]) -> io::Result<()> {
-        let bytes = encode(message, KEEPER_MESSAGE_BYTES).map_err(io::Error::other)?;
+        let bytes = self.encoded(message)?;
         packets::send(&self.socket, &[&bytes], fds, Instant::now() + Duration::from_millis(WRITE_MS)).await
+    }
+
+    /// What an older keeper does not know is not sent to it.
+    fn encoded(&self, message: &ToKeeper) -> io::Result<Vec<u8>> {
+        since::check(message, self.protocol).map_err(io::Error::other)?;
+        encode(message, KEEPER_MESSAGE_BYTES).map_err(io::Error::other)
     }
 
     /// Watches for a worker's exit from now on. `None`: the keeper is lost.
@@ -102,14 +111,14 @@ impl Control {
     }
 
     pub(super) fn forget(&self, session: SessionId) {
-        let Ok(bytes) = encode(&ToKeeper::Forget { session }, KEEPER_MESSAGE_BYTES) else { return };
+        let Ok(bytes) = self.encoded(&ToKeeper::Forget { session }) else { return };
         // A keeper with a full queue keeps the entry; the cost is two descriptors until it exits.
         let _ = socket::send(self.socket.get_ref(), &[&bytes], &[], Wait::No);
     }
 
     /// Orders the end of the jail; `false`: the keeper does not take the order.
     pub(super) fn order_shutdown(&self) -> bool {
-        let Ok(bytes) = encode(&ToKeeper::Shutdown, KEEPER_MESSAGE_BYTES) else { return false };
+        let Ok(bytes) = self.encoded(&ToKeeper::Shutdown) else { return false };
         match socket::send(self.socket.get_ref(), &[&bytes], &[], Wait::No) {
             Ok(()) => true,
             // It has exited.

@@ -1,6 +1,7 @@
 //! Why a keeper or a worker could not be started. Every message states what happened and what to do.
 
 use std::io;
+use vm_system_protocol::hello::UnsupportedProtocol;
 use vm_system_protocol::keeper::JailFailure;
 use vm_system_sandbox::inspect::InspectError;
 
@@ -37,6 +38,13 @@ pub enum SpawnError {
         who: &'static str,
         /// What was wrong.
         what: String,
+    },
+    /// A process of the jail speaks a protocol version that this build does not.
+    #[error("{who} is of another build: {unsupported}")]
+    Unsupported {
+        /// Keeper, zygote or worker.
+        who: &'static str,
+        unsupported: UnsupportedProtocol,
     },
     /// The process that tests the walls did not report.
     #[error("the process that tests this machine's walls {what}")]
@@ -129,7 +137,9 @@ impl SpawnError {
             | Self::NoZygote
             | Self::ZygoteFailed { .. }
             | Self::Examiner { .. } => true,
-            Self::WrongHello { .. } | Self::NotJailed(_) | Self::Library(_) => false,
+            Self::WrongHello { .. } | Self::Unsupported { .. } | Self::NotJailed(_) | Self::Library(_) => {
+                false
+            }
         }
     }
 

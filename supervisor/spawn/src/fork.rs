@@ -160,7 +160,8 @@ impl SessionFork {
 
     /// Whether the parent has exited or does so now: the kernel closes the descriptors of a killed process before it reports the exit.
     async fn parent_exits(&self) -> bool {
-        !self.parent.pidfd.is_alive() || timeout(DYING, exit_of(&self.parent.pidfd)).await.is_ok()
+        !self.parent.pidfd.is_alive()
+            || matches!(timeout(DYING, exit_of(&self.parent.pidfd)).await, Ok(Ok(())))
     }
 
     async fn deliver(&self, way: WatchedFd) -> Result<WorkerHandle, ForkError> {

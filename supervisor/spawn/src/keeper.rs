@@ -10,7 +10,7 @@ use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
 use vm_system_protocol::codec::{decode, encode};
-use vm_system_protocol::hello::{Hello, PROTOCOL};
+use vm_system_protocol::hello::Hello;
 use vm_system_protocol::keeper::{FromKeeper, LayerReport, ToKeeper};
 use vm_system_protocol::limits::{HELLO_MS, KEEPER_MESSAGE_BYTES};
 use vm_system_sandbox::pidfd::PidFd;
@@ -24,6 +24,8 @@ pub(super) struct Started {
     pub(super) pid: u32,
     pub(super) pidfd: PidFd,
     pub(super) layers: Vec<LayerReport>,
+    /// The protocol version that it speaks.
+    pub(super) protocol: u32,
     pub(super) address: Option<KeeperAddress>,
 }
 
@@ -63,12 +65,13 @@ pub(super) async fn start(
     let zygote = packets::register(zygote).map_err(make("watch the zygote's channel"))?;
     let ready = timeout_at(deadline, handshake(&control)).await;
     child.reap();
-    let (pidfd, layers) = ready.map_err(|_| SpawnError::KeeperSilent { what: "sent nothing" })??;
+    let (pidfd, layers, protocol) =
+        ready.map_err(|_| SpawnError::KeeperSilent { what: "sent nothing" })??;
     // It has been attested; no other process can send here.
     socket::trust_senders(&control).map_err(make("set up the keeper's channel"))?;
     let pid = pidfd.pid().map_err(|_| SpawnError::KeeperSilent { what: "exited" })?;
     inspect_process(pid, config.sandbox)?;
-    Ok(Started { control, zygote, pid, pidfd, layers, address })
+    Ok(Started { control, zygote, pid, pidfd, layers, protocol, address })
 }
 
 /// The executed process; it exits as soon as the first process of the jail runs.
@@ -106,10 +109,10 @@ fn execute(
     Ok(Child { pid, pidfd: PidFd::open(pid).ok() })
 }
 
-async fn handshake(control: &WatchedFd) -> Result<(PidFd, Vec<LayerReport>), SpawnError> {
+async fn handshake(control: &WatchedFd) -> Result<(PidFd, Vec<LayerReport>, u32), SpawnError> {
     let read = SpawnError::io("read the keeper's channel");
     let hello = packets::receive(control, |_, bytes| check_hello("the keeper", bytes)).await.map_err(read)?;
-    hello?;
+    let protocol = hello?.protocol;
     let read = SpawnError::io("read the keeper's channel");
     let (sender, message) = packets::receive(control, |got, bytes| {
         (got.sender, (got.len > 0).then(|| decode::<FromKeeper>(bytes)))
@@ -117,22 +120,24 @@ async fn handshake(control: &WatchedFd) -> Result<(PidFd, Vec<LayerReport>), Spa
     .await
     .map_err(read)?;
     match (sender, message) {
-        (Some(keeper), Some(Ok(FromKeeper::Ready { layers }))) => Ok((keeper, layers)),
+        (Some(keeper), Some(Ok(FromKeeper::Ready { layers }))) => Ok((keeper, layers, protocol)),
         (_, Some(Ok(FromKeeper::Failed(failure)))) => Err(SpawnError::Jail(failure)),
         (_, None) => Err(SpawnError::KeeperSilent { what: "exited" }),
         _ => Err(SpawnError::KeeperSilent { what: "sent another message than ready" }),
     }
 }
 
-/// Checks that the packet is a hello of our protocol version.
-pub(super) fn check_hello(who: &'static str, packet: &[u8]) -> Result<(), SpawnError> {
+/// Checks that the packet is a hello of a protocol version that this build speaks.
+pub(super) fn check_hello(who: &'static str, packet: &[u8]) -> Result<Hello, SpawnError> {
     let wrong = |what: String| Err(SpawnError::WrongHello { who, what });
     if packet.is_empty() {
         return wrong("it closed its channel".to_owned());
     }
     match Hello::from_packet(packet) {
-        Ok(hello) if hello.protocol == PROTOCOL => Ok(()),
-        Ok(hello) => wrong(format!("protocol {}, ours is {PROTOCOL}", hello.protocol)),
+        Ok(hello) => match hello.supported() {
+            Ok(_) => Ok(hello),
+            Err(unsupported) => Err(SpawnError::Unsupported { who, unsupported }),
+        },
         Err(error) => wrong(error.to_string()),
     }
 }

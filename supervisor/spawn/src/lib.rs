@@ -19,12 +19,14 @@
 //! - [`mod@examine`]: which walls this host supports
 //! - [`groups`]: the owners' groups in the daemon's cgroup subtree
 //! - [`broker`]: the processes of host modules, as [`child`] processes
+//! - `build`: which executable a jail runs
 //! - [`egress`]: the process that makes HTTP requests
 //! - [`helper`]: the process that starts files agents, which use worktrees as their users; [`files_agent`]: their channels
 
 mod address;
 pub mod adopt;
 pub mod broker;
+mod build;
 pub mod channel;
 pub mod child;
 pub mod config;
@@ -52,7 +54,8 @@ mod unassigned;
 mod worker_pool;
 mod zygote;
 
-pub use adopt::{AdoptError, AdoptedJail, AdoptedWorker, KeptJail, kept_jails};
+pub use adopt::{AdoptError, AdoptedJail, AdoptedWorker, KeptJail, KeptJails, KeptJailsError, kept_jails};
+pub use build::{JailBuild, UNKNOWN_BUILD};
 pub use channel::{Received, WorkerChannelError, WorkerReceiver, WorkerSender};
 pub use config::{SandboxMode, ServiceIds, SpawnConfig, WorkerLimits};
 pub use error::{LibraryError, SHORTAGE_HINT, SpawnError};

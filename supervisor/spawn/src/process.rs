@@ -127,7 +127,7 @@ impl WorkerProcess {
             biased;
             exit = reported => return exit,
             // The pidfd reports the exit, but the keeper may be slow, stopped or may have exited.
-            () = self.wait_for_exit() => {}
+            () = self.ended() => {}
         }
         let mut exit = self.0.exit.clone();
         match timeout(STATUS_TIMEOUT, exit.wait_for(Option::is_some)).await {
@@ -141,8 +141,8 @@ impl WorkerProcess {
         self.0.exit.borrow().and_then(|report| report.usage)
     }
 
-    /// Resolves when the pidfd becomes readable; never, if it cannot be watched.
-    async fn wait_for_exit(&self) {
+    /// Waits for its end, before its keeper has reported how it exited; for ever, if its pidfd cannot be watched.
+    pub async fn ended(&self) {
         if exit_of(&self.0.pidfd).await.is_err() {
             std::future::pending::<()>().await;
         }
@@ -162,6 +162,11 @@ impl WorkerProcess {
     /// Its memory now (a query takes 26 µs when it is idle).
     pub fn memory(&self) -> io::Result<Memory> {
         inspect::memory(&self.0.pidfd)
+    }
+
+    /// Whether it is stopped (SIGSTOP, a debugger).
+    pub fn is_stopped(&self) -> io::Result<bool> {
+        inspect::is_stopped(&self.0.pidfd)
     }
 
     /// The exit is recorded: the keeper drops the worker's channel and wait status. To be called once for every worker,

@@ -5,6 +5,7 @@ mod assemble;
 pub(super) use assemble::JailParts;
 
 use super::address::KeeperAddress;
+use super::build::JailBuild;
 use super::channel::{WorkerReceiver, WorkerSender, split};
 use super::config::{SandboxMode, SpawnConfig, WorkerLimits};
 use super::control::{Control, lock};
@@ -117,6 +118,8 @@ pub(super) struct Jail {
     pub(super) pid: u32,
     pidfd: PidFd,
     layers: Vec<LayerReport>,
+    /// What its processes run.
+    build: JailBuild,
     /// Where the keeper waits for another supervisor, if it does.
     address: Option<KeeperAddress>,
     /// The keeper did not acknowledge an order in time.
@@ -179,6 +182,7 @@ impl Spawner {
             pid: started.pid,
             pidfd: started.pidfd,
             layers: started.layers,
+            build: JailBuild { protocol: started.protocol, ..JailBuild::ours().clone() },
             address: started.address,
             control: started.control,
             listener,
@@ -234,6 +238,11 @@ impl Spawner {
     /// Why no worker can be started at this moment, as far as it is known.
     pub fn problem(&self) -> Option<String> {
         self.0.jail.problem()
+    }
+
+    /// What its processes run.
+    pub fn build(&self) -> &JailBuild {
+        &self.0.jail.build
     }
 
     /// The walls as reported by the keeper.
@@ -436,7 +445,7 @@ impl Jail {
         kept.map_err(|_| lost())?;
         let pidfd = Arc::clone(&worker.pidfd);
         let process = WorkerProcess::new(session, pid, pidfd, exit, Arc::clone(&self.control), group);
-        let (sender, receiver) = split(ours);
+        let (sender, receiver) = split(ours, worker.protocol);
         Ok(WorkerHandle { sender, receiver, process })
     }
 

@@ -29,6 +29,8 @@ pub(super) fn channel() -> Result<(WatchedFd, OwnedFd), SpawnError> {
 pub(super) struct UnassignedWorker {
     pub(super) pidfd: Arc<PidFd>,
     pub(super) pids: Pids,
+    /// The protocol version that it speaks.
+    pub(super) protocol: u32,
 }
 
 /// Why no hello was received.
@@ -56,12 +58,14 @@ pub(super) async fn receive_hello(ours: &WatchedFd) -> Result<UnassignedWorker, 
             return Err(HelloFailure::Closed);
         }
         let clean = !got.truncated && got.fds.is_empty();
-        check_hello("the worker", if clean { bytes } else { b"?" }).map_err(HelloFailure::Other)?;
-        got.sender.ok_or(HelloFailure::Other(SpawnError::WorkerSilent("was not attested")))
+        let hello =
+            check_hello("the worker", if clean { bytes } else { b"?" }).map_err(HelloFailure::Other)?;
+        let sender = got.sender.ok_or(HelloFailure::Other(SpawnError::WorkerSilent("was not attested")))?;
+        Ok((sender, hello.protocol))
     });
     let hello = timeout_at(deadline, hello).await;
     let hello = hello.map_err(|_| HelloFailure::Other(SpawnError::WorkerSilent("sent nothing")))?;
-    let pidfd = match hello {
+    let (pidfd, protocol) = match hello {
         Ok(hello) => hello?,
         Err(error) => {
             return Err(HelloFailure::Other(SpawnError::Io { what: "read a worker's hello", error }));
@@ -72,5 +76,5 @@ pub(super) async fn receive_hello(ours: &WatchedFd) -> Result<UnassignedWorker, 
         pidfd.pids()
     };
     let pids = setup().map_err(|_| HelloFailure::Other(SpawnError::WorkerSilent("exited")))?;
-    Ok(UnassignedWorker { pidfd: Arc::new(pidfd), pids })
+    Ok(UnassignedWorker { pidfd: Arc::new(pidfd), pids, protocol })
 }

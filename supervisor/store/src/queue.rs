@@ -308,6 +308,7 @@ impl State {
                 if missing <= queue.deficit {
                     queue.deficit -= missing;
                     left = left.saturating_sub(missing);
+                    job.allowance = 0;
                     turn.extend(queue.jobs.pop_front());
                     continue;
                 }
@@ -425,9 +426,13 @@ impl Queue {
         Ok(Admitted { _gate: gate, _permits: [Some(lane), Some(common)] })
     }
 
-    /// Takes back a batch of which there is more to write: it is the next one of its lane.
-    pub(super) fn put_back(&self, mut job: QueuedBatch) {
-        job.allowance = 0;
+    /// Takes back a batch of which there is more to write: it is the next one of its lane. Of one that had nothing more to write in
+    /// pieces the rest is written at once, for which its lane saves.
+    pub(super) fn put_back(&self, mut job: QueuedBatch, progress: Progress) {
+        if progress != job.progress {
+            job.allowance = 0;
+        }
+        job.progress = progress;
         let mut state = self.state();
         let lane = job.lane.clone();
         let queue = state.lanes.entry(lane.clone()).or_default();

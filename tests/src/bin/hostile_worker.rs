@@ -29,7 +29,7 @@ fn main() -> ExitCode {
     vm_system_cli::main_with(|| {
         vm_system_tests::escape::dispatch(std::env::args_os());
         let arguments: Vec<OsString> = std::env::args_os().collect();
-        roles::dispatch(arguments.into_iter(), Modes { preload });
+        roles::dispatch(arguments.into_iter(), Modes { preload, ..Modes::production() });
         vm_system_broker::dispatch(std::env::args_os())
             .or_else(|| vm_system_spawn::helper::dispatch(std::env::args_os(), |_| Vec::new()))
     })

@@ -17,11 +17,11 @@ binary, jail and start as those of the product, with another main loop in the wo
 runs with a daemon of root and with one of an unprivileged user. After each probe a sibling session must still respond; at the end
 the supervisor has as many descriptors and as much memory as before.
 
-*In a worker* is what happened there. `seccomp(call)` and the like is the closing reason of the session: a forbidden call is not made,
-and its worker is killed. Anything else is what the probe got, and the session went on. *Outside* is the same probe as root of fresh
-namespaces, without the other walls, so that a probe which fails for another reason is noticed: `succeeds`; `judged` where the
-kernel's own checks decide, because the call needs rights that no test may have or arguments that do harm; `ends too` where the
-probe harms its own process alone.
+*In a worker* is what happened there. `seccomp(call)` and the like is the closing reason of the session: a forbidden call is not
+made, and its worker is killed. Anything else is what the probe got, and the session went on. *Outside* is the same probe as
+root of fresh namespaces, without the other walls, so that a probe which fails for another reason is noticed: `succeeds`;
+`judged` where the kernel's own checks decide, because the call needs rights that no test may have or arguments that do harm;
+`ends too` where the probe harms its own process alone.
 
 ";
 

@@ -83,6 +83,30 @@ fn large_output_is_cut_with_a_reference_to_the_rest() {
     assert_eq!(data["error"]["code"], "OUTPUT_LIMIT_EXCEEDED", "{data}");
     let rest = agent.data("get_events", json!({ "executionId": id, "after": data["next"] }));
     assert!(rest["events"].is_array(), "{rest}");
+    let evaluated = |agent: &mut Agent, code: &str| {
+        agent.tool("session_eval", json!({ "sessionId": session["sessionId"], "code": code }))
+    };
+    for (code, bytes) in [("'x'.repeat(120_000)", 120_002), ("'x'.repeat(600_000)", 600_002)] {
+        let value = evaluated(&mut agent, code);
+        let data = &value["structuredContent"];
+        assert_eq!((&data["valueTruncated"], &data["valueBytes"]), (&json!(true), &json!(bytes)), "{code}");
+        assert!(text(&value).contains(&format!("has {bytes} bytes of JSON")), "{code}");
+    }
+    let many = evaluated(&mut agent, "Array.from({ length: 200 }, (_, n) => n)");
+    assert!(text(&many).ends_with(",198,199]") && many["structuredContent"]["valueTruncated"].is_null());
+    let source = "function main() { return 'x'.repeat(300_000) }";
+    agent.text("load", json!({ "programId": "long", "source": source }));
+    let ended = agent.tool("start", json!({ "programId": "long", "executionId": "l" }));
+    let texts = ended["content"].to_string();
+    assert!(texts.contains("[truncated: 131072 of 300002 bytes are shown; "), "{}", texts.len());
+    assert_eq!(ended["structuredContent"]["fullBytes"], 300_002);
+    let code = "throw new Error('\u{e9}'.repeat(300_000))";
+    let thrown = agent.tool("session_eval", json!({ "sessionId": session["sessionId"], "code": code }));
+    let error = &thrown["structuredContent"]["error"];
+    assert_eq!((&error["truncated"], &error["fullBytes"]), (&json!(true), &json!(600_007)));
+    let short = json!({ "sessionId": session["sessionId"], "code": "throw new Error('short')" });
+    let error = &agent.tool("session_eval", short)["structuredContent"]["error"];
+    assert_eq!(error, &json!({ "code": "EXCEPTION", "message": "Error: short" }));
 }
 
 #[test]

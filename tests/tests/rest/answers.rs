@@ -76,6 +76,47 @@ fn no_list_ends_without_a_cursor_unless_it_is_complete() {
 }
 
 #[test]
+fn lists_of_events_have_a_cursor_if_there_may_be_more() {
+    let daemon = Daemon::start(User::AsStarted);
+    let mut http = daemon.http();
+    let template = http.post(TEMPLATES, &json!({ "name": "t" })).json()["id"].clone();
+    let path = format!("{TEMPLATES}/{}", template.as_str().expect("an id"));
+    let limits = json!({ "limits": { "max_events": 5_000 } }).to_string();
+    assert_eq!(http.request("PATCH", &path, &[], Some(&limits)).status, 200);
+    let session = json!({ "template_id": template, "workspace_id": "w", "base_commit_oid": "c",
+        "worktree_path": daemon.place.worktree() });
+    let session = http.post("/api/v1/sessions", &session).json()["id"].clone();
+    let input = "for (let n = 0; n < 1500; n++) console.log(n)";
+    let ran = http.post("/api/v1/executions/repl", &json!({ "session_id": session, "input": input })).json();
+    let of_execution = format!("/api/v1/executions/{}/events", ran["id"].as_str().expect("an id"));
+    let of_session = format!("/api/v1/sessions/{}/events", session.as_str().expect("an id"));
+    for (path, query, total) in
+        [(&of_execution, "?limit=1000", 1_502), (&of_execution, "", 1_502), (&of_session, "?limit=2", 4)]
+    {
+        let mut seqs = Vec::new();
+        let mut next = format!("{path}{query}");
+        let mut parts = 0;
+        loop {
+            let response = http.get(&next);
+            seqs.extend(
+                response.json().as_array().expect("a list").iter().filter_map(|row| row["seq"].as_u64()),
+            );
+            parts += 1;
+            let Some(cursor) = response.field("x-next-cursor") else { break };
+            let more = query.trim_start_matches('?');
+            next = format!("{path}?cursor={cursor}&{more}");
+        }
+        assert!(seqs.iter().copied().eq(1..=seqs.len() as u64), "{path}{query}");
+        assert!(
+            seqs.len() >= total && (parts > 1 || query.is_empty()),
+            "{path}{query}: {} {parts}",
+            seqs.len()
+        );
+    }
+    daemon.stop();
+}
+
+#[test]
 fn objects_have_tags_and_large_responses_are_compressed() {
     let daemon = Daemon::start(User::AsStarted);
     let mut http = daemon.http();

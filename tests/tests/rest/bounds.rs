@@ -56,7 +56,11 @@ impl VerbHandler for Fake {
                     self.requested.notify_one();
                     std::future::pending().await
                 }
-                _ => Ok(Reply::Health(Health { status: "ok".to_owned(), memory: "normal".to_owned() })),
+                _ => Ok(Reply::Health(Health {
+                    status: "ok".to_owned(),
+                    memory: "normal".to_owned(),
+                    largest_owner: None,
+                })),
             }
         })
     }

@@ -47,7 +47,7 @@ fn event_types() -> BTreeSet<String> {
         EventPayload::InputEcho { text: text() },
         EventPayload::console(level, text()),
         EventPayload::Value(value),
-        EventPayload::Exception { message: text(), stack: text() },
+        EventPayload::Exception { message: text(), stack: text(), truncated: false, full_bytes: None },
         EventPayload::System { message: text(), level },
         EventPayload::Stdout { text: text() },
         EventPayload::Stderr { text: text() },

@@ -17,6 +17,8 @@ enum About {
     Own,
     /// A thing with an owner: the body, and the error code for a thing that does not exist.
     Theirs(Option<Value>, &'static str),
+    /// For administrators only: the body.
+    Administrators(Option<Value>),
 }
 
 fn about(route: &Route, of: &Belongings, daemon: &Daemon) -> About {
@@ -30,6 +32,8 @@ fn about(route: &Route, of: &Belongings, daemon: &Daemon) -> About {
             "GET",
             "/health" | "/runtime" | "/runtime/summary" | "/modules" | "/libraries" | "/openapi.json",
         ) => About::Unowned,
+        ("GET", "/runtime/upgrade") => About::Administrators(None),
+        ("PUT", "/runtime/upgrade") => About::Administrators(Some(json!({}))),
         ("GET", "/templates" | "/sessions" | "/programs" | "/tasks") => About::List,
         ("POST", "/templates" | "/programs" | "/plans" | "/imports/program" | "/imports/execution") => {
             About::Own
@@ -146,6 +150,10 @@ fn what_belongs_to_alice_does_not_exist_for_bob_on_any_route() {
             About::Unowned => assert_eq!(request_route(&mut bob, &route, &of, None).status, 200, "{at}"),
             About::List => assert_eq!(request_route(&mut bob, &route, &of, None).text(), "[]", "{at}"),
             About::Own => {}
+            About::Administrators(body) => {
+                let response = request_route(&mut bob, &route, &of, body.as_ref());
+                assert_eq!((response.status, response.code().as_str()), (403, "NOT_PERMITTED"), "{at}");
+            }
             About::Theirs(body, code) => {
                 let response = request_route(&mut bob, &route, &of, body.as_ref());
                 assert_eq!(
@@ -187,6 +195,8 @@ fn the_owner_and_an_administrator_reach_everything() {
             let response = match about(&route, &of, &daemon) {
                 About::Unowned | About::List => request_route(&mut http, &route, &of, None),
                 About::Own => continue,
+                About::Administrators(_) if user != ROOT => continue,
+                About::Administrators(body) => request_route(&mut http, &route, &of, body.as_ref()),
                 About::Theirs(body, _) => request_route(&mut http, &route, &of, body.as_ref()),
             };
             // After the route that kills the session, later ones find it ended.

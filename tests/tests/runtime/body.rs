@@ -20,7 +20,7 @@ use vm_system_worker::roles::{Modes, WorkerBody};
 
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
-pub(crate) const MODES: Modes = Modes { preload };
+pub(crate) const MODES: Modes = Modes { preload, ..Modes::production() };
 
 /// Violations of `violation:0` … `violation:9`.
 pub(crate) const VIOLATIONS: u32 = 10;

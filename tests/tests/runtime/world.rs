@@ -64,7 +64,7 @@ pub(crate) async fn start(store: StoreHandle) -> Runtime {
     let config = RuntimeConfig {
         keeper_per_owner: false,
         spawn: SpawnConfig::embedded(),
-        kept: Vec::new(),
+        kept: vm_system_spawn::KeptJails::default(),
         brokers: BrokerConfig::default(),
         egress: EgressConfig::default(),
         roots: Roots::of_this_process().expect("a root"),

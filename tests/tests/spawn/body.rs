@@ -31,7 +31,7 @@ pub(crate) fn look_at_own_name() {
     IS_BREAKING.store(is_called(BREAKS), Ordering::Relaxed);
 }
 
-pub(crate) const MODES: Modes = Modes { preload };
+pub(crate) const MODES: Modes = Modes { preload, ..Modes::production() };
 
 fn preload() -> Result<Box<dyn WorkerBody>, String> {
     interrupt::install(&INTERRUPTED).map_err(|error| error.to_string())?;

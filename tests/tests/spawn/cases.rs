@@ -311,7 +311,7 @@ async fn all_processes_exit_with_an_embedded_supervisor() {
 
 async fn a_new_supervisor_adopts_everything() {
     let (directory, config, spawner) = adoptable(Duration::from_mins(1)).await;
-    let connect = || async { kept_jails(directory.path(), config.sandbox).await.expect("a folder") };
+    let connect = || async { kept_jails(directory.path(), config.sandbox).await.expect("a folder").jails };
     let mut worker = started(&spawner, 1).await;
     let (exited, unknown) = (started(&spawner, 2).await, started(&spawner, 3).await);
     worker.sender.send(&start(1)).await.expect("start");
@@ -368,7 +368,7 @@ async fn a_keeper_that_refuses_the_token_is_ended() {
     spawner.leave();
     drop(spawner);
     std::fs::write(address(directory.path(), "token"), [7; 32]).expect("write");
-    assert!(kept_jails(directory.path(), config.sandbox).await.expect("a folder").is_empty());
+    assert!(kept_jails(directory.path(), config.sandbox).await.expect("a folder").jails.is_empty());
     until(|| !keeper.is_alive()).await;
     assert_eq!(std::fs::read_dir(directory.path()).expect("folder").count(), 0);
 }

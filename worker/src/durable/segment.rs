@@ -21,8 +21,13 @@ impl Machine {
         self.clock.begin(segment, self.state.as_ref()?.steps());
         let mut output = EventBatch::default();
         let cause = self.until_stop(&mut output, link)?;
-        if let Cause::Ended(End::Threw { message, stack }) = &cause {
-            let payload = EventPayload::Exception { message: message.clone(), stack: stack.clone() };
+        if let Cause::Ended(End::Threw { message, stack, full_bytes }) = &cause {
+            let payload = EventPayload::Exception {
+                message: message.clone(),
+                stack: stack.clone(),
+                truncated: full_bytes.is_some(),
+                full_bytes: *full_bytes,
+            };
             output.push(payload, self.clock.elapsed_us(), link);
         }
         output.flush(link);
@@ -93,9 +98,10 @@ fn end(outcome: RunOutcome) -> End {
         RunOutcome::Done { json, .. } => End::Ok { result: JsonText::from_untrusted(json) },
         RunOutcome::Throw(text) => {
             let (mut stack, mut message) = (text.clone(), thrown(&text).to_owned());
+            let full_bytes = (text.len() > MESSAGE_BYTES).then_some(message.len() as u64);
             super::output::truncate(&mut stack, MESSAGE_BYTES);
             super::output::truncate(&mut message, MESSAGE_BYTES);
-            End::Threw { message, stack }
+            End::Threw { message, stack, full_bytes }
         }
         RunOutcome::Limit(VmLimitKind::Output) => End::Limit(DurableLimit::Output),
         RunOutcome::Limit(VmLimitKind::Heap | VmLimitKind::Text) => End::Limit(DurableLimit::Heap),

@@ -19,6 +19,10 @@ pub(super) struct Described {
     pub(super) message: String,
     /// Message and frames; empty for a value that has none.
     pub(super) stack: String,
+    /// One of the two was cut.
+    pub(super) truncated: bool,
+    /// Size of the whole message, if one of the two was cut and it is known (bytes).
+    pub(super) full_bytes: Option<u64>,
 }
 
 /// Globals that scripts of other platforms expect, and why there are none.
@@ -52,9 +56,14 @@ fn cause<'js>(inspector: &Inspector<'js>, error: &Object<'js>) -> String {
     code.map_or_else(|| format!(" [cause: {header}]"), |code| format!(" [cause: {header}, code {code}]"))
 }
 
+/// Whether the text of an error does not fit an event, or was cut before.
+fn is_too_long(text: &str) -> bool {
+    text.len() > EVENT_TEXT_BYTES || inspect::is_cut(text)
+}
+
 /// Cuts the text of an error to the limit of an event; one that was cut says how long the message is (UTF-16 units).
 fn fitted(text: String, length: usize) -> String {
-    if text.len() <= EVENT_TEXT_BYTES && !inspect::is_cut(&text) {
+    if !is_too_long(&text) {
         return text;
     }
     let mark = format!("... [truncated: the message has {length} characters]");
@@ -63,33 +72,50 @@ fn fitted(text: String, length: usize) -> String {
     format!("{}{mark}", &begin[..end])
 }
 
+/// Size of a string as UTF-8 (bytes).
+fn utf8_bytes<'js>(inspector: &Inspector<'js>, string: &rquickjs::String<'js>) -> u64 {
+    let decoded = |units: Vec<u16>| -> u64 {
+        char::decode_utf16(units)
+            .map(|one| one.unwrap_or(char::REPLACEMENT_CHARACTER).len_utf8() as u64)
+            .sum()
+    };
+    inspector.slices(string, EVENT_TEXT_BYTES).map(decoded).sum()
+}
+
 /// Describes a thrown value.
 pub(super) fn describe<'js>(ctx: &Ctx<'js>, state: &SharedState, thrown: &Value<'js>) -> Described {
     let inspector = Inspector::new(ctx, state);
     let is_error = |object: &&Object<'js>| thrown.is_error() || inspector.is_dom_exception(object);
-    match thrown.as_object().filter(is_error) {
-        Some(error) => {
-            let message = inspector.error_header(error);
-            let stack = inspector.error_stack(error).unwrap_or_default();
-            let stack = if stack.starts_with(message.as_str()) || stack.is_empty() {
-                stack
-            } else {
-                // The message was changed after the error was created.
-                let frames = stack.find("\n    at ").map_or("", |at| &stack[at..]);
-                format!("{message}{frames}")
-            };
-            let shown = with_hint(message.clone()) + &cause(&inspector, error);
-            let stack = stack.replacen(&message, &shown, 1);
-            let length = inspector
-                .own_data(error, "message")
-                .and_then(|text| text.as_string().map(sys::string_units))
-                .unwrap_or_default();
-            Described { message: fitted(shown, length), stack: fitted(stack, length) }
-        }
-        None => Described {
-            message: inspect::cut(format!("Uncaught {}", inspector.inspect(thrown))),
-            stack: String::new(),
-        },
+    if let Some(error) = thrown.as_object().filter(is_error) {
+        let message = inspector.error_header(error);
+        let stack = inspector.error_stack(error).unwrap_or_default();
+        let stack = if stack.starts_with(message.as_str()) || stack.is_empty() {
+            stack
+        } else {
+            // The message was changed after the error was created.
+            let frames = stack.find("\n    at ").map_or("", |at| &stack[at..]);
+            format!("{message}{frames}")
+        };
+        let shown = with_hint(message.clone()) + &cause(&inspector, error);
+        let stack = stack.replacen(&message, &shown, 1);
+        let own = inspector.own_data(error, "message");
+        let own = own.as_ref().and_then(Value::as_string);
+        let length = own.map(sys::string_units).unwrap_or_default();
+        let truncated = is_too_long(&shown) || is_too_long(&stack);
+        let full_bytes = own.filter(|_| truncated).map(|own| {
+            // What is before and behind the text of the property, which may be cut.
+            let others = shown.len().saturating_sub(inspector.string(own).len());
+            others as u64 + utf8_bytes(&inspector, own)
+        });
+        let (message, stack) = (fitted(shown, length), fitted(stack, length));
+        Described { message, stack, truncated, full_bytes }
+    } else {
+        let message = inspect::cut(format!("Uncaught {}", inspector.inspect(thrown)));
+        // A long text is shown with its beginning alone, as by Node.
+        let full_bytes = thrown.as_string().map(|text| utf8_bytes(&inspector, text));
+        let full_bytes = full_bytes.filter(|bytes| *bytes > message.len() as u64);
+        let truncated = full_bytes.is_some() || inspect::is_cut(&message);
+        Described { message, stack: String::new(), truncated, full_bytes }
     }
 }
 

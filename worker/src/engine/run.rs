@@ -84,7 +84,7 @@ pub(super) fn to_the_end<'js>(
             Some(StopReason::Interrupted) | None => "it was interrupted".to_owned(),
         }),
         Err(Failure::Threw(thrown) | Failure::Syntax(thrown)) => {
-            let exception::Described { message, stack } = exception::describe(ctx, state, &thrown);
+            let exception::Described { message, stack, .. } = exception::describe(ctx, state, &thrown);
             if is_out_of_memory(&thrown, &message, mem_mb) {
                 Err(format!("it needs more than {mem_mb} MiB while it is evaluated"))
             } else {
@@ -309,17 +309,18 @@ fn finish<'js>(
         Err(Failure::Threw(thrown)) => {
             let described = exception::describe(ctx, state, &thrown);
             let out_of_memory = is_out_of_memory(&thrown, &described.message, job.policy.limits.mem_mb);
-            let message =
-                if out_of_memory { "InternalError: out of memory".to_owned() } else { described.message };
-            events.push(WorkerEvent {
-                at_us: at(),
-                payload: EventPayload::Exception { message: message.clone(), stack: described.stack },
-            });
+            let exception::Described { mut message, stack, truncated, full_bytes } = described;
+            if out_of_memory {
+                "InternalError: out of memory".clone_into(&mut message);
+            }
+            let payload = EventPayload::Exception { message: message.clone(), stack, truncated, full_bytes };
+            events.push(WorkerEvent { at_us: at(), payload });
             if out_of_memory { Outcome::Limit(LimitKind::Memory) } else { Outcome::Exception { message } }
         }
         Err(Failure::Syntax(thrown)) => {
-            let exception::Described { message, stack } = exception::describe(ctx, state, &thrown);
-            let payload = EventPayload::Exception { message: message.clone(), stack };
+            let exception::Described { message, stack, truncated, full_bytes } =
+                exception::describe(ctx, state, &thrown);
+            let payload = EventPayload::Exception { message: message.clone(), stack, truncated, full_bytes };
             events.push(WorkerEvent { at_us: at(), payload });
             Outcome::SyntaxError { message }
         }

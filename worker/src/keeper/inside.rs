@@ -60,7 +60,15 @@ pub(crate) fn main(arguments: &[String], modes: Modes) -> ! {
     });
     match ready {
         Ok((zygote, exits)) => {
-            let setup = serve::Setup { control, adoption, begin, exits, zygote, layers: found.reports() };
+            let setup = serve::Setup {
+                control,
+                adoption,
+                begin,
+                exits,
+                zygote,
+                layers: found.reports(),
+                hello: modes.hello,
+            };
             serve::run(setup)
         }
         Err(error) => fail(&control, error, &found.detail),

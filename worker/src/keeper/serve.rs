@@ -25,9 +25,12 @@ pub(super) struct Setup {
     pub(super) exits: process::ChildExits,
     pub(super) zygote: (u32, PidFd),
     pub(super) layers: Vec<LayerReport>,
+    /// To later supervisors.
+    pub(super) hello: Hello,
 }
 
 struct Keeper {
+    hello: Hello,
     begin: Begin,
     adoption: OwnedFd,
     exits: process::ChildExits,
@@ -43,11 +46,12 @@ struct Keeper {
 
 /// Serves until the jail ends.
 pub(super) fn run(setup: Setup) -> ! {
-    let Setup { control, adoption, begin, exits, zygote: (inner_pid, pidfd), layers } = setup;
+    let Setup { control, adoption, begin, exits, zygote: (inner_pid, pidfd), layers, hello } = setup;
     let mut table = KeptProcesses::default();
     table.keep_zygote(FIRST_ZYGOTE, inner_pid, pidfd);
     let buffer = vec![0; KEEPER_MESSAGE_BYTES];
     let mut keeper = Keeper {
+        hello,
         begin,
         adoption,
         exits,
@@ -239,7 +243,7 @@ impl Keeper {
         let Ok(candidate) = socket::accept(&self.adoption) else { return };
         // One supervisor, one candidate: any other connection is closed.
         if self.supervisor.is_err() && self.candidate.is_none() {
-            let _ = socket::send(&candidate, &[&Hello::ours().to_packet()], &[], socket::Wait::No);
+            let _ = socket::send(&candidate, &[&self.hello.to_packet()], &[], socket::Wait::No);
             self.candidate = Some((candidate, Instant::now() + Duration::from_millis(HELLO_MS)));
         }
     }

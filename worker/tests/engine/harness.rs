@@ -83,6 +83,12 @@ impl Host for Memory {
             return missing("MODULE_NOT_ALLOWED", "the right");
         }
         match request {
+            HostRequest::LoadModule { candidates, .. }
+                if candidates.iter().any(|path| path.contains("hangs")) =>
+            {
+                let message = "the file system did not respond".to_owned();
+                HostReply::Failed(HostError { code: "ETIMEDOUT".to_owned(), message })
+            }
             HostRequest::LoadModule { candidates, package, import } => {
                 match candidates.into_iter().find(|path| self.files.contains_key(path)) {
                     Some(path) => {
@@ -306,7 +312,7 @@ impl Engine {
 
 pub(crate) fn exception_of(done: &Done) -> Option<(String, String)> {
     done.events.iter().find_map(|event| match &event.payload {
-        EventPayload::Exception { message, stack } => Some((message.clone(), stack.clone())),
+        EventPayload::Exception { message, stack, .. } => Some((message.clone(), stack.clone())),
         _ => None,
     })
 }

@@ -4,7 +4,7 @@ use crate::harness::{Engine, value_of};
 use vm_system_protocol::limits::EVENT_TEXT_BYTES;
 use vm_system_protocol::model::{EventPayload, ExecutionKind};
 use vm_system_protocol::reason::LimitKind;
-use vm_system_protocol::worker::{Outcome, SourceFormat};
+use vm_system_protocol::worker::{Done, Outcome, SourceFormat};
 
 /// Values with hooks that count their calls.
 const TRAPS: &str = "
@@ -203,11 +203,21 @@ fn a_long_text_is_printed_whole_in_several_events() {
 fn an_error_that_is_cut_says_how_long_its_message_is() {
     let mut engine = Engine::new();
     let done = engine.repl("throw new RangeError('\u{e4}'.repeat(600_000))");
-    let Outcome::Exception { message } = done.outcome else { panic!("{:?}", done.outcome) };
+    let Outcome::Exception { message } = &done.outcome else { panic!("{:?}", done.outcome) };
     assert!(message.starts_with("RangeError: \u{e4}\u{e4}"), "{}", &message[..40]);
     assert!(message.ends_with("... [truncated: the message has 600000 characters]"), "{}", message.len());
     assert!(message.len() <= EVENT_TEXT_BYTES);
+    let size = |done: &Done| match done.events.last().map(|event| &event.payload) {
+        Some(EventPayload::Exception { truncated, full_bytes, .. }) => (*truncated, *full_bytes),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(size(&done), (true, Some(1_200_012)), "with its name");
+    let done = engine.repl("const e = new Error('a'); e.stack = 'Error: a' + 'y'.repeat(300_000); throw e");
+    assert_eq!(size(&done), (true, Some(8)), "only the stack is cut");
+    assert_eq!(size(&engine.repl("throw 'x'.repeat(300_000)")), (true, Some(300_000)));
+    assert_eq!(size(&engine.repl("throw Array(99).fill('x'.repeat(9_000))")), (true, None));
     let done = engine.repl("throw new RangeError('short')");
+    assert_eq!(size(&done), (false, None));
     assert_eq!(done.outcome, Outcome::Exception { message: "RangeError: short".to_owned() });
 }
 

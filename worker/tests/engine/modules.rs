@@ -66,6 +66,16 @@ fn failures_have_codes_and_a_module_that_threw_runs_again() {
 }
 
 #[test]
+fn a_module_that_cannot_be_read_in_time_is_not_called_invalid() {
+    let mut engine = Engine::new();
+    for load in ["require('./hangs.js')", "await import('./hangs.js')"] {
+        let (message, _) = engine.exception(load);
+        assert_eq!(message, "Error: Cannot load module './hangs.js': the file system did not respond");
+    }
+    assert_eq!(engine.value("try { require('./hangs.js') } catch (e) { e.code }"), "'ETIMEDOUT'");
+}
+
+#[test]
 fn a_module_withdrawn_later_is_not_usable_through_an_old_reference() {
     let mut engine = Engine::new().file("a.txt", "text");
     assert_eq!(engine.value("const fs = require('fs'); fs.readFileSync('a.txt', 'utf8')"), "'text'");

@@ -78,8 +78,8 @@ host.getDefaultLibFileName = (given) => posix.join(host.getDefaultLibLocation(),
 const hasNode = ts.getAutomaticTypeDirectiveNames(options, host).includes('node');
 const hasDom = options.lib.some(isDom);
 const wanted = CHECK.program
-  ? ['cc.d.ts', 'program.d.ts', 'url.d.ts']
-  : ['cc.d.ts', 'session.d.ts', ...(hasNode || hasDom ? [] : ['web.d.ts', 'url.d.ts']), ...(hasNode ? [] : ['node.d.ts'])];
+  ? ['cc.d.ts', 'console.d.ts', 'program.d.ts', 'url.d.ts']
+  : ['cc.d.ts', 'session.d.ts', ...(hasNode || hasDom ? [] : ['console.d.ts', 'web.d.ts', 'url.d.ts']), ...(hasNode ? [] : ['node.d.ts'])];
 const program = ts.createProgram([...names, ...wanted.map((name) => `/@vm-system/${name}`)], options, host);
 problems.push(...ts.getPreEmitDiagnostics(program));
 

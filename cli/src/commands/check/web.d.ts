@@ -1,28 +1,5 @@
 // The web platform of sessions, where neither `lib` has "dom" nor there is a package @types/node.
 
-interface Console {
-  log(...values: any[]): void;
-  info(...values: any[]): void;
-  warn(...values: any[]): void;
-  error(...values: any[]): void;
-  debug(...values: any[]): void;
-  trace(...values: any[]): void;
-  assert(condition?: any, ...values: any[]): void;
-  count(label?: string): void;
-  countReset(label?: string): void;
-  dir(value: any, options?: object): void;
-  dirxml(...values: any[]): void;
-  group(...label: any[]): void;
-  groupCollapsed(...label: any[]): void;
-  groupEnd(): void;
-  table(data: any, columns?: readonly string[]): void;
-  time(label?: string): void;
-  timeLog(label?: string, ...values: any[]): void;
-  timeEnd(label?: string): void;
-  clear(): void;
-}
-declare var console: Console;
-
 interface Timer {
   ref(): this;
   unref(): this;

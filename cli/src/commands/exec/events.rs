@@ -4,6 +4,7 @@ use crate::backend::explain;
 use crate::client::CallError;
 use crate::context::{Context, expect_reply, unexpected};
 use crate::error::{CliError, exit};
+use crate::lists::cut_events;
 use crate::output::escape;
 use crate::script_output::{http_line, places};
 use std::cell::Cell;
@@ -31,18 +32,19 @@ pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
     if args.follow {
         return follow(context, args).await;
     }
-    let events = stored(context, &args).await?;
+    let mut events = stored(context, &args).await?;
+    cut_events(&mut events, args.limit as usize, |event| event.seq);
     let line = |event: &Event| line(event) + "\n";
     context.out.result(&events, || events.iter().map(line).collect())?;
     Ok(exit::OK)
 }
 
-/// All requested events, in several requests: one reply has a limited size.
+/// All requested events and one more, in several requests: one reply has a limited size.
 async fn stored(context: &Context, args: &Args) -> Result<Vec<Event>, CliError> {
     let mut events: Vec<Event> = Vec::new();
     loop {
         let had = u32::try_from(events.len()).unwrap_or(u32::MAX);
-        let limit = if args.limit == 0 { 0 } else { args.limit.saturating_sub(had) };
+        let limit = if args.limit == 0 { 0 } else { args.limit.saturating_add(1).saturating_sub(had) };
         if args.limit != 0 && limit == 0 {
             return Ok(events);
         }
@@ -110,7 +112,7 @@ fn line(event: &Event) -> String {
     let head = format!("{:>6}  {}  {:<10}  ", event.seq, event.ts, event.payload.type_name());
     let line = head + &escape::for_cell(&text);
     match &event.payload {
-        EventPayload::Exception { message, stack } => {
+        EventPayload::Exception { message, stack, .. } => {
             let places = places(message, stack);
             if places.is_empty() { line } else { format!("{line}\n{}", places.trim_end()) }
         }

@@ -32,7 +32,7 @@ pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
             rows.row([
                 execution.id.to_string(),
                 execution.kind.to_string(),
-                execution.status.to_string(),
+                status(execution),
                 execution.started_at.to_string(),
                 execution.metrics.duration_ms.to_string(),
                 source(execution),
@@ -41,6 +41,12 @@ pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
         rows
     })?;
     Ok(exit::OK)
+}
+
+/// With the mark of an execution of which a write was lost.
+fn status(execution: &Execution) -> String {
+    let degraded = if execution.degraded { " (degraded)" } else { "" };
+    format!("{}{degraded}", execution.status)
 }
 
 fn source(execution: &Execution) -> String {

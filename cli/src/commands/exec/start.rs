@@ -8,7 +8,7 @@ use crate::commands::program::show;
 use crate::context::{Context, expect_reply, unexpected};
 use crate::error::{CliError, exit};
 use crate::reconnect::Reconnect;
-use crate::script_output::{ScriptOutput, exit_code, note_truncation};
+use crate::script_output::{ScriptOutput, exit_code, note_truncated_error, note_truncation};
 use crate::signals::Interrupts;
 use std::cell::Cell;
 use std::time::Duration;
@@ -196,6 +196,7 @@ pub(crate) fn ended(
     } else {
         context.out.result(execution, String::new)?;
         note_truncation(execution);
+        note_truncated_error(execution.error.as_ref());
         exit_code(execution)
     };
     Ok(if code == exit::INTERRUPTED { interrupts.exit_code() } else { code })

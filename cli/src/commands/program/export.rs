@@ -32,20 +32,24 @@ pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
     };
     let cannot =
         |error: &io::Error| CliError::new(exit::FAILED, format!("cannot write {}: {error}", path.display()));
-    let mut file = create(path).map_err(|error| cannot(&error))?;
-    if let Err(error) = write(context, kind, &args.reference, &mut file).await {
-        // An incomplete file cannot be imported.
-        let _ = std::fs::remove_file(path);
-        return Err(error);
+    let there = path.symlink_metadata().ok();
+    if there.as_ref().is_some_and(|there| !there.is_file()) {
+        // A pipe or a link, which is not replaced.
+        let mut options = File::options();
+        options.write(true).create(true).truncate(true).mode(0o600);
+        let mut file = options.open(path).map_err(|error| cannot(&error))?;
+        write(context, kind, &args.reference, &mut file).await?;
+    } else {
+        // An incomplete file cannot be imported: the path gets the whole one. Mode 0600: it has all data of the program.
+        let folder = path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."));
+        let mut file = tempfile::NamedTempFile::new_in(folder).map_err(|error| cannot(&error))?;
+        write(context, kind, &args.reference, &mut file).await?;
+        file.as_file().sync_all().map_err(|error| cannot(&error))?;
+        file.persist(path).map_err(|error| cannot(&error.error))?;
     }
-    file.sync_all().map_err(|error| cannot(&error))?;
-    context.out.note(&format!("Exported to {}", path.display()));
+    let instead = if there.is_some() { ", instead of the file that was there" } else { "" };
+    context.out.note(&format!("Exported to {}{instead}", path.display()));
     Ok(exit::OK)
-}
-
-/// Mode 0600: the file has all data of the program.
-fn create(path: &Path) -> io::Result<File> {
-    File::options().write(true).create(true).truncate(true).mode(0o600).open(path)
 }
 
 async fn write(

@@ -4,7 +4,7 @@ use super::step;
 use crate::context::Context;
 use crate::error::{CliError, exit};
 use crate::output::escape;
-use crate::script_output::exit_code;
+use crate::script_output::{exit_code, note_truncated_error};
 use std::fmt::Write as _;
 use vm_system_protocol::model::{ExecutionStatus, Run};
 
@@ -18,6 +18,7 @@ pub(crate) async fn run(context: &Context, run: &Run) -> Result<u8, CliError> {
     } else {
         context.out.result(run, String::new)?;
     }
+    note_truncated_error(run.execution.error.as_ref());
     Ok(code(run))
 }
 

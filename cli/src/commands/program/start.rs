@@ -7,6 +7,7 @@ use crate::args::IdempotencyArgs;
 use crate::context::Context;
 use crate::error::{CliError, exit};
 use crate::parse;
+use crate::script_output::note_truncated_error;
 use crate::signals::Interrupts;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -142,6 +143,7 @@ async fn answer_all(context: &Context, run: Box<Run>, answers: &mut Answers) -> 
         if let Some(error) = &run.execution.error {
             context.out.note(&format!("error: {} ({})", error.message, error.code));
             context.out.note(step::stack(context, &run.execution).await?.trim_end());
+            note_truncated_error(Some(error));
         }
         return Ok(show::code(&run));
     }

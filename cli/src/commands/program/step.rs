@@ -93,7 +93,7 @@ pub(crate) async fn stack(context: &Context, execution: &Execution) -> Result<St
     let after = execution.metrics.events.saturating_sub(LAST_EVENTS);
     let events = events(context, execution.id, after).await?;
     let thrown = events.iter().rev().find_map(|event| match &event.payload {
-        EventPayload::Exception { message, stack } => Some(places(message, stack)),
+        EventPayload::Exception { message, stack, .. } => Some(places(message, stack)),
         _ => None,
     });
     Ok(thrown.unwrap_or_default())

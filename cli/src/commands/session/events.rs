@@ -4,6 +4,7 @@ use crate::backend::explain;
 use crate::client::CallError;
 use crate::context::{Context, expect_reply};
 use crate::error::{CliError, exit};
+use crate::lists::cut_events;
 use crate::output::escape;
 use vm_system_protocol::control::{Op, Reply};
 use vm_system_protocol::model::SessionEvent;
@@ -34,7 +35,7 @@ pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
     }
     let mut events: Vec<SessionEvent> = Vec::new();
     let most = if args.limit == 0 { usize::MAX } else { args.limit };
-    while events.len() < most {
+    while events.len() <= most {
         let after = events.last().map_or(args.after_seq, |event| event.seq);
         let op =
             Op::SessionEvents { session: args.session.clone(), after_seq: after, limit: PAGE, wait: false };
@@ -44,7 +45,7 @@ pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
         }
         events.extend(page.events);
     }
-    events.truncate(most);
+    cut_events(&mut events, args.limit, |event| event.seq);
     let line = |event: &SessionEvent| line(event) + "\n";
     context.out.result(&events, || events.iter().map(line).collect())?;
     Ok(exit::OK)

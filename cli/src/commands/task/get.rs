@@ -4,6 +4,7 @@ use crate::commands::program::{call, step};
 use crate::context::{Context, expect_reply};
 use crate::error::{CliError, exit};
 use crate::output::escape;
+use crate::script_output::note_truncated_error;
 use vm_system_protocol::control::{DurableOp, DurableReply};
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::TaskStatus;
@@ -21,6 +22,7 @@ pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
     let shown = context.out.is_table() && status.error.is_some();
     let stack = if shown { step::stack_of(context, status.execution_id).await? } else { String::new() };
     context.out.result(&status, || text(&status, &stack))?;
+    note_truncated_error(status.error.as_ref());
     if let Some(schema) = status.task.as_ref().and_then(|task| task.schema.as_ref())
         && context.out.is_table()
     {

@@ -71,7 +71,12 @@ pub(super) async fn with_stack(
     });
     Ok(match stack {
         // The stack begins with the message.
-        Some(stack) => cut(format!("Error: {}", shortened(stack, STACK_BYTES).unwrap_or(stack))),
+        Some(stack) => cut(match shortened(stack, STACK_BYTES) {
+            None => format!("Error: {stack}"),
+            Some(short) => {
+                format!("Error: {short}\n[truncated: {} of {} bytes are shown]", short.len(), stack.len())
+            }
+        }),
         None => text,
     })
 }

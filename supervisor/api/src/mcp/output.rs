@@ -109,7 +109,7 @@ impl From<OpError> for ToolError {
             && let Some(hint) = &error.hint
         {
             message.push_str(": ");
-            message.push_str(hint);
+            message.push_str(&hint.replace("`vm-system session close NAME`", "session_close"));
         }
         // The hint is the source line with a caret below.
         if error.code == ErrorCode::CompileError

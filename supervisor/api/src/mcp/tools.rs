@@ -1,5 +1,6 @@
 //! The table of tools: the description of each for agents, and its handler.
 
+mod evaluations;
 mod executions;
 mod plans;
 mod programs;

@@ -181,15 +181,20 @@ struct ResultView {
     /// True: the result is too large for a response
     #[serde(skip_serializing_if = "Option::is_none")]
     truncated: Option<bool>,
+    /// Bytes of a result that is too large for a response
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "fullBytes")]
+    full_bytes: Option<u64>,
 }
 
 impl ResultView {
     fn of(result: Option<&ResultValue>) -> Self {
         match result.and_then(|result| result.json.as_ref()) {
             Some(result) if result.as_str().len() > RESULT_BYTES => {
-                Self { result: None, truncated: Some(true) }
+                let full_bytes = Some(result.as_str().len() as u64);
+                Self { result: None, truncated: Some(true), full_bytes }
             }
-            Some(result) => Self { result: result.to_value(), truncated: None },
+            Some(result) => Self { result: result.to_value(), ..Self::default() },
             None => Self::default(),
         }
     }
@@ -197,17 +202,24 @@ impl ResultView {
 
 /// Why an execution failed.
 #[derive(Debug, Serialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct ErrorView {
     /// EXCEPTION, CPU_LIMIT, CANCELLED, …
     code: String,
     /// A sentence
     message: String,
+    /// True: the message or the stack was cut for its size
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    truncated: bool,
+    /// Bytes of the whole message, if it was cut
+    #[serde(skip_serializing_if = "Option::is_none")]
+    full_bytes: Option<u64>,
 }
 
 impl ErrorView {
     pub(super) fn of(error: &ExecutionError) -> Self {
-        Self { code: error.code.clone(), message: error.message.clone() }
+        let (code, message) = (error.code.clone(), error.message.clone());
+        Self { code, message, truncated: error.truncated, full_bytes: error.full_bytes }
     }
 }
 

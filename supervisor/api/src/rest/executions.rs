@@ -98,7 +98,9 @@ pub(super) async fn list(request: RestRequest, params: QueryParams) -> RestResul
         (None, Some(_)) => return Err(RestError::invalid("kind must be program")),
         (_, None) => {}
     }
-    let session = params.one("session_id")?.ok_or_else(|| RestError::invalid("session_id is missing"))?;
+    let session = params.one("session_id")?.ok_or_else(|| {
+        RestError::invalid("give session_id, or kind=program for the executions of all programs")
+    })?;
     let session = id("session_id", session)?;
     let page = pages::requested(&params, DEFAULT_LIMIT)?;
     match request.op(Op::ExecList { session, page }).await? {
@@ -158,7 +160,7 @@ pub(super) async fn events(
     params: QueryParams,
     headers: HeaderMap,
 ) -> RestResult {
-    let after_seq = params.number("after_seq", 0)?.unwrap_or_default();
+    let after_seq = pages::after_seq(&params)?;
     let limit = params.number("limit", 1)?.unwrap_or_default();
     let last_event_id = sse::last_event_id(&headers)?;
     let found = find(&request, &execution).await?;
@@ -168,7 +170,7 @@ pub(super) async fn events(
     }
     let op = Op::ExecEvents { execution: found.id.to_string(), after_seq, limit, follow: false };
     match request.op(op).await? {
-        Reply::Events(events) => ok(&events),
+        Reply::Events(events) => pages::events(limit, &events, |event| event.seq),
         other => Err(unexpected(&other)),
     }
 }

@@ -18,10 +18,13 @@ pub(super) fn find(client: SocketAddr, server: SocketAddr, own_inode: u64) -> Op
 
 /// The socket at `local` that is connected to `remote`.
 fn held(local: SocketAddr, remote: SocketAddr) -> Option<HeldSocket> {
-    socket_diagnosis::find(local, remote).unwrap_or_else(|error| {
-        tracing::warn!(%error, "no socket diagnosis (netlink): local users need a token over TCP");
-        None
-    })
+    match socket_diagnosis::find(local, remote) {
+        Ok(end) => end.held(),
+        Err(error) => {
+            tracing::warn!(%error, "no socket diagnosis (netlink): local users need a token over TCP");
+            None
+        }
+    }
 }
 
 #[cfg(test)]

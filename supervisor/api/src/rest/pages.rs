@@ -38,6 +38,24 @@ pub(super) fn response<T: Serialize + Listed>(page: ListPage, items: &[T]) -> Re
     Ok(response)
 }
 
+/// The number behind which a part of a list of events begins.
+pub(super) fn after_seq(params: &QueryParams) -> Result<u64, RestError> {
+    let after_seq = params.number("after_seq", 0)?;
+    Ok(params.number("cursor", 0)?.or(after_seq).unwrap_or_default())
+}
+
+/// The response with a part of a list of events, and as its cursor the number of the last one if there may be more.
+pub(super) fn events<T: Serialize>(limit: u32, items: &[T], seq: impl Fn(&T) -> u64) -> RestResult {
+    let mut response = ok(&items)?;
+    let most = if limit == 0 { MOST } else { limit.min(MOST) };
+    let length = http_body::Body::size_hint(response.body()).exact();
+    let whole = items.len() < most as usize && length.is_some_and(|length| length < SURELY_WHOLE as u64);
+    if let Some(last) = items.last().filter(|_| !whole) {
+        response.headers_mut().insert(NEXT, HeaderValue::from(seq(last)));
+    }
+    Ok(response)
+}
+
 fn parse(text: &str) -> Result<ListCursor, RestError> {
     let parts = text.split_once('.').and_then(|(at, id)| {
         let id = uuid::Uuid::try_parse(id).ok()?;

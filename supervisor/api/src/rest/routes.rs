@@ -47,6 +47,8 @@ pub(super) fn table() -> Table {
         .with(GET, "/health", runtime::health)
         .with(GET, "/runtime/summary", runtime::summary)
         .with(GET, "/runtime", runtime::info)
+        .with(GET, "/runtime/upgrade", runtime::upgrade)
+        .with(PUT, "/runtime/upgrade", runtime::drain)
         .with(GET, "/modules", runtime::modules)
         .with(GET, "/libraries", runtime::libraries)
         .with(GET, "/openapi.json", runtime::description)

@@ -1,11 +1,14 @@
 //! Routes of the supervisor itself, and the catalogs.
 
 use super::envelope::{RestResult, ok};
+use super::input::JsonBody;
 use super::openapi;
 use super::request::{RestRequest, unexpected};
 use axum::body::Body;
 use axum::http::{Response, header};
+use serde::Deserialize;
 use vm_system_protocol::control::{Op, Reply};
+use vm_system_protocol::time::Timestamp;
 
 /// Whether the supervisor responds.
 pub(super) async fn health(request: RestRequest) -> RestResult {
@@ -20,6 +23,32 @@ pub(super) async fn summary(request: RestRequest) -> RestResult {
 /// Version, sandbox walls, zygotes, totals, and the store's queue.
 pub(super) async fn info(request: RestRequest) -> RestResult {
     ok(&request.op(Op::RuntimeInfo).await?)
+}
+
+/// Which builds the workers run. Administrators only.
+pub(super) async fn upgrade(request: RestRequest) -> RestResult {
+    report(request.op(Op::Upgrade).await?)
+}
+
+/// By when workers of other builds than the supervisor's are replaced.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct DrainBody {
+    /// Absent: they are not replaced any more.
+    drain_by: Option<Timestamp>,
+}
+
+/// Sets the deadline by which workers of other builds than the supervisor's are replaced, or withdraws it. Administrators only.
+pub(super) async fn drain(request: RestRequest, JsonBody(body): JsonBody<DrainBody>) -> RestResult {
+    let DrainBody { drain_by } = body;
+    report(request.op(Op::UpgradeDrain { drain_by }).await?)
+}
+
+fn report(reply: Reply) -> RestResult {
+    match reply {
+        Reply::Upgrade(report) => ok(&report),
+        other => Err(unexpected(&other)),
+    }
 }
 
 /// The host modules that templates may name.

@@ -226,14 +226,14 @@ pub(super) async fn events(
     headers: HeaderMap,
 ) -> RestResult {
     let session = id("session_id", &session)?;
-    let after_seq = params.number("after_seq", 0)?.unwrap_or_default();
+    let after_seq = pages::after_seq(&params)?;
     let limit = params.number("limit", 1)?.unwrap_or(pages::MOST);
     let last_event_id = sse::last_event_id(&headers)?;
     if sse::is_requested(&headers) {
         return sse::session_stream(request, session, last_event_id, after_seq).await;
     }
     let page = sse::session_events(&request, &session, (after_seq, limit), false).await?;
-    ok(&page.events)
+    pages::events(limit, &page.events, |event| event.seq)
 }
 
 #[derive(Serialize)]

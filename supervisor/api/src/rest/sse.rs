@@ -2,8 +2,9 @@
 //! When the execution has ended, `event: end` has its record; a client that reconnects afterwards gets 204, after which
 //! browsers do not reconnect.
 //!
-//! A stream ends, too, when the token of its caller is removed or replaced. A slow reader gets its events from the store; a client that reads nothing exceeds the connection's write deadline. The
-//! events that wait for a reader have a reservation of their owner's memory.
+//! A stream ends, too, when the token of its caller is removed or replaced. A slow reader gets its events from the store; a client
+//! that reads nothing exceeds the connection's write deadline. The events that wait for a reader have a reservation of their owner's
+//! memory.
 
 use super::envelope::{RestError, RestResult};
 use super::executions::accepts;

@@ -149,11 +149,16 @@ impl TokenBook {
         let Some(path) = &self.path else { return Ok(0) };
         let tokens = read(path)?;
         let count = tokens.len();
-        let valid: HashSet<[u8; 32]> = tokens.iter().map(|token| token.hash).collect();
+        let after: HashMap<[u8; 32], (Bearer, Option<u32>)> =
+            tokens.iter().map(|token| (token.hash, (token.bearer.clone(), token.uid))).collect();
+        // With another name, role or user it is another token for whoever uses it.
+        let is_same = |token: &Token| {
+            after.get(&token.hash).is_some_and(|(bearer, uid)| *bearer == token.bearer && *uid == token.uid)
+        };
         let before =
             std::mem::replace(&mut *self.tokens.write().unwrap_or_else(PoisonError::into_inner), tokens);
         self.removals.send_if_modified(|removals| {
-            let mut removed = before.into_iter().filter(|token| !valid.contains(&token.hash)).peekable();
+            let mut removed = before.into_iter().filter(|token| !is_same(token)).peekable();
             let is_modified = removed.peek().is_some();
             removed.for_each(|token| *removals.entry(token.bearer.name).or_default() += 1);
             is_modified
@@ -320,6 +325,37 @@ mod tests {
         book.reload().expect("a good file");
         assert!(!book.knows(&caller("ci", false)));
         assert!(book.knows(&caller("root", true)) && book.knows(&caller("uid:1000", false)));
+    }
+
+    #[tokio::test]
+    async fn a_token_with_another_role_name_or_user_ends_what_used_the_former() {
+        let zero = "0".repeat(64);
+        let changes = [
+            entry("ci", "user", TEST),
+            entry("other", "admin", TEST),
+            entry("ci", "user", TEST) + "uid = 1\n",
+        ];
+        for changed in changes {
+            let file = file(&(entry("ci", "admin", TEST) + &entry("root", "admin", &zero)), 0o600);
+            let book = TokenBook::open(file.path()).expect("a good file");
+            let mut removed =
+                Box::pin(book.removed(&Caller { owner: Owner::new("ci"), admin: true, api: "rest" }));
+            std::fs::write(file.path(), entry("ci", "admin", TEST) + &entry("ops", "user", &zero))
+                .expect("our file");
+            book.reload().expect("a good file");
+            assert!(futures_poll(removed.as_mut()).is_none(), "it is the same");
+            std::fs::write(file.path(), &changed).expect("our file");
+            book.reload().expect("a good file");
+            assert!(futures_poll(removed.as_mut()).is_some(), "{changed}");
+        }
+    }
+
+    fn futures_poll<T>(future: std::pin::Pin<&mut impl Future<Output = T>>) -> Option<T> {
+        let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+        match future.poll(&mut context) {
+            std::task::Poll::Ready(value) => Some(value),
+            std::task::Poll::Pending => None,
+        }
     }
 
     #[test]

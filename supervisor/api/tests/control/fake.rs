@@ -71,7 +71,11 @@ impl Fake {
 
     async fn reply(&self, request: VerbRequest) -> Result<Reply, OpError> {
         match request.op {
-            Op::Health => Ok(Reply::Health(Health { status: "ok".to_owned(), memory: "normal".to_owned() })),
+            Op::Health => Ok(Reply::Health(Health {
+                status: "ok".to_owned(),
+                memory: "normal".to_owned(),
+                largest_owner: None,
+            })),
             Op::ExecGet { execution } if execution == "gate" => {
                 self.pass_gate().await;
                 Ok(Reply::Done)
@@ -93,7 +97,11 @@ impl Fake {
             }
             Op::TemplateGet { template } => {
                 let size: usize = template.parse().unwrap();
-                Ok(Reply::Health(Health { status: "x".repeat(size), memory: String::new() }))
+                Ok(Reply::Health(Health {
+                    status: "x".repeat(size),
+                    memory: String::new(),
+                    largest_owner: None,
+                }))
             }
             _ => Err(OpError::new(ErrorCode::NotFound, "no such thing")),
         }

@@ -10,7 +10,7 @@ use vm_system_protocol::control::GivenAnswer;
 use vm_system_protocol::ids::TaskId;
 use vm_system_protocol::input::not_json;
 use vm_system_protocol::json::JsonText;
-use vm_system_protocol::model::ExecutionStatus;
+use vm_system_protocol::model::{ExecutionError, ExecutionStatus};
 use vm_system_protocol::time::Timestamp;
 use vm_system_record::{TaskOutcome, TaskRow, Write};
 
@@ -159,7 +159,12 @@ impl DurableMachine {
         }
         self.writes.unwritten.extend(with);
         self.requests.waiting.push(token);
-        self.end(ExecutionStatus::Cancelled, Some(("CANCELLED", "ended on request", None)), now, actions);
+        self.end(
+            ExecutionStatus::Cancelled,
+            Some(ExecutionError::new("CANCELLED", "ended on request")),
+            now,
+            actions,
+        );
     }
 
     /// The supervisor stops: accepted requests are stored, deferred ones are refused.
@@ -178,6 +183,9 @@ impl DurableMachine {
     }
 }
 
+/// The part of a schema that a refusal shows (bytes).
+const SHOWN_SCHEMA_BYTES: usize = 1024;
+
 /// Counts an answer that does not fit. Returns the refusal for its submitter, and the program's error message if this was the
 /// last permitted attempt.
 pub(crate) fn unfit(row: &mut TaskRow, why: &str, at: Timestamp) -> (DurableRefusal, Option<String>) {
@@ -187,7 +195,10 @@ pub(crate) fn unfit(row: &mut TaskRow, why: &str, at: Timestamp) -> (DurableRefu
     let attempts = row.attempts;
     let last = row.retries.is_some_and(|retries| attempts > retries);
     let message = last.then(|| format!("no answer fitted after {attempts} attempts: {why}"));
-    (DurableRefusal::Unfit { why: why.to_owned(), attempts, last }, message)
+    let left = row.retries.map(|retries| retries.saturating_add(1).saturating_sub(attempts));
+    let schema = row.schema.as_deref().unwrap_or_default();
+    let schema = schema[..schema.floor_char_boundary(SHOWN_SCHEMA_BYTES)].to_owned();
+    (DurableRefusal::Unfit { why: why.to_owned(), attempts, left, schema }, message)
 }
 
 /// The outcome of a task at its deadline.

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use vm_system_protocol::durable::DurableLimit;
 use vm_system_protocol::limits::DURABLE_PAGE_BYTES;
-use vm_system_protocol::model::{Event, ExecutionStatus, SessionStatus};
+use vm_system_protocol::model::{Event, ExecutionError, ExecutionStatus, SessionStatus};
 use vm_system_protocol::reason::CloseReason;
 use vm_system_protocol::time::Timestamp;
 use vm_system_record::{Checkpoint, Write};
@@ -303,10 +303,9 @@ impl DurableMachine {
             }
             (Unstored::Limit(limit), Some((_, rest))) => {
                 self.give_back_state(rest, now, actions);
-                let message = limit.to_string();
-                let failure =
-                    ("STORAGE_LIMIT", message.as_str(), Some(format!("limit({})", limit.setting())));
-                return self.end(ExecutionStatus::Error, Some(failure), now, actions);
+                let reason = Some(format!("limit({})", limit.setting()));
+                let error = ExecutionError::new("STORAGE_LIMIT", limit.to_string()).because(reason);
+                return self.end(ExecutionStatus::Error, Some(error), now, actions);
             }
             (Unstored::Withdrawn, Some((_, rest))) => return self.give_back_state(rest, now, actions),
             _ => {}

@@ -234,8 +234,10 @@ pub enum DurableRefusal {
         why: String,
         /// Rejected answers so far.
         attempts: u32,
-        /// This was the last permitted attempt.
-        last: bool,
+        /// Attempts that are left, if their number is limited.
+        left: Option<u32>,
+        /// The beginning of the schema.
+        schema: String,
     },
     /// There is no such variable.
     #[error("there is no variable of this name that can be set there")]

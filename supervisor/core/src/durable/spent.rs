@@ -7,7 +7,7 @@ use super::state::NextStep;
 use crate::Now;
 use vm_system_protocol::durable::DurableLimit;
 use vm_system_protocol::limits::{DURABLE_RECORD_BYTES, DURABLE_ROW_BYTES};
-use vm_system_protocol::model::{ExecutionStatus, Limits};
+use vm_system_protocol::model::{ExecutionError, ExecutionStatus, Limits};
 use vm_system_protocol::reason::LimitKind;
 use vm_system_record::{TaskOutcome, TaskRow};
 
@@ -123,7 +123,8 @@ impl DurableMachine {
     pub(super) fn record_full(&mut self, now: Now, actions: &mut Vec<Action>) {
         let what = "its output and tasks are larger than the record of one execution may be";
         let reason = Some(format!("limit({})", LimitKind::Output.name()));
-        self.end(ExecutionStatus::Error, Some(("OUTPUT_LIMIT_EXCEEDED", what, reason)), now, actions);
+        let error = ExecutionError::new("OUTPUT_LIMIT_EXCEEDED", what).because(reason);
+        self.end(ExecutionStatus::Error, Some(error), now, actions);
     }
 }
 

@@ -21,8 +21,6 @@ const BEGINNING_BYTES: u64 = 1 << 20;
 const SIGXCPU: i32 = 24;
 const SIGSYS: i32 = 31;
 
-pub(super) type FailureFields<'a> = (&'a str, &'a str, Option<String>);
-
 impl DurableMachine {
     pub(super) fn on_message(&mut self, message: FromDurable, now: Now, actions: &mut Vec<Action>) {
         let fits = match (&self.stage, &message) {
@@ -262,7 +260,7 @@ impl DurableMachine {
     }
 
     fn program_ended(&mut self, end: &End, now: Now, actions: &mut Vec<Action>) -> Result<(), &'static str> {
-        let (status, failure): (_, Option<FailureFields<'_>>) = match end {
+        let (status, failure) = match end {
             End::Ok { result } => {
                 if !result.is_valid() {
                     return Err("a result that is not JSON");
@@ -270,12 +268,16 @@ impl DurableMachine {
                 self.record.result = Some(ResultValue::of_json(result.clone()));
                 (ExecutionStatus::Ok, None)
             }
-            End::Threw { message, .. } => {
-                (ExecutionStatus::Error, Some(("EXCEPTION", message.as_str(), None)))
+            End::Threw { message, full_bytes, .. } => {
+                let error = ExecutionError::new("EXCEPTION", message);
+                let (truncated, full_bytes) = (full_bytes.is_some(), *full_bytes);
+                (ExecutionStatus::Error, Some(ExecutionError { truncated, full_bytes, ..error }))
             }
             End::Limit(limit) => limit_failure(*limit),
-            End::Interrupted => (ExecutionStatus::Cancelled, Some(("CANCELLED", "ended on request", None))),
-            End::Corrupt(what) => (ExecutionStatus::Error, Some(("WORKER_DIED", what.as_str(), None))),
+            End::Interrupted => {
+                (ExecutionStatus::Cancelled, Some(ExecutionError::new("CANCELLED", "ended on request")))
+            }
+            End::Corrupt(what) => (ExecutionStatus::Error, Some(ExecutionError::new("WORKER_DIED", what))),
         };
         self.stage = Stage::Held;
         self.end(status, failure, now, actions);
@@ -286,13 +288,12 @@ impl DurableMachine {
     pub(super) fn end(
         &mut self,
         status: ExecutionStatus,
-        failure: Option<FailureFields<'_>>,
+        failure: Option<ExecutionError>,
         now: Now,
         actions: &mut Vec<Action>,
     ) {
         self.record.status = status;
-        self.record.error = failure
-            .map(|(code, message, reason)| ExecutionError { reason, ..ExecutionError::new(code, message) });
+        self.record.error = failure;
         self.refuse_setter(&DurableRefusal::Ended, actions);
         if let Some((token, ..)) = self.requests.set.take() {
             actions.push(Action::Reply { token, result: Err(DurableRefusal::Ended) });
@@ -318,7 +319,12 @@ impl DurableMachine {
             // It fails before its beginning was reported: its rows record that, without a state.
             self.gathered.events.clear();
         }
-        self.end(ExecutionStatus::Error, Some((code, message, reason)), now, actions);
+        self.end(
+            ExecutionStatus::Error,
+            Some(ExecutionError::new(code, message).because(reason)),
+            now,
+            actions,
+        );
     }
 
     pub(super) fn on_exit(&mut self, exit_status: WorkerExitStatus, now: Now, actions: &mut Vec<Action>) {
@@ -367,11 +373,13 @@ impl DurableMachine {
             WorkerExitStatus::Signaled(SIGSYS) => "seccomp(unknown)".to_owned(),
             WorkerExitStatus::Signaled(signal) => format!("signal({})", signal_name(signal)),
             WorkerExitStatus::OutOfMemory => CloseReason::OutOfMemory.to_string(),
+            WorkerExitStatus::MemoryShort => CloseReason::MemoryShort.to_string(),
             WorkerExitStatus::KeeperLost => "keeper_lost".to_owned(),
             WorkerExitStatus::Unknown => "signal(unknown)".to_owned(),
         });
-        // The program did not cause the loss of the jail.
-        self.worker.exits += u32::from(exit_status != WorkerExitStatus::KeeperLost);
+        // The program caused neither the loss of the jail nor what this supervisor does about its owner's memory.
+        let counts = !matches!(exit_status, WorkerExitStatus::KeeperLost | WorkerExitStatus::MemoryShort);
+        self.worker.exits += u32::from(counts);
         if self.worker.exits >= EXITS_MAX {
             let message =
                 format!("its worker exited {EXITS_MAX} times at the same point, the last time by {reason}");
@@ -402,7 +410,7 @@ fn too_long(cause: &Cause) -> Result<(), &'static str> {
     }
 }
 
-fn limit_failure(limit: DurableLimit) -> (ExecutionStatus, Option<FailureFields<'static>>) {
+fn limit_failure(limit: DurableLimit) -> (ExecutionStatus, Option<ExecutionError>) {
     let (status, code, message) = match limit {
         DurableLimit::Heap => {
             (ExecutionStatus::Error, "MEMORY_LIMIT", "the state is larger than max_state_mb")
@@ -427,5 +435,6 @@ fn limit_failure(limit: DurableLimit) -> (ExecutionStatus, Option<FailureFields<
         DurableLimit::Output => Some(LimitKind::Output),
         _ => None,
     };
-    (status, Some((code, message, reason.map(|kind| format!("limit({})", kind.name())))))
+    let reason = reason.map(|kind| format!("limit({})", kind.name()));
+    (status, Some(ExecutionError::new(code, message).because(reason)))
 }

@@ -15,9 +15,12 @@ pub(super) struct Restarts {
 }
 
 impl Restarts {
-    /// A worker is to replace the last one.
-    pub(super) fn ordered(&mut self, now_ms: u64) -> Result<(), String> {
+    /// A worker is to replace the last one; one of another build did not crash.
+    pub(super) fn ordered(&mut self, now_ms: u64, is_of_other_build: bool) -> Result<(), String> {
         self.is_under_way = true;
+        if is_of_other_build {
+            return Ok(());
+        }
         self.exits.push(self.exited_at);
         let recent = self.exits.iter().filter(|at| self.exited_at - **at < RECOVERY_WINDOW_MS).count();
         if recent > RECOVERIES {

@@ -18,9 +18,12 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use vm_system_policy::{EffectivePolicy, Operator, Snapshot, effective};
 use vm_system_protocol::broker::FsReply;
+use vm_system_protocol::codec::encode;
 use vm_system_protocol::control::GivenAnswer;
 use vm_system_protocol::ids::{ExecutionId, TaskId};
+use vm_system_protocol::limits::WORKER_MESSAGE_BYTES;
 use vm_system_protocol::model::ExecutionKind;
+use vm_system_protocol::time::Timestamp;
 use vm_system_protocol::worker::{HostReply, SourceFormat, ToWorker};
 use vm_system_testkit::SeededRandom;
 
@@ -217,7 +220,8 @@ impl World {
             match action {
                 SessionAction::Spawn => self.spawning = true,
                 SessionAction::Respawn => {
-                    if let Err(broken) = self.restarts.ordered(self.now.mono_ms) {
+                    if let Err(broken) = self.restarts.ordered(self.now.mono_ms, self.machine.is_replacing())
+                    {
                         self.broken.get_or_insert(broken);
                     }
                 }
@@ -345,7 +349,8 @@ impl World {
     /// Its messages are delivered before its exit.
     fn deliver_worker_message(&mut self) {
         if let Some((seq, message)) = self.worker.sent.pop_front() {
-            self.input(SessionInput::Message { seq, message });
+            let bytes = encode(&message, WORKER_MESSAGE_BYTES).expect("it fits").len() as u64;
+            self.input(SessionInput::Message { seq, bytes, message });
             // Sequence 0 is the answer to an adoption, and what comes before it is discarded.
             if seq > self.received + 1 && !self.adopted {
                 self.check(self.checks.out_of_order());
@@ -472,6 +477,13 @@ impl World {
             // Requests wait for the guard copy.
             self.fork_continues();
             return self.deliver_worker_message();
+        }
+        if self.rng.one_in(60) {
+            // An administrator has workers of other builds replaced, or changes the mind.
+            let in_ms = self.rng.below(400) as i64;
+            let at = self.rng.one_in(2).then_some(Timestamp(self.now.unix_ms + in_ms));
+            let token = Some(self.token());
+            return self.input(SessionInput::Drain { token, at });
         }
         let token = self.token();
         let input = match self.rng.below(74) {

@@ -58,7 +58,7 @@ impl Bench {
         let last_sent = COMMITTED + repeated;
         let message =
             FromWorker::Adopted { nonce: NONCE, acknowledged: COMMITTED, last_sent, running, finished };
-        self.input(SessionInput::Message { seq: 0, message });
+        self.input(from_worker(0, message));
     }
 
     fn prints_in(&mut self, execution: ExecutionId) {
@@ -124,7 +124,7 @@ fn what_an_earlier_supervisor_gave_up_is_lost_and_no_violation() {
         let acknowledged = COMMITTED + given_up;
         let last_sent = acknowledged + kept;
         let message = FromWorker::Adopted { nonce: NONCE, acknowledged, last_sent, running, finished };
-        bench.input(SessionInput::Message { seq: 0, message });
+        bench.input(from_worker(0, message));
         bench.seq = acknowledged;
     };
     // It runs on.
@@ -152,7 +152,7 @@ fn what_an_earlier_supervisor_gave_up_is_lost_and_no_violation() {
         running: None,
         finished: None,
     };
-    bench.input(SessionInput::Message { seq: 0, message });
+    bench.input(from_worker(0, message));
     assert!(bench.killed);
 }
 
@@ -320,7 +320,7 @@ fn a_report_that_contradicts_the_store_is_a_violation() {
         running: None,
         finished: None,
     };
-    below.input(SessionInput::Message { seq: 0, message });
+    below.input(from_worker(0, message));
     below.is_a_violation("Adopted with a number below the last stored one");
 
     let mut many = adopted(None);

@@ -37,16 +37,17 @@ fn the_caller_gets_the_first_lost_write_and_not_its_consequences() {
     }
 }
 
+fn acked(bench: &Bench) -> Vec<u64> {
+    let acks = bench.sent.iter().filter_map(|message| match message {
+        ToWorker::Ack { seq } => Some(*seq),
+        _ => None,
+    });
+    acks.collect()
+}
+
 #[test]
 fn acknowledgement_is_sent_after_every_few_executions() {
     let mut bench = Bench::running();
-    let acked = |bench: &Bench| {
-        let acks = bench.sent.iter().filter_map(|message| match message {
-            ToWorker::Ack { seq } => Some(*seq),
-            _ => None,
-        });
-        acks.collect::<Vec<_>>()
-    };
     for token in 3..40 {
         bench.ends(Outcome::Ok);
         let (before, committed) = (acked(&bench), bench.seq);
@@ -60,6 +61,30 @@ fn acknowledgement_is_sent_after_every_few_executions() {
         assert!(committed - now.last().unwrap_or(&0) < 8, "a worker never keeps more than a few: {now:?}");
     }
     assert!(acked(&bench).len() < 6, "not for each: {:?}", acked(&bench));
+}
+
+#[test]
+fn large_messages_are_acknowledged_when_they_are_committed_and_not_with_those_before_them() {
+    let mut bench = Bench::running();
+    bench.held = Some(Vec::new());
+    bench.prints(10, &"x".repeat(100_000));
+    bench.prints(20, &"x".repeat(100_000));
+    let last = bench.seq;
+    bench.keeps();
+    assert_eq!(acked(&bench), [last - 1]);
+    bench.keeps();
+    assert_eq!(acked(&bench), [last - 1, last]);
+}
+
+#[test]
+fn large_host_calls_are_acknowledged_although_nothing_is_printed() {
+    let mut bench = Bench::running();
+    for call in 1..=3 {
+        let request = HostRequest::Fs(FsRequest::Exists { path: "x".repeat(UNACKED_SURE_BYTES / 2) });
+        bench.on_worker_message(FromWorker::HostCall { execution: EXECUTION, call, request });
+        bench.input(SessionInput::HostReplied { call, reply: HostReply::Fs(FsReply::Bool(true)) });
+        assert_eq!(acked(&bench).last(), Some(&bench.seq), "call {call}");
+    }
 }
 
 #[test]

@@ -162,6 +162,22 @@ fn a_violation_and_an_operators_kill_end_the_session_despite_its_guard() {
 }
 
 #[test]
+fn a_session_that_ends_because_memory_is_short_does_not_continue() {
+    for on_crash in [OnCrash::Rollback, OnCrash::Restart] {
+        let mut bench = Bench::rolling(on_crash);
+        bench.begin();
+        if on_crash == OnCrash::Rollback {
+            bench.fork_succeeds();
+        }
+        bench.input(SessionInput::MemoryShort);
+        assert!(bench.killed);
+        bench.input(SessionInput::Exited(WorkerExitStatus::Signaled(9)));
+        assert_eq!(bench.reason(), "killed(memory_pressure)");
+        assert_eq!((bench.machine.record().status, bench.machine.generation()), (SessionStatus::Crashed, 1));
+    }
+}
+
+#[test]
 fn a_copy_that_violates_the_protocol_ends_the_session() {
     let mut bench = Bench::rolling(OnCrash::Rollback);
     bench.begin();

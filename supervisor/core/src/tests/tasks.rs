@@ -128,12 +128,12 @@ fn an_answer_that_does_not_fit_is_refused_and_counted() {
     bench.submits(3, "many");
     assert!(matches!(
         bench.reply(3),
-        Some(Err(Refusal::Task(DurableRefusal::Unfit { attempts: 1, last: false, .. })))
+        Some(Err(Refusal::Task(DurableRefusal::Unfit { attempts: 1, left: Some(1), .. })))
     ));
     bench.submits(4, "\"2\"");
     assert!(matches!(
         bench.reply(4),
-        Some(Err(Refusal::Task(DurableRefusal::Unfit { attempts: 2, last: true, .. })))
+        Some(Err(Refusal::Task(DurableRefusal::Unfit { attempts: 2, left: Some(0), .. })))
     ));
     assert!(matches!(bench.answered(), Some(TaskAnswer::Failed(why)) if why.contains("2 attempts")));
     assert_eq!(bench.outcomes(), [TaskOutcome::Failed]);

@@ -37,7 +37,7 @@ impl Ops {
         let worktree = self.may_use(call, &worktree_path, new.as_user).await?;
         let (template, policy) = self.policy_of(call, new.template.as_deref()).await?;
         self.check_quota(call)?;
-        self.durables()?.admit()?;
+        self.durables()?.admit(&call.caller.owner)?;
         let at = now();
         let (id, session) = (ExecutionId::from_uuid(call.subject), SessionId::from_uuid(Uuid::now_v7()));
         let args = JsonText::from_value(&serde_json::json!(new.args));

@@ -78,7 +78,7 @@ impl Ops {
     ) -> Result<DurableReply, OpError> {
         let old = self.run(call, reference).await?;
         self.check_quota(call)?;
-        self.durables()?.admit()?;
+        self.durables()?.admit(&call.caller.owner)?;
         let old_id = old.row.execution.id;
         let name = old.row.name.clone();
         let (seq, cause) = self.checkpoint(call, old_id, Some(checkpoint)).await?;
@@ -110,7 +110,7 @@ impl Ops {
         self.is_no_id(call, name.as_deref()).await?;
         let old = self.run(call, reference).await?;
         self.check_quota(call)?;
-        self.durables()?.admit()?;
+        self.durables()?.admit(&call.caller.owner)?;
         let (seq, cause) = self.checkpoint(call, old.row.execution.id, checkpoint).await?;
         let mut writes = Vec::new();
         let (id, rests) = self.branch(call, &old, name, seq, &cause, &mut writes).await?;

@@ -143,7 +143,7 @@ async fn text_from_the_client_may_have_any_name() {
 async fn exception_is_not_an_error_of_the_verb_but_too_much_output_is() {
     let bench = OpsBench::new();
     let session = bench.session().await;
-    let fails = |code: &str| ExecutionError { code: code.to_owned(), message: "m".to_owned(), reason: None };
+    let fails = |code: &str| ExecutionError::new(code, "m");
     bench.fake.script().fail = Some(fails("EXCEPTION"));
     assert_eq!(execution(bench.request(repl(&session, "1")).await).status, ExecutionStatus::Error);
     bench.fake.script().fail = Some(fails("OUTPUT_LIMIT_EXCEEDED"));

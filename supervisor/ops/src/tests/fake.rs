@@ -9,7 +9,7 @@ use vm_system_core::durable::SubmittedAnswer;
 use vm_system_core::{ExecuteRequest, Source};
 use vm_system_core::{LoadFailure, Refusal};
 use vm_system_protocol::control::{
-    DoctorReport, ErrorCode, NewExecution, NewSession, Op, OpError, Reply, SandboxLayer,
+    DoctorReport, ErrorCode, NewExecution, NewSession, Op, OpError, Reply, SandboxLayer, UpgradeReport,
 };
 use vm_system_protocol::ids::{ExecutionId, SessionId, TaskId};
 use vm_system_protocol::json::JsonText;
@@ -317,6 +317,9 @@ impl RuntimeApi for Fake {
     fn resume_session(&self, id: SessionId) -> BoxFuture<'_, Result<Session, RuntimeError>> {
         let live = self.live(id);
         Box::pin(async move { live.and(Err(RuntimeError::Internal("not simulated".to_owned()))) })
+    }
+    fn builds(&self, _drain: Option<Option<Timestamp>>) -> BoxFuture<'_, UpgradeReport> {
+        Box::pin(async { UpgradeReport { drain_at: None, builds: Vec::new(), unreached: Vec::new() } })
     }
     fn is_suspended(&self, _id: SessionId) -> bool {
         false

@@ -8,7 +8,11 @@ async fn health_doctor_and_information_reply() {
     let bench = OpsBench::new();
     assert_eq!(
         bench.request(Op::Health).await,
-        Ok(Reply::Health(Health { status: "ok".to_owned(), memory: "normal".to_owned() }))
+        Ok(Reply::Health(Health {
+            status: "ok".to_owned(),
+            memory: "normal".to_owned(),
+            largest_owner: None
+        }))
     );
     bench.faults.set(Some("the disk is full"));
     let sick = bench.request(Op::Health).await.expect_err("it cannot write");

@@ -289,7 +289,6 @@ impl ConnectedBroker {
     }
 }
 
-/// The group of a call's owner, if owners have groups.
 /// Our end of a channel, and the process's.
 fn channel(config: &BrokerConfig) -> io::Result<(Channel, OwnedFd)> {
     let (ours, theirs) = std::os::unix::net::UnixStream::pair()?;

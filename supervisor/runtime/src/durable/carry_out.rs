@@ -94,8 +94,9 @@ impl RunTask {
 
     fn start(&mut self, machine: &DurableMachine, context: &ProgramContext, from: LoadFrom) {
         let mut whole = self.whole.take().filter(|(seq, _)| from == LoadFrom::Checkpoint(*seq));
-        if self.durables.slots.is_full_for(&self.holder) {
-            // It waits for other executions of its owner: those of others are woken meanwhile, and its state is read later.
+        let waits = self.durables.shared.pressure.is_caused_by(&context.owner);
+        if waits || self.durables.slots.is_full_for(&self.holder) {
+            // It waits for memory, or for other executions of its owner: those of others are woken meanwhile, and its state is read later.
             (self.permit, whole) = (None, None);
         }
         let order = Order {

@@ -5,13 +5,14 @@ use super::live::{QueuedRequest, RunRequest, lock};
 use super::task::{ProgramContext, RunTask, RunWorker, Woken};
 use super::worker::{LoadedWorker, WorkerStartError};
 use crate::link::{LinkEvent, WorkerLink};
+use crate::owner_memory::WorkOf;
 use crate::task::fault;
 use crate::writes::WriteOutcome;
 use vm_system_core::WorkerExitStatus;
 use vm_system_core::WriteId;
 use vm_system_core::durable::{DurableInput as Input, DurableRefusal, Unstored};
 use vm_system_protocol::worker::FromWorker;
-use vm_system_record::{Entity, Rejection, StoreError};
+use vm_system_record::{Entity, Owner as Principal, Rejection, StoreError};
 use vm_system_spawn::{Received, WorkerChannelError, WorkerExit};
 
 impl RunTask {
@@ -35,7 +36,7 @@ impl RunTask {
                 Input::Wake { token: None }
             }
             Woken::QueuedRequest(Some(command)) => self.command(command),
-            Woken::Started(started) => self.started(started),
+            Woken::Started(started) => self.started(started, &context.owner),
             Woken::Link(LinkEvent::Received(received)) => self.received(received),
             // Its exit follows.
             Woken::Link(LinkEvent::ReceiveFailed(WorkerChannelError::Closed)) => return None,
@@ -80,7 +81,7 @@ impl RunTask {
         }
     }
 
-    fn started(&mut self, started: Result<LoadedWorker, WorkerStartError>) -> Input {
+    fn started(&mut self, started: Result<LoadedWorker, WorkerStartError>, owner: &Principal) -> Input {
         let unwanted = self.starting.take().is_some_and(|starting| starting.unwanted);
         match started {
             Ok(LoadedWorker { session, handle, small, jail, slot, start_permit }) => {
@@ -89,7 +90,9 @@ impl RunTask {
                 }
                 // From an earlier process with this pid.
                 drop(self.durables.shared.registry.take_forbidden(handle.process.pid()));
-                let link = WorkerLink::new(handle, self.files.reservation.clone());
+                let owned = &self.durables.shared.pressure.owned;
+                let memory = owned.add(owner, WorkOf::Program(self.execution), &handle.process);
+                let link = WorkerLink::new(handle, self.files.reservation.clone(), memory);
                 let worker = ProgramWorker {
                     execution: self.execution,
                     process: link.process.clone(),
@@ -129,14 +132,16 @@ impl RunTask {
     fn exited(&mut self, exit: WorkerExit) -> Input {
         self.files.under_way = None;
         self.pages.acquiring = None;
-        let mut forbidden = None;
+        let (mut forbidden, mut released) = (None, false);
         if let Some(RunWorker { session, link, .. }) = self.worker.take() {
             self.forget_worker(session);
             forbidden = self.durables.shared.registry.take_forbidden(link.process.pid());
             link.process.forget();
+            released = link.memory.is_released() && exit == WorkerExit::Signaled(libc::SIGKILL);
         }
         match forbidden {
             Some(call) => Input::ForbiddenCall(call),
+            None if released => Input::Exited(WorkerExitStatus::MemoryShort),
             None => Input::Exited(crate::task::exit_status(exit)),
         }
     }

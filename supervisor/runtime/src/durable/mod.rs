@@ -185,9 +185,9 @@ impl Durables {
         single_request::compile(self, owner, source, file_name, typescript).await
     }
 
-    /// Refuses a new execution while memory is short. One that exists continues: it is given up by its owner only.
-    pub fn admit(&self) -> Result<(), RuntimeError> {
-        self.shared.pressure.admit()
+    /// Refuses an owner who holds its share a new execution while memory is short. One that exists continues: it is given up by its owner only.
+    pub fn admit(&self, owner: &Principal) -> Result<(), RuntimeError> {
+        self.shared.pressure.admit(owner)
     }
 
     /// Runs a program to its first pause or end, or (without `wait`) until its start is stored.

@@ -155,6 +155,10 @@ impl Durables {
     /// up: it is retried.
     pub(super) async fn start_worker(&self, order: Order) -> Result<LoadedWorker, WorkerStartError> {
         let holder = self.shared.holder(&order.owner);
+        tokio::select! {
+            () = self.shared.pressure.not_caused_by(&order.owner) => {}
+            () = self.stop.cancelled() => return Err(WorkerStartError::Stopping),
+        }
         let (slot, start_permit) = self.start_slot(&holder).await?;
         let (program, version) = order.program;
         let code = self.code(program, version).await?.ok_or(WorkerStartError::NoCode)?;

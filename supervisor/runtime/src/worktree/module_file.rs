@@ -2,10 +2,11 @@
 //! the `package.json` that applies to it. The worker decides which files a specifier may mean, and reads the JSON.
 
 use super::open::{Found, Worktree, WorktreeError, text};
-use super::path::{clean_relative, folder_of};
+use super::path::clean_relative;
 use vm_system_core::module_format;
 use vm_system_policy::paths::{CleanPath, PathBudget, PathRules, PathTooLong};
 use vm_system_protocol::worker::{HostError, PackageFile, SourceFormat};
+use vm_system_protocol::worktree_path;
 
 /// Most candidates of one request; the others are not tried.
 const TRIES: usize = 1_000;
@@ -103,7 +104,7 @@ fn package_of(
     cap: u64,
     budget: &mut PathBudget,
 ) -> Result<Option<PackageFile>, HostError> {
-    let mut folder = folder_of(file);
+    let mut folder = worktree_path::folder(file);
     loop {
         if folder == "node_modules" || folder.ends_with("/node_modules") {
             return Ok(None);
@@ -116,7 +117,7 @@ fn package_of(
         if folder.is_empty() {
             return Ok(None);
         }
-        folder = folder_of(folder);
+        folder = worktree_path::folder(folder);
     }
 }
 

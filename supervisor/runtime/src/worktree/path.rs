@@ -1,6 +1,7 @@
 //! Paths as text, without access to files.
 
 use super::open::WorktreeError;
+use vm_system_protocol::worktree_path::join;
 
 /// Longest accepted path (bytes); the kernel's own limit.
 const PATH_BYTES: usize = 4_096;
@@ -25,25 +26,4 @@ pub fn clean_relative(path: &str) -> Result<String, WorktreeError> {
         Some(clean) if !clean.is_empty() => Ok(clean),
         _ => refuse("names no file"),
     }
-}
-
-/// `relative` seen from the folder `base`, both relative to the worktree; `None` if it leaves the worktree. Empty and `.`
-/// names vanish, `..` goes up.
-fn join(base: &str, relative: &str) -> Option<String> {
-    let mut names: Vec<&str> = Vec::new();
-    for name in base.split('/').chain(relative.split('/')) {
-        match name {
-            "" | "." => {}
-            ".." => {
-                names.pop()?;
-            }
-            name => names.push(name),
-        }
-    }
-    Some(names.join("/"))
-}
-
-/// The folder of a file; empty for one at the top.
-pub(super) fn folder_of(path: &str) -> &str {
-    path.rsplit_once('/').map_or("", |(folder, _)| folder)
 }

@@ -123,7 +123,8 @@ pub(super) struct Place {
 
 impl Roots {
     /// Opens each root. Fails if a root does not exist, or names a user that does not exist. Without any: one at `/`, with all
-    /// mounts; for users only with files agents, where each walks with its own rights in its own process. Without `agents` all files are used with this process's rights.
+    /// mounts; for users only with files agents, where each walks with its own rights in its own process. Without `agents` all files
+    /// are used with this process's rights.
     pub fn new(settings: &[RootSettings], agents: Option<FilesAgents>) -> Result<Self, WorktreeError> {
         let roots = open_all(settings, agents.is_some(), &[])?;
         Ok(Self { roots: Arc::new(RwLock::new(roots)), agents })

@@ -1,6 +1,7 @@
 //! A jail from its parts, and the tasks that listen to it: the same for a new one and for an adopted one.
 
 use super::super::address::KeeperAddress;
+use super::super::build::JailBuild;
 use super::super::config::SpawnConfig;
 use super::super::control::{Control, lock};
 use super::super::error::SpawnError;
@@ -23,6 +24,8 @@ pub(crate) struct JailParts {
     pub(crate) pid: u32,
     pub(crate) pidfd: PidFd,
     pub(crate) layers: Vec<LayerReport>,
+    /// What its processes run.
+    pub(crate) build: JailBuild,
     pub(crate) address: Option<KeeperAddress>,
     pub(crate) control: WatchedFd,
     pub(crate) listener: Listener,
@@ -38,9 +41,9 @@ impl Jail {
         parts: JailParts,
         orders: Orders,
     ) -> (Arc<Self>, mpsc::Receiver<SpawnEvent>) {
-        let JailParts { pid, pidfd, layers, address, control, listener, zygote, groups } = parts;
+        let JailParts { pid, pidfd, layers, build, address, control, listener, zygote, groups } = parts;
         if let Ok(keeper) = pidfd.try_clone() {
-            config.keepers_alive.add(keeper, address.clone());
+            config.keepers_alive.add(keeper);
         }
         let (events, receiver) = mpsc::channel(EVENTS);
         let zygotes = Zygotes { current: zygote, reserve: None, listener: Arc::new(listener) };
@@ -51,7 +54,7 @@ impl Jail {
             layers,
             address,
             stuck: AtomicBool::new(false),
-            control: Arc::new(Control::new(control)),
+            control: Arc::new(Control::new(control, build.protocol)),
             orders,
             zygotes: Mutex::new(zygotes),
             next_zygote: AtomicU32::new(FIRST_ZYGOTE + 1),
@@ -59,6 +62,7 @@ impl Jail {
             pool: config.prestart_workers.then(Arc::default),
             library_store: config.library_store.clone(),
             groups,
+            build,
             forks: AtomicU64::new(0),
             events,
         });

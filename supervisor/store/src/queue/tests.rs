@@ -1,6 +1,6 @@
 //! Order, fairness and bounds of the queue.
 
-use super::{LANE_UNITS, Lane, QUANTUM, Queue, State, TURN_BYTES, Turn, UNIT_BYTES, UNITS};
+use super::{LANE_UNITS, Lane, Progress, QUANTUM, Queue, State, TURN_BYTES, Turn, UNIT_BYTES, UNITS};
 use crate::Urgency;
 use crate::admission::Admission;
 use std::sync::Arc;
@@ -139,15 +139,15 @@ async fn large_checkpoint_is_written_in_pieces_within_the_turns_of_others_and_be
         assert!(jobs.iter().any(|job| job.content_bytes == 7), "nobody waits for more than a turn");
         turns += 1;
         let mut ended = false;
-        for mut job in jobs {
+        for job in jobs {
             assert!(job.turn_bytes() <= TURN_BYTES, "{}", job.turn_bytes());
             ended |= job.content_bytes == 256;
             match job.piece() {
                 Some(bytes) => {
                     assert!(!ended, "it keeps its place");
-                    job.progress.bytes += bytes;
+                    let progress = Progress { bytes: job.progress.bytes + bytes, ..job.progress.clone() };
                     written += bytes;
-                    queue.put_back(job);
+                    queue.put_back(job, progress);
                 }
                 None => drop(job),
             }

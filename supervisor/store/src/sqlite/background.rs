@@ -1,5 +1,5 @@
-//! Deletions that the writer makes in pieces between the turns: versions of pages that are not kept, and pages that belong to no
-//! checkpoint. What is lost of this list at an exit is found again: the latter at the next start, the former by the next
+//! Deletions that the writer makes in pieces between the turns: versions of pages that are not kept, pages that belong to no
+//! checkpoint, and the rest of large executions. What is lost of this list at an exit is found again: the latter at the next start, the former by the next
 //! compaction of their execution.
 
 use super::failure::SqliteFailure;
@@ -65,10 +65,18 @@ impl Background {
                         })
                         .or_insert(Compaction { keep, position: 0 });
                 }
-                Write::CheckpointsTrim { .. } => self.may_sweep = true,
+                Write::CheckpointsTrim { .. }
+                | Write::RunDelete { .. }
+                | Write::Prune { .. }
+                | Write::PruneOwner { .. } => self.has_deleted(),
                 _ => {}
             }
         }
+    }
+
+    /// Something was deleted, perhaps not all of it.
+    pub(super) fn has_deleted(&mut self) {
+        self.may_sweep = true;
     }
 
     /// After a failure: the next batch that requests such work, or the next start, begins it again.

@@ -218,10 +218,7 @@ impl Writer {
                     self.wake_watches(&job.batch);
                     job.finish(Ok(applied));
                 }
-                Ok(Written::Part(progress)) => {
-                    job.progress = progress;
-                    self.queue.put_back(job);
-                }
+                Ok(Written::Part(progress)) => self.queue.put_back(job, progress),
                 Err(error) => job.finish(Err(error)),
             }
         }
@@ -298,6 +295,10 @@ impl Writer {
             && let Ok(bytes) = size_of(connection, owner)
         {
             self.admission.stored(owner, bytes);
+            if bytes > self.retention.owner_prune_bytes() {
+                // A quota does not wait for the next step of the retention by age.
+                self.prune_at = Instant::now();
+            }
         }
     }
 
@@ -419,9 +420,7 @@ impl Writer {
             }
             self.watch(now);
             self.measure_at = now + MEASURE_EVERY;
-            // The quota does not wait for the next step of the retention by age.
-            let one_owner = self.shared.bytes_used() > self.retention.owner_prune_bytes();
-            if one_owner || self.shared.bytes_used() > self.retention.prune_above_bytes {
+            if self.shared.bytes_used() > self.retention.prune_above_bytes {
                 self.prune_at = now;
             }
         }
@@ -530,6 +529,7 @@ impl Writer {
             Ok((step, relieved)) => {
                 self.position = step.position;
                 if step.rows > 0 || relieved {
+                    self.background.has_deleted();
                     self.after_pruning();
                 }
                 step.more || relieved

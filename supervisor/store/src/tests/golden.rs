@@ -123,7 +123,12 @@ fn script_rows() -> Vec<Write> {
             truncated: false,
             full_bytes: None,
         }),
-        EventPayload::Exception { message: "Error: no".to_owned(), stack: "at a.js:1".to_owned() },
+        EventPayload::Exception {
+            message: "Error: no".to_owned(),
+            stack: "at a.js:1".to_owned(),
+            truncated: false,
+            full_bytes: None,
+        },
         EventPayload::Stdout { text: "out".to_owned() },
         EventPayload::Task { task_id: FIRST_TASK, prompt: "go on?".to_owned() },
     ];
@@ -137,11 +142,7 @@ fn script_rows() -> Vec<Write> {
     let failed = Execution {
         status: ExecutionStatus::Error,
         ended_at: Some(Timestamp(4_002)),
-        error: Some(ExecutionError {
-            code: "EXCEPTION".to_owned(),
-            message: "no".to_owned(),
-            reason: Some("because".to_owned()),
-        }),
+        error: Some(ExecutionError::new("EXCEPTION", "no").because(Some("because".to_owned()))),
         degraded: true,
         ..file.clone()
     };

@@ -198,6 +198,29 @@ async fn large_execution_is_deleted_in_pieces_and_its_owners_size_with_it() {
     store.shutdown().await;
 }
 
+#[tokio::test]
+async fn one_step_of_a_deletion_takes_a_few_large_records_only() {
+    let disk = on_disk();
+    let (store, folder) = (&disk.store, disk.folder.path());
+    store.apply(running()).await.expect("new");
+    for n in 2..40 {
+        store.apply(vec![started(n, 1), ended(n, 1)]).await.expect("new");
+    }
+    let connection = Connection::open(folder.join("vm-system.db")).expect("writable");
+    let fill = "UPDATE executions SET input = printf('%.1000000c', 'x') WHERE ended_at IS NOT NULL";
+    connection.execute_batch(fill).expect("rows of a schema of our own");
+    let left = || number(folder, "SELECT count(*) FROM executions WHERE ended_at IS NOT NULL");
+    for write in [
+        Write::Prune { before: Timestamp(10_000), keys_before: Timestamp(0), max_rows: 5 },
+        Write::PruneOwner { owner: owner(1), before: Timestamp(10_000), max_rows: 1_000 },
+    ] {
+        let before = left();
+        store.apply(write.clone()).await.expect("always");
+        assert!((before - 8..before).contains(&left()), "{} of {before} are left after {write:?}", left());
+    }
+    store.shutdown().await;
+}
+
 /// Writes a batch of the first owner in pieces, between which another owner writes. Until it is whole, the third execution is a
 /// placeholder; `check` is called with whether it is one.
 async fn written_beside_others(store: &StoreHandle, batch: Vec<Write>, check: impl AsyncFn(bool)) {
@@ -252,6 +275,25 @@ async fn others_are_written_while_a_large_state_is_copied_and_nobody_goes_on_fro
     assert_eq!(rows[0].bytes, LARGE * ((1 << 10) + 64));
     let (counters, rows) = counted(folder);
     assert_eq!(counters, rows);
+    store.shutdown().await;
+}
+
+#[tokio::test]
+async fn what_follows_the_last_piece_may_be_large_itself() {
+    let disk = on_disk();
+    let store = &disk.store;
+    store.apply(running()).await.expect("new");
+    let rest = || Write::MetaSet { key: "k".to_owned(), value: Some(vec![1; 3 << 20]) };
+    let written = async {
+        for batch in [
+            vec![checkpoint(1, 1, "pause", 0..LARGE, 1), rest()],
+            import().into_iter().chain([rest()]).collect(),
+        ] {
+            store.of(&owner(1)).apply(batch).await.expect("written");
+        }
+    };
+    tokio::time::timeout(Duration::from_mins(1), written).await.expect("it ends");
+    assert_eq!(number(disk.folder.path(), "SELECT count(*) FROM staged"), 0);
     store.shutdown().await;
 }
 

@@ -63,8 +63,8 @@ async fn above_its_mark_the_oldest_ended_records_go_and_live_ones_stay() {
     // Nothing has ended: nothing may be deleted, whatever its size.
     assert_eq!(store.events(execution_id(1), 0, 0).await.expect("readable").len(), 16);
     store.apply(vec![ended(1, 1), session_ended()]).await.expect("live");
-    until(&store, "an ended session stays", async |store| {
-        store.session(&mine(), session_id(1)).await.expect("readable").is_none()
+    until(&store, "an ended execution stays", async |store| {
+        store.execution(&mine(), execution_id(1)).await.expect("readable").is_none()
     })
     .await;
     assert!(store.events(execution_id(1), 0, 0).await.expect("readable").is_empty(), "with its events");

@@ -5,6 +5,7 @@ use super::LoadedFile;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use vm_system_protocol::worker::{PackageFile, SourceFormat};
+use vm_system_protocol::worktree_path::folder;
 
 /// The first line of the text. No JavaScript begins with it.
 const FIRST_LINE: &str = "vm-system library bundle 1\n";
@@ -87,19 +88,22 @@ impl LoadedBundle {
     }
 
     fn package_of(&self, path: &str) -> Option<PackageFile> {
-        let mut level = path;
-        while let Some((folder, _)) = level.rsplit_once('/') {
-            if folder.ends_with("/node_modules") {
-                return None;
-            }
-            let path = format!("{folder}/package.json");
-            if let Some(source) = self.file(&path) {
-                return Some(PackageFile { source: source.to_owned(), path });
-            }
-            level = folder;
-        }
-        None
+        let path = manifest_of(path, |path| self.file(path).is_some())?;
+        Some(PackageFile { source: self.file(&path)?.to_owned(), path })
     }
+}
+
+/// The `package.json` that applies to a file of a package: of the nearest folder that has one.
+pub(super) fn manifest_of(path: &str, exists: impl Fn(&str) -> bool) -> Option<String> {
+    let mut level = folder(path);
+    while !level.is_empty() && level.rsplit('/').next() != Some("node_modules") {
+        let path = format!("{level}/package.json");
+        if exists(&path) {
+            return Some(path);
+        }
+        level = folder(level);
+    }
+    None
 }
 
 /// By the file's name; `find` reads the package's `type`.

@@ -2,23 +2,36 @@
 //! worktree, beneath `node_modules`. Pure functions on texts: nothing is parsed as JavaScript, so that files may be kept that are never
 //! loaded, and a file is missed only if its name is put together from parts.
 
-use super::bundle::LibraryBundle;
+use super::bundle::{LibraryBundle, manifest_of};
 use super::exports::{self, Mapped};
 use super::find::{IMPORT, REQUIRE};
 use super::package::PackageManifest;
-use super::paths::{folder, join};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
+use vm_system_protocol::worktree_path::{folder, join};
 
 /// Longest text in quotes that may name a module (bytes).
 const SPECIFIER_BYTES: usize = 300;
 /// Files that a name without an extension may mean.
 const ENDS: &[&str] = &["", ".js", ".json", "/index.js", "/index.json"];
 
-/// The files of packages, by path: `node_modules/NAME/…`.
+/// The files of packages.
 #[derive(Debug, Default)]
-pub struct PackageFiles(BTreeMap<String, String>);
+pub struct PackageFiles {
+    /// Texts by path: `node_modules/NAME/…`.
+    texts: BTreeMap<String, String>,
+    /// What each `package.json` has, by its folder.
+    manifests: BTreeMap<String, KnownManifest>,
+}
+
+/// A `package.json`, parsed.
+#[derive(Debug)]
+struct KnownManifest {
+    package: PackageManifest,
+    /// The packages without which it does not work: the range of versions of each.
+    needed: BTreeMap<String, String>,
+}
 
 /// A package that is needed and absent.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -34,13 +47,19 @@ pub struct MissingPackage {
 impl PackageFiles {
     /// Adds a file.
     pub fn add(&mut self, path: String, text: String) {
-        self.0.insert(path, text);
+        if let Some(package) = path.strip_suffix("/package.json") {
+            match KnownManifest::parse(package, &text) {
+                Some(known) => self.manifests.insert(package.to_owned(), known),
+                None => self.manifests.remove(package),
+            };
+        }
+        self.texts.insert(path, text);
     }
 
     /// The file of this path in a package's folder, with or without its extension.
     pub fn file(&self, package: &str, path: &str) -> Option<String> {
         let path = join(package, path).filter(|path| path.starts_with(&format!("{package}/")))?;
-        let is_script = |path: &String| self.0.contains_key(path) && !path.ends_with("/package.json");
+        let is_script = |path: &String| self.texts.contains_key(path) && !path.ends_with("/package.json");
         [ENDS, &[".cjs"]].concat().iter().map(|end| format!("{path}{end}")).find(is_script)
     }
 
@@ -48,7 +67,7 @@ impl PackageFiles {
     pub fn main(&self, package: &str) -> Option<String> {
         let manifest = self.manifest(package)?;
         if manifest.exports.is_some() {
-            return self.exported(&manifest, "").into_iter().next();
+            return self.exported(manifest, "").into_iter().next();
         }
         let main = manifest.main.as_deref().and_then(|main| self.file(package, main));
         main.or_else(|| self.file(package, "index"))
@@ -59,11 +78,11 @@ impl PackageFiles {
         let (mut kept, mut folders, mut missing) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
         let mut next = vec![entry.clone()];
         while let Some(path) = next.pop() {
-            let Some(text) = self.0.get(&path) else { continue };
+            let Some(text) = self.texts.get(&path) else { continue };
             if !kept.insert(path.clone()) {
                 continue;
             }
-            next.extend(self.manifest_path(&path));
+            next.extend(manifest_of(&path, |path| self.texts.contains_key(path)));
             if Path::new(&path).extension().is_none_or(|end| end != "json") {
                 let needed = self.needed(&path);
                 for (specifier, is_folder) in specifiers(text) {
@@ -73,17 +92,18 @@ impl PackageFiles {
                     let found = self.meant(&path, specifier, is_folder);
                     let name = package_name(specifier);
                     if found.is_empty()
-                        && let Some((range, needed_by)) = needed.get(name)
+                        && let Some((needed, needed_by)) = needed
+                        && let Some(range) = needed.get(name)
                         && self.package(&path, name).is_none()
                     {
                         let (name, range) = (name.to_owned(), range.clone());
-                        missing.insert(MissingPackage { name, range, needed_by: needed_by.clone() });
+                        missing.insert(MissingPackage { name, range, needed_by: needed_by.to_owned() });
                     }
                     next.extend(found);
                 }
             }
         }
-        let files = kept.into_iter().filter_map(|path| self.0.get_key_value(&path));
+        let files = kept.into_iter().filter_map(|path| self.texts.get_key_value(&path));
         let files = files.map(|(path, text)| (path.clone(), text.clone())).collect();
         (LibraryBundle { entry, files }, missing.into_iter().collect())
     }
@@ -95,7 +115,8 @@ impl PackageFiles {
             let Some(path) = join(folder(from), specifier) else { return Vec::new() };
             if is_folder {
                 let within = format!("{path}/");
-                let all = self.0.range(within.clone()..).take_while(|(path, _)| path.starts_with(&within));
+                let all =
+                    self.texts.range(within.clone()..).take_while(|(path, _)| path.starts_with(&within));
                 return all.map(|(path, _)| path.clone()).collect();
             }
             return self.candidates(&path);
@@ -104,9 +125,10 @@ impl PackageFiles {
             return Vec::new();
         }
         if specifier.starts_with('#') {
-            let scope = self.manifest_path(from).and_then(|path| self.manifest(folder(&path)));
+            let scope = manifest_of(from, |path| self.texts.contains_key(path));
+            let scope = scope.and_then(|path| self.manifest(folder(&path)));
             let mapped = [REQUIRE, IMPORT]
-                .map(|conditions| exports::imported(scope.as_ref(), specifier, conditions, from).ok());
+                .map(|conditions| exports::imported(scope, specifier, conditions, from).ok());
             let meant = mapped.into_iter().flatten().flat_map(|mapped| match mapped {
                 Mapped::File(path) => vec![path],
                 Mapped::Specifier(other) if other.starts_with('#') => Vec::new(),
@@ -119,7 +141,7 @@ impl PackageFiles {
         let Some(package) = self.package(from, name) else { return Vec::new() };
         let Some(manifest) = self.manifest(&package) else { return Vec::new() };
         if manifest.exports.is_some() {
-            return self.exported(&manifest, rest);
+            return self.exported(manifest, rest);
         }
         self.candidates(&format!("{package}{rest}"))
     }
@@ -131,7 +153,7 @@ impl PackageFiles {
         let mut found = Vec::new();
         for conditions in [REQUIRE, IMPORT] {
             match exports::exported(manifest, exports, &subpath, conditions, None) {
-                Ok(Mapped::File(path)) if self.0.contains_key(&path) => found.push(path),
+                Ok(Mapped::File(path)) if self.texts.contains_key(&path) => found.push(path),
                 _ => {}
             }
         }
@@ -140,7 +162,7 @@ impl PackageFiles {
 
     /// The files that a path may mean, as a file or as a folder.
     fn candidates(&self, path: &str) -> Vec<String> {
-        let exists = |path: &String| self.0.contains_key(path);
+        let exists = |path: &String| self.texts.contains_key(path);
         let of =
             |path: &str| ENDS.iter().map(|end| format!("{path}{end}")).filter(exists).collect::<Vec<_>>();
         let Some(manifest) = self.manifest(path) else { return of(path) };
@@ -161,7 +183,7 @@ impl PackageFiles {
             } else {
                 format!("{level}/node_modules/{name}")
             };
-            if self.0.contains_key(&format!("{package}/package.json")) {
+            if self.texts.contains_key(&format!("{package}/package.json")) {
                 return Some(package);
             }
             if level.is_empty() {
@@ -171,43 +193,30 @@ impl PackageFiles {
         }
     }
 
-    fn manifest(&self, package: &str) -> Option<PackageManifest> {
-        PackageManifest::parse(package, self.0.get(&format!("{package}/package.json"))?)
+    fn manifest(&self, package: &str) -> Option<&PackageManifest> {
+        self.manifests.get(package).map(|known| &known.package)
     }
 
-    /// The `package.json` that applies to a file.
-    fn manifest_path(&self, path: &str) -> Option<String> {
-        let mut level = folder(path);
-        while !level.is_empty() && !level.ends_with("node_modules") {
-            let path = format!("{level}/package.json");
-            if self.0.contains_key(&path) {
-                return Some(path);
-            }
-            level = folder(level);
-        }
-        None
-    }
-
-    /// What the package of a file depends on: the range of versions, and the package's name.
-    fn needed(&self, path: &str) -> BTreeMap<String, (String, String)> {
+    /// What the package of a file depends on, by name with the range of versions; and the package's own name.
+    fn needed<'a>(&'a self, path: &'a str) -> Option<(&'a BTreeMap<String, String>, &'a str)> {
         // The one with the dependencies is at the top of the package: others say what kind of files a folder has.
-        let Some(at) = path.rfind("node_modules/").map(|at| at + "node_modules/".len()) else {
-            return BTreeMap::new();
-        };
-        let package = format!("{}{}", &path[..at], package_name(&path[at..]));
-        let text = self.0.get(&format!("{package}/package.json"));
-        let manifest: Value = text.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
-        let needed_by = package_name(&path[at..]).to_owned();
+        let at = path.rfind("node_modules/")? + "node_modules/".len();
+        let name = package_name(&path[at..]);
+        Some((&self.manifests.get(&path[..at + name.len()])?.needed, name))
+    }
+}
+
+impl KnownManifest {
+    fn parse(folder: &str, text: &str) -> Option<Self> {
+        let package = PackageManifest::parse(folder, text)?;
+        let manifest: Value = serde_json::from_str(text).unwrap_or_default();
         let is_optional = |name: &str| manifest["peerDependenciesMeta"][name]["optional"] == true;
         let all = ["dependencies", "peerDependencies"].into_iter();
         let all = all.filter_map(|field| manifest[field].as_object()).flatten();
         let all =
             all.filter(|(name, _)| !is_optional(name) && manifest["optionalDependencies"][name].is_null());
-        all.map(|(name, range)| {
-            let range = range.as_str().unwrap_or("*").to_owned();
-            (name.clone(), (range, needed_by.clone()))
-        })
-        .collect()
+        let needed = all.map(|(name, range)| (name.clone(), range.as_str().unwrap_or("*").to_owned()));
+        Some(Self { package, needed: needed.collect() })
     }
 }
 
@@ -249,7 +258,7 @@ fn is_of_specifier(byte: u8) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::PackageFiles;
+    use super::{PackageFiles, manifest_of};
 
     fn files(all: &[(&str, &str)]) -> PackageFiles {
         let mut files = PackageFiles::default();
@@ -348,6 +357,24 @@ mod tests {
         let missing: Vec<_> =
             missing.iter().map(|m| (m.name.as_str(), m.range.as_str(), m.needed_by.as_str())).collect();
         assert_eq!(missing, [("b", "^2", "a"), ("p", ">=3", "a")]);
+    }
+
+    #[test]
+    fn the_nearest_manifest_of_a_file_is_in_its_package() {
+        let all = [
+            "node_modules/@s/a/package.json",
+            "node_modules/@s/a/my_node_modules/package.json",
+            "package.json",
+        ];
+        for (path, found) in [
+            ("node_modules/@s/a/lib/x.js", Some(all[0])),
+            ("node_modules/@s/a/my_node_modules/x.js", Some(all[1])),
+            ("node_modules/@s/a/node_modules/b/x.js", None),
+            ("node_modules/@s/b/x.js", None),
+            ("x.js", None),
+        ] {
+            assert_eq!(manifest_of(path, |path| all.contains(&path)).as_deref(), found, "{path}");
+        }
     }
 
     #[test]

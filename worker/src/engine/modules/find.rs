@@ -4,8 +4,7 @@
 use super::bundle::LoadedBundle;
 use super::exports::{self, Mapped, ResolveError};
 use super::load::{coded_error, request_file};
-use super::package::PackageManifest;
-use super::paths::{depends_on_package, folder, join};
+use super::package::{PackageManifest, depends_on_package};
 use super::{LoadedFile, neighbour};
 use crate::engine::library;
 use crate::engine::state::SharedState;
@@ -13,6 +12,7 @@ use rquickjs::{Ctx, Exception, Result};
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::rc::Rc;
 use vm_system_protocol::worker::{HostError, HostReply, PackageFile, SourceFormat};
+use vm_system_protocol::worktree_path::{folder, join};
 
 /// Conditions of `exports` and `imports` that apply, beside `default`.
 pub(super) const REQUIRE: &[&str] = &["node", "require", "module-sync"];
@@ -478,7 +478,9 @@ impl Finder<'_, '_> {
                 Err(coded_error(self.ctx, &code, &message))
             }
             HostReply::Failed(HostError { code, message }) => {
-                Err(coded_error(self.ctx, &code, &format!("Invalid module '{specifier}': {message}")))
+                // Whether there is such a module is not known if it could not be read.
+                let what = if code == "MODULE_NOT_ALLOWED" { "Invalid" } else { "Cannot load" };
+                Err(coded_error(self.ctx, &code, &format!("{what} module '{specifier}': {message}")))
             }
             _ => Err(coded_error(self.ctx, "EIO", "the host's reply does not match the request")),
         }

@@ -15,7 +15,6 @@ mod library;
 mod load;
 mod neighbour;
 mod package;
-mod paths;
 mod required_esm;
 
 pub use bundle::LibraryBundle;

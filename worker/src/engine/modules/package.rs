@@ -27,6 +27,12 @@ pub(super) enum PackageTarget {
     Other,
 }
 
+/// Whether the kind of a file depends on its package's `type`.
+pub(super) fn depends_on_package(path: &str) -> bool {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    name.rsplit_once('.').is_none_or(|(_, extension)| extension == "js")
+}
+
 impl PackageManifest {
     /// `None`: the text is not a JSON object.
     pub(super) fn parse(folder: &str, source: &str) -> Option<Self> {

@@ -236,7 +236,7 @@
         return { bytes: content.bytes };
       };
       // Showing a body does not make its stream.
-      const fields = { locked: false, state: 'readable', supportsBYOB: true };
+      const fields = { locked: false, state: 'readable', supportsBYOB: false };
       const stream = Object.create(ReadableStream.prototype);
       for (const name of Object.keys(fields)) Object.defineProperty(stream, name, { value: fields[name], enumerable: true });
       Body.shown = (value) => {

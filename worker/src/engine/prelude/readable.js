@@ -145,7 +145,7 @@
     static {
       stateOf = (value) => (typeof value === 'object' && value !== null && #state in value ? value.#state : undefined);
       captured.showAs((object) => (#state in object
-        ? { locked: object.#state.reader !== undefined, state: object.#state.state, supportsBYOB: object.#state.bytes } : undefined));
+        ? { locked: object.#state.reader !== undefined, state: object.#state.state, supportsBYOB: false } : undefined));
     }
   }
   defineProperty(ReadableStream.prototype, Symbol.asyncIterator,

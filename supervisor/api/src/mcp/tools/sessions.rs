@@ -1,11 +1,12 @@
 //! Tools for sessions of the JavaScript engine and their executions.
 
+use super::evaluations::{EVENTS, EvaluationView, evaluated};
 use super::executions::events;
 use super::{Effect, ToolResult, ToolRow, ToolSet};
 use crate::mcp::call::ToolCall;
-use crate::mcp::output::{ToolError, ToolOutput, cut, shortened};
+use crate::mcp::output::{ToolError, ToolOutput};
 use crate::mcp::schema::{self, JsonSchema, schemars};
-use crate::mcp::views::{self, ErrorView, SessionView, TaskView};
+use crate::mcp::views::SessionView;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -13,19 +14,10 @@ use vm_system_protocol::control::{
     AGENT_TEMPLATE, DurableReply, ErrorCode, ListPage, NewExecution, NewSession, Op, Reply, SessionFilter,
 };
 use vm_system_protocol::json::JsonText;
-use vm_system_protocol::model::{
-    ConsoleLevel, Engine, EventPayload, Execution, ExecutionKind, ExecutionStatus, JsType, Session,
-    SessionInspection, SessionStatus, Task,
-};
+use vm_system_protocol::model::{Engine, ExecutionKind, Session, SessionInspection, SessionStatus};
 
 /// Most sessions of a list.
 const LISTED: u32 = 200;
-/// Console output of one evaluation (bytes).
-const OUTPUT_BYTES: usize = 16 * 1024;
-/// The value of one evaluation (bytes).
-const VALUE_BYTES: usize = 16 * 1024;
-/// Events that are read for one evaluation, and listed by `get_events`.
-const EVENTS: u32 = 1_000;
 /// Events of one response (bytes of JSON).
 const EVENTS_BYTES: usize = 64 * 1024;
 
@@ -274,101 +266,6 @@ async fn execute(call: &ToolCall<'_>, new: NewExecution) -> ToolResult {
         }
         Err(failure) => Err(failure),
     }
-}
-
-/// The result of an execution in a session.
-#[derive(Serialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct EvaluationView {
-    /// Id of the execution, for get_events
-    execution_id: String,
-    /// Id of the session
-    session_id: String,
-    /// ok, error, timeout, cancelled, running or waiting
-    #[schemars(with = "String")]
-    status: ExecutionStatus,
-    /// The value of the last expression, as a console shows it
-    #[serde(skip_serializing_if = "Option::is_none")]
-    value: Option<String>,
-    /// The value as JSON, if it has an exact JSON form and is not too large
-    #[serde(skip_serializing_if = "Option::is_none")]
-    result: Option<Value>,
-    /// Console output
-    output: Vec<String>,
-    /// Pass it to get_events as `after` for the rest
-    next: u64,
-    /// True: there was too much output for a response
-    #[serde(skip_serializing_if = "Option::is_none")]
-    truncated: Option<bool>,
-    /// The task that it waits for
-    #[serde(skip_serializing_if = "Option::is_none")]
-    task: Option<TaskView>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    error: Option<ErrorView>,
-}
-
-fn evaluated(execution: &Execution, pending: Option<&Task>) -> ToolOutput {
-    let id = execution.id.to_string();
-    let events = execution.events.as_deref().unwrap_or_default();
-    let events = &events[..events.len().min(EVENTS as usize)];
-    let (mut output, next, all) = views::lines(events, 0, OUTPUT_BYTES);
-    let first = events.iter().find(|event| !matches!(event.payload, EventPayload::InputEcho { .. }));
-    if let Some(EventPayload::System { message, level: ConsoleLevel::Warn }) =
-        first.map(|event| &event.payload)
-    {
-        output.insert(0, format!("[{message}]"));
-    }
-    let mut text = output.join("\n");
-    let mut add = |line: &str| {
-        if !text.is_empty() {
-            text.push('\n');
-        }
-        text.push_str(line);
-    };
-    let truncated = !all || events.len() >= EVENTS as usize;
-    let too_much = ErrorCode::OutputLimitExceeded.as_str();
-    if truncated {
-        add(&format!("[truncated: get_events executionId={id} after={next} has the rest]"));
-    } else if execution.error.as_ref().is_some_and(|error| error.code == too_much) {
-        add(&format!("[get_events executionId={id} has the output up to the limit]"));
-    }
-    let value = events.iter().rev().find_map(|event| match &event.payload {
-        EventPayload::Value(value)
-            if value.kind != JsType::Undefined || execution.kind == ExecutionKind::Repl =>
-        {
-            Some((&value.preview, &value.json))
-        }
-        _ => None,
-    });
-    let preview = value.map(|(preview, _)| shortened(preview, VALUE_BYTES).unwrap_or(preview));
-    if let Some(preview) = preview {
-        add(preview);
-    }
-    let result = value.and_then(|(_, json)| json.as_ref()).filter(|json| json.as_str().len() <= VALUE_BYTES);
-    if let Some(task) = pending {
-        let prompt = cut(task.prompt.clone());
-        add(&format!("Waiting for an answer (submitTask executionId={id}): {prompt}"));
-    }
-    if let Some(error) = &execution.error {
-        let label = if error.message.starts_with("Error: ") { "" } else { "Error: " };
-        add(&format!("{label}{}", error.message));
-        for place in events.iter().rev().find_map(views::places_of).into_iter().flatten() {
-            add(place);
-        }
-    }
-    let data = EvaluationView {
-        session_id: execution.session_id.to_string(),
-        status: execution.status,
-        value: preview.map(str::to_owned),
-        result: result.map(|json| json.to_value().unwrap_or(Value::Null)),
-        output,
-        next,
-        truncated: truncated.then_some(true),
-        task: pending.map(TaskView::of),
-        error: execution.error.as_ref().map(ErrorView::of),
-        execution_id: id,
-    };
-    if data.error.is_some() { ToolOutput::failed(text, &data) } else { ToolOutput::new(text, &data) }
 }
 
 #[derive(Deserialize, JsonSchema)]

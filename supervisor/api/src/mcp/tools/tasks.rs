@@ -3,9 +3,9 @@
 use super::{Effect, ToolResult, ToolRow, ToolSet, console};
 use crate::mcp::call::ToolCall;
 use crate::mcp::outcome;
-use crate::mcp::output::{ToolError, ToolOutput, cut};
+use crate::mcp::output::{ToolError, ToolOutput, cut, shortened};
 use crate::mcp::schema::{self, JsonSchema, schemars};
-use crate::mcp::views::{self, ExecutionView, OutputView, TaskStatusView};
+use crate::mcp::views::{self, ExecutionView, OutputView, RESULT_BYTES, TaskStatusView};
 use serde::Deserialize;
 use serde_json::Value;
 use vm_system_protocol::control::{DurableOp, DurableReply, GivenAnswer};
@@ -113,11 +113,24 @@ pub(in crate::mcp) fn end_text(
     if status == ExecutionStatus::Ok {
         let json = result.and_then(|result| result.json.as_ref());
         return Ok(match json.map(JsonText::as_str).filter(|result| *result != "null") {
-            Some(result) => cut(format!("Execution completed with result: {result}")),
+            Some(result) => completed(result),
             None => "Execution completed".to_owned(),
         });
     }
     Err(format!("Error: {}", error.map_or_else(|| status.to_string(), |error| error.message.clone())))
+}
+
+/// The text about a result; of one that is too large its beginning, and where the rest is.
+fn completed(result: &str) -> String {
+    let whole = result.len();
+    match shortened(result, RESULT_BYTES) {
+        None => format!("Execution completed with result: {result}"),
+        Some(short) => format!(
+            "Execution completed with result: {short}\n[truncated: {} of {whole} bytes are shown; \
+             `vm-system program status EXECUTION --output json` has the whole result]",
+            short.len()
+        ),
+    }
 }
 
 #[derive(Deserialize, JsonSchema)]

@@ -1,6 +1,7 @@
 //! Tests of single cases, named by behaviour. The invariants of all histories are checked by the histories.
 
 use super::*;
+use crate::durable::machine::EXITS_MAX;
 use vm_system_protocol::limits::INTERRUPT_GRACE_MS;
 
 /// A world with a worker that runs and has sent nothing yet.
@@ -102,7 +103,7 @@ fn worker_that_sends_more_than_may_be_stored_is_killed() {
     for cause in [
         Cause::Pause { prompt: long(PROMPT_BYTES), options: None },
         Cause::Ended(End::Ok { result: json(&format!("\"{}\"", long(RESULT_BYTES))) }),
-        Cause::Ended(End::Threw { message: long(MESSAGE_BYTES), stack: String::new() }),
+        Cause::Ended(End::Threw { message: long(MESSAGE_BYTES), stack: String::new(), full_bytes: None }),
         Cause::Ended(End::Corrupt(long(MESSAGE_BYTES))),
     ] {
         let mut world = running();
@@ -121,6 +122,23 @@ fn program_with_repeated_worker_exits_is_given_up() {
     let error = record.error.expect("an error");
     assert_eq!((record.status, error.code.as_str()), (ExecutionStatus::Error, "WORKER_DIED"));
     assert_eq!(error.reason.as_deref(), Some("signal(SIGSEGV)"));
+}
+
+#[test]
+fn a_program_whose_workers_end_because_memory_is_short_goes_on() {
+    let mut world = World::new(1);
+    world.begin();
+    for _ in 0..3 * EXITS_MAX {
+        while world.worker.is_none() {
+            world.go(false);
+        }
+        world.exited(WorkerExitStatus::MemoryShort);
+    }
+    for _ in 0..10_000 {
+        world.go(false);
+    }
+    let status = world.rows.record.expect("a row").status;
+    assert_ne!(status, ExecutionStatus::Error);
 }
 
 #[test]

@@ -69,6 +69,10 @@ pub(super) fn execution(clock: ImportTime, part: &ExecutionPart) -> Bounds {
     if part.error.as_ref().is_some_and(|error| long(error) > 2 * MESSAGE_BYTES) {
         return Err("its error is too long".to_owned());
     }
+    let is_code = |code: &str| code.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'_');
+    if part.error.as_ref().is_some_and(|error| !is_code(&error.code)) {
+        return Err("the code of its error is not in capital letters and `_`".to_owned());
+    }
     let metrics = &part.metrics;
     let numbers = [
         metrics.duration_ms,

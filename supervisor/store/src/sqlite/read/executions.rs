@@ -62,16 +62,19 @@ fn result(row: &Row<'_>) -> Read<Option<ResultValue>> {
     }
 }
 
-/// The inverse of `value_label` in `write/executions.rs`.
+/// The inverse of `sized_label` in `write/executions.rs`.
+fn sized_label(label: &str) -> (&str, bool, Option<u64>) {
+    match label.rsplit_once('/') {
+        Some((label, "")) => (label, true, None),
+        Some((label, size)) if size.parse::<u64>().is_ok() => (label, true, size.parse().ok()),
+        _ => (label, false, None),
+    }
+}
+
 fn value(label: &str, preview: String, json: Option<JsonText>) -> Read<ResultValue> {
-    const DAMAGED: ReadError = ReadError::Damaged("value");
-    let (kind, size) = label.split_once('/').map_or((label, None), |(kind, size)| (kind, Some(size)));
-    let full_bytes = match size {
-        None | Some("") => None,
-        Some(digits) => Some(digits.parse().map_err(|_| DAMAGED)?),
-    };
-    let kind = kind.parse().map_err(|_| DAMAGED)?;
-    Ok(ResultValue { kind, preview, json, truncated: size.is_some(), full_bytes })
+    let (kind, truncated, full_bytes) = sized_label(label);
+    let kind = kind.parse().map_err(|_| ReadError::Damaged("value"))?;
+    Ok(ResultValue { kind, preview, json, truncated, full_bytes })
 }
 
 /// The unfinished execution of a session.
@@ -95,11 +98,16 @@ pub(super) fn unfinished(c: &Connection, session: SessionId) -> Read<Option<Runn
 
 pub(super) fn execution(row: &Row<'_>) -> Read<ExecutionRow> {
     let error = match row.get::<_, Option<String>>(14)? {
-        Some(code) => Some(ExecutionError {
-            code,
-            message: row.get::<_, Option<String>>(15)?.unwrap_or_default(),
-            reason: row.get(16)?,
-        }),
+        Some(label) => {
+            let (code, truncated, full_bytes) = sized_label(&label);
+            Some(ExecutionError {
+                code: code.to_owned(),
+                message: row.get::<_, Option<String>>(15)?.unwrap_or_default(),
+                reason: row.get(16)?,
+                truncated,
+                full_bytes,
+            })
+        }
         None => None,
     };
     Ok(ExecutionRow {
@@ -179,10 +187,12 @@ fn payload(row: &Row<'_>) -> Read<EventPayload> {
             let json = row.get::<_, Option<String>>(5)?.map(JsonText::from_untrusted);
             EventPayload::Value(value(label, text, json)?)
         }
-        "exception" => EventPayload::Exception {
-            message: text,
-            stack: row.get::<_, Option<String>>(5)?.unwrap_or_default(),
-        },
+        "exception" => {
+            let label: Option<String> = row.get(3)?;
+            let (_, truncated, full_bytes) = sized_label(label.as_deref().unwrap_or_default());
+            let stack = row.get::<_, Option<String>>(5)?.unwrap_or_default();
+            EventPayload::Exception { message: text, stack, truncated, full_bytes }
+        }
         "system" => EventPayload::System { message: text, level: parsed(row, 3, WHAT)? },
         "stdout" => EventPayload::Stdout { text },
         "stderr" => EventPayload::Stderr { text },

@@ -243,14 +243,19 @@ pub(in crate::sqlite) fn sweep_piece(
              AND (page, checkpoint) <= (?4, ?5) AND checkpoint >= ?6",
         params![id, page, checkpoint, last_page, last_checkpoint, seq],
     )?;
-    if end.is_none() {
-        run(c, "DELETE FROM staged WHERE execution = ?1", params![id])?;
-        if seq == 0 {
-            // Of an interrupted copy the execution itself is left.
-            keep::delete_whole_run(c, execution)?;
-        }
+    if end.is_some() {
+        return Ok(Swept { rows, next: end });
     }
-    Ok(Swept { rows, next: end })
+    if seq == 0 {
+        // It is being deleted, or it is what an interrupted copy left.
+        let deleted = keep::delete_run(c, execution)?;
+        return Ok(Swept {
+            rows: rows + deleted.rows,
+            next: (!deleted.is_gone).then_some((i64::MAX, i64::MAX)),
+        });
+    }
+    run(c, "DELETE FROM staged WHERE execution = ?1", params![id])?;
+    Ok(Swept { rows, next: None })
 }
 
 /// What is left of an interrupted checkpoint goes before the next one is written.

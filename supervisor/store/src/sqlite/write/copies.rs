@@ -115,12 +115,8 @@ pub(super) fn placeholder(c: &Connection, batch: &Batch, to: ExecutionId) -> Res
                 let mut ended = (**execution).clone();
                 (ended.status, ended.ended_at) = (ExecutionStatus::Error, Some(ended.started_at));
                 ended.result = None;
-                ended.error = Some(ExecutionError {
-                    code: INCOMPLETE.to_owned(),
-                    message: "its state is being written, or that was interrupted; deleting it ends that"
-                        .to_owned(),
-                    reason: None,
-                });
+                let message = "its state is being written, or that was interrupted; deleting it ends that";
+                ended.error = Some(ExecutionError::new(INCOMPLETE, message));
                 executions::start(c, None, execution, &Arc::new(ended))?;
             }
             Write::ProgramRun { execution, program, version } if has_program => {

@@ -5,7 +5,7 @@ use crate::sqlite::failure::{Constrained, SqliteFailure};
 use rusqlite::{Connection, params};
 use std::borrow::Cow;
 use vm_system_protocol::ids::ExecutionId;
-use vm_system_protocol::model::{Event, EventPayload, Execution, ExecutionStatus, Metrics, ResultValue};
+use vm_system_protocol::model::{Event, EventPayload, Execution, ExecutionError, ExecutionStatus, Metrics};
 use vm_system_record::{Entity, RepeatFacts, StoreError};
 
 /// `end`: the same record, or the final one if the execution ends in the same commit.
@@ -39,7 +39,7 @@ pub(super) fn start(
             execution.started_at.0,
             end.ended_at.map(|at| at.0),
             end.result_json(),
-            error.map(|error| &error.code),
+            error.map(error_code),
             error.map(|error| &error.message),
             error.and_then(|error| error.reason.as_ref()),
             int(metrics.duration_ms),
@@ -71,7 +71,7 @@ pub(super) fn begin_copied(
             execution.status.as_str(),
             execution.ended_at.map(|at| at.0),
             execution.result_json(),
-            error.map(|error| &error.code),
+            error.map(error_code),
             error.map(|error| &error.message),
             error.and_then(|error| error.reason.as_ref()),
         ],
@@ -149,7 +149,7 @@ pub(super) fn end(c: &Connection, execution: &Execution) -> Result<u64, SqliteFa
             execution.degraded,
             execution.ended_at.map(|at| at.0),
             execution.result_json(),
-            error.map(|error| &error.code),
+            error.map(error_code),
             error.map(|error| &error.message),
             error.and_then(|error| error.reason.as_ref()),
             int(metrics.duration_ms),
@@ -205,19 +205,23 @@ pub(super) fn events(c: &Connection, events: &[Event]) -> Result<u64, SqliteFail
 /// `extra` of a console event whose text continues in the next one.
 const MORE: &str = "more";
 
-/// The type of a value; behind it, if it was truncated, `/` and its size, if that is known: `string/300000`.
-fn value_label(value: &ResultValue) -> Cow<'static, str> {
-    let kind = value.kind.as_str();
-    match (value.truncated, value.full_bytes) {
-        (false, _) => kind.into(),
-        (true, None) => format!("{kind}/").into(),
-        (true, Some(bytes)) => format!("{kind}/{bytes}").into(),
+/// A type or a code; behind it, if the text was truncated, `/` and its size, if that is known: `string/300000`.
+fn sized_label(label: &str, truncated: bool, full_bytes: Option<u64>) -> Cow<'_, str> {
+    match (truncated, full_bytes) {
+        (false, _) => label.into(),
+        (true, None) => format!("{label}/").into(),
+        (true, Some(bytes)) => format!("{label}/{bytes}").into(),
     }
+}
+
+/// The code of an error, as its column has it.
+fn error_code(error: &ExecutionError) -> Cow<'_, str> {
+    sized_label(&error.code, error.truncated, error.full_bytes)
 }
 
 /// A payload as columns; `read/executions.rs` has the inverse.
 struct Columns<'a> {
-    /// Level, JavaScript type ([`value_label`]), or the task's id.
+    /// Level, JavaScript type or nothing with a size ([`sized_label`]), or the task's id.
     label: Option<Cow<'a, str>>,
     text: &'a str,
     /// JSON of a value, stack of an exception, or [`MORE`].
@@ -237,13 +241,15 @@ impl<'a> Columns<'a> {
             }
             EventPayload::System { message, level } => labelled(level.as_str(), message),
             EventPayload::Value(value) => Self {
-                label: Some(value_label(value)),
+                label: Some(sized_label(value.kind.as_str(), value.truncated, value.full_bytes)),
                 extra: value.json.as_ref().map(|json| json.as_str().into()),
                 ..plain(&value.preview)
             },
-            EventPayload::Exception { message, stack } => {
-                Self { extra: Some(stack.into()), ..plain(message) }
-            }
+            EventPayload::Exception { message, stack, truncated, full_bytes } => Self {
+                label: truncated.then(|| sized_label("", true, *full_bytes)),
+                extra: Some(stack.into()),
+                ..plain(message)
+            },
             // What it has is in `HttpRecord`, as JSON.
             EventPayload::Http(record) => Self {
                 label: None,

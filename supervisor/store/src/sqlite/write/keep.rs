@@ -72,6 +72,35 @@ pub(in crate::sqlite) struct PruneStep {
     pub(in crate::sqlite) position: ScanPosition,
 }
 
+/// Pages of the database file that one step frees, about (4 KiB each): rows may be large.
+const STEP_PAGES: i64 = 1_024;
+
+/// How much more one step may delete.
+struct StepBudget {
+    max_rows: u64,
+    /// Free pages at its begin.
+    free_pages: i64,
+}
+
+impl StepBudget {
+    fn new(c: &Connection, max_rows: u64) -> rusqlite::Result<Self> {
+        Ok(Self { max_rows, free_pages: free_pages(c)? })
+    }
+
+    /// Whether a step that has deleted so many rows ends. Not before it has deleted something.
+    fn is_spent(&self, c: &Connection, rows: u64) -> rusqlite::Result<bool> {
+        Ok(rows >= self.max_rows || free_pages(c)? - self.free_pages >= STEP_PAGES)
+    }
+
+    fn rows_left(&self, rows: u64) -> u64 {
+        self.max_rows.saturating_sub(rows)
+    }
+}
+
+fn free_pages(c: &Connection) -> rusqlite::Result<i64> {
+    c.prepare_cached("PRAGMA freelist_count")?.query_row([], |row| row.get(0))
+}
+
 /// Rows of a kind that one step scans: unfinished rows, however many, do not block the deletion of others.
 const SCAN_ROWS: u64 = 4_096;
 
@@ -102,7 +131,7 @@ pub(in crate::sqlite) fn prune_step(
     max_rows: u32,
     position: ScanPosition,
 ) -> Result<PruneStep, SqliteFailure> {
-    let budget = u64::from(max_rows);
+    let budget = StepBudget::new(c, max_rows.into())?;
     let mut rows = run(
         c,
         "DELETE FROM idempotency_keys WHERE (owner, key) IN
@@ -113,32 +142,33 @@ pub(in crate::sqlite) fn prune_step(
     rows += run(
         c,
         "DELETE FROM audit_log WHERE at < ?1 AND id IN (SELECT id FROM audit_log ORDER BY id LIMIT ?2)",
-        params![before.0, budget.saturating_sub(rows).cast_signed()],
+        params![before.0, budget.rows_left(rows).cast_signed()],
     )?;
-    let mut step = PruneStep { rows, more: rows >= budget, position };
-    prune_executions(c, before, budget, &mut step)?;
-    step.rows += prune_sessions(c, before, budget.saturating_sub(step.rows))?;
-    prune_versions(c, before, budget, &mut step)?;
-    step.more |= step.rows >= budget;
+    let mut step = PruneStep { rows, more: budget.is_spent(c, rows)?, position };
+    prune_executions(c, before, &budget, &mut step)?;
+    prune_sessions(c, before, &budget, &mut step.rows)?;
+    prune_versions(c, before, &budget, &mut step)?;
+    step.more |= budget.is_spent(c, step.rows)?;
     Ok(step)
 }
 
 fn prune_executions(
     c: &Connection,
     before: Timestamp,
-    budget: u64,
+    budget: &StepBudget,
     step: &mut PruneStep,
 ) -> Result<(), SqliteFailure> {
     // Ids are time-ordered, so the primary key finds the oldest without an index of its own.
     let mut statement = c.prepare_cached(
-        "SELECT id, ended_at < ?3 FROM executions WHERE id > ?1 AND id < ?2 ORDER BY id LIMIT ?4",
+        "SELECT id, ended_at < ?3 AND NOT EXISTS (SELECT 1 FROM staged WHERE execution = id AND seq = 0)
+         FROM executions WHERE id > ?1 AND id < ?2 ORDER BY id LIMIT ?4",
     )?;
     let scanned = params![step.position.executions, oldest_id_at(before), before.0, SCAN_ROWS.cast_signed()];
     let seen: Vec<([u8; 16], Option<bool>)> =
         statement.query_map(scanned, |row| Ok((row.get(0)?, row.get(1)?)))?.collect::<Result<_, _>>()?;
     step.more |= seen.len() as u64 == SCAN_ROWS;
     for (id, may_go) in seen {
-        if step.rows >= budget {
+        if budget.is_spent(c, step.rows)? {
             step.more = true;
             break;
         }
@@ -160,7 +190,7 @@ fn prune_executions(
 fn prune_versions(
     c: &Connection,
     before: Timestamp,
-    budget: u64,
+    budget: &StepBudget,
     step: &mut PruneStep,
 ) -> Result<(), SqliteFailure> {
     let mut statement = c.prepare_cached(
@@ -173,7 +203,7 @@ fn prune_versions(
     let mut rows = statement.query(params![step.position.versions, SCAN_ROWS.cast_signed()])?;
     let (mut seen, mut scanned) = (0, 0);
     while let Some(row) = rows.next()? {
-        if step.rows + gone.len() as u64 >= budget {
+        if step.rows + gone.len() as u64 >= budget.max_rows {
             step.more = true;
             break;
         }
@@ -192,6 +222,11 @@ fn prune_versions(
     drop(rows);
     step.more |= scanned == SCAN_ROWS;
     for (version, program, deleted) in gone {
+        if budget.is_spent(c, step.rows)? {
+            step.more = true;
+            step.position.versions = step.position.versions.min(version - 1);
+            break;
+        }
         step.rows += run(c, "DELETE FROM program_versions WHERE rowid = ?1", params![version])?;
         if deleted {
             let sql = "DELETE FROM programs WHERE id = ?1
@@ -202,17 +237,21 @@ fn prune_versions(
     Ok(())
 }
 
-fn delete_executions(c: &Connection, ids: &[[u8; 16]], budget: u64) -> Result<u64, SqliteFailure> {
-    let mut rows = 0;
-    for id in ids {
+/// Deletes what is in a list, in pieces, until the budget is spent.
+fn delete_each<T>(
+    c: &Connection,
+    (all, budget, rows): (&[T], &StepBudget, &mut u64),
+    delete: impl Fn(&Connection, &T) -> Result<Deleted, SqliteFailure>,
+) -> Result<(), SqliteFailure> {
+    for one in all {
         let mut is_gone = false;
-        while !is_gone && rows < budget {
-            let deleted = delete_execution(c, *id)?;
-            rows += deleted.rows;
+        while !is_gone && !budget.is_spent(c, *rows)? {
+            let deleted = delete(c, one)?;
+            *rows += deleted.rows;
             is_gone = deleted.is_gone;
         }
     }
-    Ok(rows)
+    Ok(())
 }
 
 /// As [`prune`], for one owner's executions and sessions only: the oldest sessions first.
@@ -222,18 +261,19 @@ pub(super) fn prune_owner(
     before: Timestamp,
     max_rows: u32,
 ) -> Result<u64, SqliteFailure> {
-    let budget = u64::from(max_rows);
+    let (budget, mut rows) = (StepBudget::new(c, max_rows.into())?, 0);
     // In the order of two indexes, so that nothing is sorted and no rows of others are read.
     let ids: Vec<[u8; 16]> = c
         .prepare_cached(
             "SELECT executions.id FROM sessions CROSS JOIN executions ON executions.session = sessions.id
              WHERE sessions.owner = ?1 AND executions.ended_at < ?2
+                 AND NOT EXISTS (SELECT 1 FROM staged WHERE execution = executions.id AND seq = 0)
              ORDER BY sessions.created_at, sessions.id, executions.started_at, executions.id LIMIT ?3",
         )?
         .query_map(params![owner.as_str(), before.0, max_rows], |row| row.get(0))?
         .collect::<Result<_, _>>()?;
-    let rows = delete_executions(c, &ids, budget)?;
-    let left = budget.saturating_sub(rows).cast_signed();
+    delete_each(c, (&ids, &budget, &mut rows), |c, id| delete_execution(c, *id))?;
+    let left = budget.rows_left(rows).cast_signed();
     let gone = c
         .prepare_cached(
             "SELECT id, policy, template FROM sessions WHERE owner = ?1 AND closed_at < ?2
@@ -242,9 +282,10 @@ pub(super) fn prune_owner(
         )?
         .query_map(params![owner.as_str(), before.0, left], gone_session)?
         .collect::<Result<Vec<_>, _>>()?;
-    let rows = rows + delete_sessions(c, gone)?;
+    delete_each(c, (&gone, &budget, &mut rows), delete_session)?;
     // Versions of deleted programs are deleted by age.
-    Ok(rows + unused_versions(c, owner, before, budget.saturating_sub(rows))?)
+    unused_versions(c, owner, before, &budget, &mut rows)?;
+    Ok(rows)
 }
 
 /// Deletes versions of one owner's programs as [`prune_versions`] does, except the newest of each.
@@ -252,8 +293,9 @@ fn unused_versions(
     c: &Connection,
     owner: &Owner,
     before: Timestamp,
-    budget: u64,
-) -> Result<u64, SqliteFailure> {
+    budget: &StepBudget,
+    rows: &mut u64,
+) -> Result<(), SqliteFailure> {
     let gone: Vec<i64> = c
         .prepare_cached(
             "SELECT v.rowid FROM programs AS p CROSS JOIN program_versions AS v ON v.program = p.id
@@ -261,13 +303,17 @@ fn unused_versions(
                  AND NOT EXISTS (SELECT 1 FROM program_runs WHERE program = v.program AND version = v.version)
              ORDER BY p.created_at, p.id, v.version LIMIT ?3",
         )?
-        .query_map(params![owner.as_str(), before.0, budget.cast_signed()], |row| row.get(0))?
+        .query_map(params![owner.as_str(), before.0, budget.rows_left(*rows).cast_signed()], |row| {
+            row.get(0)
+        })?
         .collect::<Result<_, _>>()?;
-    let mut rows = 0;
     for version in gone {
-        rows += run(c, "DELETE FROM program_versions WHERE rowid = ?1", params![version])?;
+        if budget.is_spent(c, *rows)? {
+            break;
+        }
+        *rows += run(c, "DELETE FROM program_versions WHERE rowid = ?1", params![version])?;
     }
-    Ok(rows)
+    Ok(())
 }
 
 /// What one piece of a deletion did.
@@ -280,11 +326,40 @@ pub(super) struct Deleted {
 /// Rows of one kind that one piece of a deletion takes.
 pub(in crate::sqlite) const PIECE_ROWS: i64 = 1_024;
 
-/// Deletes an execution, or a piece of a large one. Its states go first, so that nobody goes back to one that is not whole, then its
-/// output, its own row last: whoever reads it meanwhile finds less of it.
+/// Content that one piece of a deletion takes, about (bytes).
+const PIECE_BYTES: i64 = 1 << 20;
+
+/// The keys of the next rows of an execution that one piece of its deletion takes, and whether there are no others; `sizes` gives
+/// their keys and bytes.
+fn piece_of(c: &Connection, sizes: &str, execution: [u8; 16]) -> rusqlite::Result<(Vec<i64>, bool)> {
+    let mut statement = c.prepare_cached(sizes)?;
+    let mut rows = statement.query(params![execution])?;
+    let (mut keys, mut bytes) = (Vec::new(), 0);
+    while let Some(row) = rows.next()? {
+        if keys.len() as i64 >= PIECE_ROWS || bytes >= PIECE_BYTES {
+            return Ok((keys, false));
+        }
+        keys.push(row.get(0)?);
+        bytes += row.get::<_, i64>(1)?;
+    }
+    Ok((keys, true))
+}
+
+/// Deletes an execution, or a piece of a large one, of which the background deletes the rest.
 fn delete_execution(c: &Connection, id: [u8; 16]) -> Result<Deleted, SqliteFailure> {
-    // What writes a new execution in pieces finds this mark, and ends.
-    run(c, "UPDATE staged SET bytes = -1 WHERE execution = ?1 AND seq = 0", params![id])?;
+    let deleted = delete_piece(c, id)?;
+    if !deleted.is_gone {
+        // What writes a new execution in pieces finds this mark, and ends.
+        let sql = "INSERT INTO staged (execution, seq, bytes) VALUES (?1, 0, -1)
+             ON CONFLICT (execution) DO UPDATE SET seq = 0, bytes = -1";
+        run(c, sql, params![id])?;
+    }
+    Ok(deleted)
+}
+
+/// The states go first, so that nobody goes back to one that is not whole, then the output, the execution's own row last: whoever
+/// reads it meanwhile finds less of it.
+fn delete_piece(c: &Connection, id: [u8; 16]) -> Result<Deleted, SqliteFailure> {
     let mut rows = 0;
     for sql in [
         "DELETE FROM checkpoints WHERE execution = ?1 AND seq IN
@@ -292,15 +367,35 @@ fn delete_execution(c: &Connection, id: [u8; 16]) -> Result<Deleted, SqliteFailu
         "DELETE FROM state_pages WHERE execution = ?1 AND page <= coalesce(
              (SELECT page FROM state_pages WHERE execution = ?1 ORDER BY page, checkpoint LIMIT 1 OFFSET ?2),
              9223372036854775807)",
-        "DELETE FROM events WHERE execution = ?1 AND seq <= coalesce(
-             (SELECT seq FROM events WHERE execution = ?1 ORDER BY seq LIMIT 1 OFFSET ?2), 9223372036854775807)",
-        "DELETE FROM tasks WHERE id IN (SELECT id FROM tasks WHERE execution = ?1 LIMIT ?2)",
     ] {
         let deleted = run(c, sql, params![id, PIECE_ROWS])?;
         rows += deleted;
         if deleted >= PIECE_ROWS.cast_unsigned() {
             return Ok(Deleted { rows, is_gone: false });
         }
+    }
+    for (sizes, delete) in [
+        (
+            "SELECT seq, octet_length(text) + coalesce(octet_length(extra), 0) FROM events WHERE execution = ?1 ORDER BY seq",
+            "DELETE FROM events WHERE execution = ?1 AND seq = ?2",
+        ),
+        (
+            "SELECT rowid, octet_length(prompt) + coalesce(octet_length(schema), 0) + coalesce(octet_length(answer), 0)
+                 FROM tasks WHERE execution = ?1",
+            "DELETE FROM tasks WHERE execution = ?1 AND rowid = ?2",
+        ),
+    ] {
+        let (keys, is_all) = piece_of(c, sizes, id)?;
+        for key in keys {
+            rows += run(c, delete, params![id, key])?;
+        }
+        if !is_all {
+            return Ok(Deleted { rows, is_gone: false });
+        }
+    }
+    let deleted = delete_session_events(c, id)?;
+    if deleted >= PIECE_ROWS.cast_unsigned() {
+        return Ok(Deleted { rows: rows + deleted, is_gone: false });
     }
     for sql in [
         "DELETE FROM staged WHERE execution = ?1",
@@ -311,6 +406,24 @@ fn delete_execution(c: &Connection, id: [u8; 16]) -> Result<Deleted, SqliteFailu
         rows += run(c, sql, params![id])?;
     }
     Ok(Deleted { rows, is_gone: true })
+}
+
+/// Deletes a piece of the events of a session up to the end of one of its executions, the oldest first: with tasks an execution has any
+/// number of them. The newest event stays, so that no number is used twice.
+fn delete_session_events(c: &Connection, execution: [u8; 16]) -> Result<u64, SqliteFailure> {
+    let sql = "SELECT session, ended_at FROM executions WHERE id = ?1 AND kind <> 'program'";
+    let ended: Option<([u8; 16], Option<i64>)> = c
+        .prepare_cached(sql)?
+        .query_row(params![execution], |row| Ok((row.get(0)?, row.get(1)?)))
+        .optional()?;
+    let Some((session, Some(ended_at))) = ended else { return Ok(0) };
+    let sql = "DELETE FROM session_events WHERE session = ?1
+         AND seq < (SELECT max(seq) FROM session_events WHERE session = ?1)
+         AND seq < coalesce((SELECT seq FROM session_events WHERE session = ?1 AND at > ?2 ORDER BY seq LIMIT 1),
+             9223372036854775807)
+         AND seq < coalesce((SELECT seq FROM session_events WHERE session = ?1 ORDER BY seq LIMIT 1 OFFSET ?3),
+             9223372036854775807)";
+    Ok(run(c, sql, params![session, ended_at, PIECE_ROWS])?)
 }
 
 /// All pieces at once: for a deletion that shares its batch with other writes.
@@ -345,13 +458,21 @@ pub(super) fn delete_run(c: &Connection, id: ExecutionId) -> Result<Deleted, Sql
                 )?
                 .query_row(params![session], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
                 .optional()?;
-            deleted.rows += gone.map_or(Ok(0), |gone| delete_session(c, gone))?;
+            if let Some(gone) = gone {
+                // What is left of it is deleted by the retention.
+                deleted.rows += delete_session(c, &gone)?.rows;
+            }
             Ok(deleted)
         }
     }
 }
 
-fn prune_sessions(c: &Connection, before: Timestamp, budget: u64) -> Result<u64, SqliteFailure> {
+fn prune_sessions(
+    c: &Connection,
+    before: Timestamp,
+    budget: &StepBudget,
+    rows: &mut u64,
+) -> Result<(), SqliteFailure> {
     // Only sessions without executions: an execution that ends after its session's age limit keeps the session.
     let gone = c
         .prepare_cached(
@@ -359,9 +480,9 @@ fn prune_sessions(c: &Connection, before: Timestamp, budget: u64) -> Result<u64,
                  AND NOT EXISTS (SELECT 1 FROM executions WHERE session = sessions.id)
              ORDER BY closed_at LIMIT ?2",
         )?
-        .query_map(params![before.0, budget.cast_signed()], gone_session)?
+        .query_map(params![before.0, budget.rows_left(*rows).cast_signed()], gone_session)?
         .collect::<Result<Vec<_>, _>>()?;
-    delete_sessions(c, gone)
+    delete_each(c, (&gone, budget, rows), delete_session)
 }
 
 /// A session, its policy and its template.
@@ -371,19 +492,18 @@ fn gone_session(row: &Row<'_>) -> rusqlite::Result<GoneSession> {
     Ok((row.get(0)?, row.get(1)?, row.get(2)?))
 }
 
-fn delete_sessions(c: &Connection, gone: Vec<GoneSession>) -> Result<u64, SqliteFailure> {
-    let mut rows = 0;
-    for session in gone {
-        rows += delete_session(c, session)?;
-    }
-    Ok(rows)
-}
-
-/// Deletes a session by its id, policy and template; policy and template are deleted with their last session and not counted.
+/// Deletes a session by its id, policy and template, or a piece of its events, of which there may be many more than of executions;
+/// policy and template are deleted with their last session. These, and less than a piece of events, are not counted.
 fn delete_session(
     c: &Connection,
-    (session, policy, template): ([u8; 16], [u8; 32], [u8; 16]),
-) -> Result<u64, SqliteFailure> {
+    (session, policy, template): &GoneSession,
+) -> Result<Deleted, SqliteFailure> {
+    let sql = "DELETE FROM session_events WHERE session = ?1 AND seq < coalesce(
+         (SELECT seq FROM session_events WHERE session = ?1 ORDER BY seq LIMIT 1 OFFSET ?2), 9223372036854775807)";
+    let deleted = run(c, sql, params![session, PIECE_ROWS])?;
+    if deleted >= PIECE_ROWS.cast_unsigned() {
+        return Ok(Deleted { rows: deleted, is_gone: false });
+    }
     let rows = run(c, "DELETE FROM sessions WHERE id = ?1", params![session])?;
     run(
         c,
@@ -396,15 +516,69 @@ fn delete_session(
              AND NOT EXISTS (SELECT 1 FROM sessions WHERE template = ?1)",
         params![template],
     )?;
-    Ok(rows)
+    Ok(Deleted { rows, is_gone: true })
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{SCAN_ROWS, ScanPosition, delete_run, prune_step};
+    use super::{SCAN_ROWS, ScanPosition, delete_run, prune_owner, prune_step};
     use crate::sqlite::read::costs::filled;
     use vm_system_protocol::ids::ExecutionId;
     use vm_system_protocol::time::Timestamp;
+    use vm_system_record::Owner;
+
+    #[test]
+    fn events_of_sessions_and_large_texts_are_deleted_in_pieces() {
+        let (_folder, c) = filled();
+        // Tasks make any number of events of one execution; a line may be as large as a turn.
+        c.execute_batch(
+            "UPDATE executions SET ended_at = 5, kind = 'repl' WHERE owner = 'me';
+             UPDATE sessions SET durable = 0 WHERE owner = 'me';
+             WITH RECURSIVE n(i) AS (VALUES (1000) UNION ALL SELECT i + 1 FROM n WHERE i < 5999)
+                 INSERT INTO session_events SELECT sessions.id, i, 0, 'execution_waiting', NULL, NULL, NULL FROM n
+                     CROSS JOIN sessions WHERE owner = 'me';
+             WITH RECURSIVE n(i) AS (VALUES (1000) UNION ALL SELECT i + 1 FROM n WHERE i < 1009)
+                 INSERT INTO events SELECT executions.id, i, 0, 'console', NULL, printf('%.1000000c', 'x'), NULL FROM n
+                     CROSS JOIN executions WHERE owner = 'me';",
+        )
+        .expect("rows of a schema of our own");
+        let count = |table: &str| {
+            let sql = format!("SELECT count(*) FROM {table} WHERE owner = 'me'");
+            c.query_row(&sql, [], |row| row.get::<_, i64>(0)).expect("a number")
+        };
+        let texts = || {
+            let sql = "SELECT count(*) FROM events WHERE seq >= 1000";
+            c.query_row(sql, [], |row| row.get::<_, i64>(0)).expect("a number")
+        };
+        let step = || {
+            let rows = prune_owner(&c, &Owner::new("me"), Timestamp(10), 1).expect("rows of our own");
+            // The background finishes what is begun.
+            c.execute_batch("DELETE FROM staged").expect("a table of ours");
+            rows
+        };
+        for closed in [false, true] {
+            if closed {
+                c.execute_batch("UPDATE sessions SET closed_at = 5 WHERE owner = 'me'")
+                    .expect("a table of ours");
+            }
+            let (mut most_rows, mut most_texts) = (0, 0);
+            while count(if closed { "sessions" } else { "executions" }) > 0 {
+                let before = texts();
+                most_rows = most_rows.max(step());
+                most_texts = most_texts.max(before - texts());
+            }
+            assert!(most_rows < 1_100 && most_texts < 4, "{most_rows} rows, {most_texts} MB in one step");
+            let left = "SELECT count(*) FROM session_events WHERE seq >= 1000";
+            let left: i64 = c.query_row(left, [], |row| row.get(0)).expect("a number");
+            assert!(left <= 3, "{left}: of each live session the newest one");
+            c.execute_batch(
+                "WITH RECURSIVE n(i) AS (VALUES (10000) UNION ALL SELECT i + 1 FROM n WHERE i < 14999)
+                     INSERT INTO session_events SELECT sessions.id, i, 0, 'execution_waiting', NULL, NULL, NULL FROM n
+                         CROSS JOIN sessions WHERE owner = 'me';",
+            )
+            .expect("rows of a schema of our own");
+        }
+    }
 
     #[test]
     fn deleted_template_is_removed_with_its_last_session() {

@@ -202,7 +202,13 @@ const LIVE: &str = "SELECT id FROM sessions INDEXED BY sessions_live
 /// Of sessions whose workers ended with an earlier supervisor, and of their executions.
 const GONE: &str = "the worker was gone when the supervisor started";
 
-pub(super) fn host_restart(c: &Connection, at: Timestamp, alive: &[SessionId]) -> Result<u64, SqliteFailure> {
+pub(super) fn host_restart(
+    c: &Connection,
+    at: Timestamp,
+    alive: &[SessionId],
+    why: Option<&str>,
+) -> Result<u64, SqliteFailure> {
+    let gone_because = why.map_or_else(|| GONE.to_owned(), |why| format!("{GONE}: {why}"));
     let reason = CloseReason::HostRestart.to_string();
     let alive: std::collections::HashSet<&SessionId> = alive.iter().collect();
     let gone: Vec<[u8; 16]> = c
@@ -223,13 +229,13 @@ pub(super) fn host_restart(c: &Connection, at: Timestamp, alive: &[SessionId]) -
             "UPDATE executions SET status = 'error', ended_at = ?2, error_code = 'WORKER_DIED',
                  error_message = ?4, error_reason = ?3, duration_ms = max(0, ?2 - started_at)
              WHERE session = ?1 AND status IN ('running', 'waiting')",
-            params![id, at.0, reason, GONE],
+            params![id, at.0, reason, gone_because],
         )?;
         rows += run(
             c,
             "UPDATE sessions SET status = 'crashed', closed_at = ?2, close_reason = ?3, last_error = ?4
              WHERE id = ?1",
-            params![id, at.0, reason, GONE],
+            params![id, at.0, reason, gone_because],
         )?;
     }
     Ok(rows)
@@ -245,7 +251,7 @@ mod tests {
     #[test]
     fn a_start_does_not_read_sessions_of_programs_that_wait() {
         let (_folder, c) = filled();
-        assert_eq!(host_restart(&c, Timestamp(1), &[]).ok(), Some(0));
+        assert_eq!(host_restart(&c, Timestamp(1), &[], None).ok(), Some(0));
         let steps =
             c.prepare_cached(LIVE).expect("prepared a moment ago").get_status(StatementStatus::VmStep);
         assert!((1..100).contains(&steps), "{steps} instructions");

@@ -8,7 +8,9 @@ use crate::tests::fixture::{
 use std::sync::Arc;
 use vm_system_protocol::ids::TaskId;
 use vm_system_protocol::json::JsonText;
-use vm_system_protocol::model::{ConsoleLevel, Event, EventPayload, ExecutionStatus, JsType, ResultValue};
+use vm_system_protocol::model::{
+    ConsoleLevel, Event, EventPayload, ExecutionError, ExecutionStatus, JsType, ResultValue,
+};
 use vm_system_record::{Batch, Entity, Page, Rejection, Scope, Write};
 
 #[tokio::test]
@@ -61,6 +63,25 @@ async fn result_of_a_session_has_the_type_and_the_preview_of_its_value_event() {
 }
 
 #[tokio::test]
+async fn error_is_read_with_its_size() {
+    with_store(|store| async move {
+        store.apply(running()).await.expect("new");
+        let sizes = [(false, None), (true, None), (true, Some(300_000))];
+        for (n, (truncated, full_bytes)) in (2..).zip(sizes) {
+            store.apply(started(n, 1)).await.expect("new");
+            let error = ExecutionError::new("EXCEPTION", "m").because(Some("r".to_owned()));
+            let error = ExecutionError { truncated, full_bytes, ..error };
+            let mut execution = execution_record(n, 1);
+            (execution.status, execution.error) = (ExecutionStatus::Error, Some(error.clone()));
+            store.apply(Write::ExecutionEnded(Arc::new(execution))).await.expect("running");
+            let row = store.execution(&mine(), execution_id(n)).await.expect("readable").expect("there");
+            assert_eq!(row.execution.error, Some(error));
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn events_of_every_kind_are_read_unchanged() {
     with_store(|store| async move {
         store.apply(running()).await.expect("new");
@@ -97,7 +118,24 @@ async fn events_of_every_kind_are_read_unchanged() {
                 truncated: true,
                 full_bytes: None,
             }),
-            EventPayload::Exception { message: "m".to_owned(), stack: String::new() },
+            EventPayload::Exception {
+                message: "m".to_owned(),
+                stack: String::new(),
+                truncated: false,
+                full_bytes: None,
+            },
+            EventPayload::Exception {
+                message: "m".to_owned(),
+                stack: "s".to_owned(),
+                truncated: true,
+                full_bytes: None,
+            },
+            EventPayload::Exception {
+                message: "m".to_owned(),
+                stack: "s".to_owned(),
+                truncated: true,
+                full_bytes: Some(300_000),
+            },
             EventPayload::System { message: "m".to_owned(), level: ConsoleLevel::Warn },
             EventPayload::Stdout { text: text.clone() },
             EventPayload::Stderr { text: text.clone() },
@@ -108,7 +146,7 @@ async fn events_of_every_kind_are_read_unchanged() {
         store.apply(Write::Events(written.clone().into())).await.expect("new");
         assert_eq!(store.events(execution_id(1), 0, 0).await, Ok(written.clone()));
         assert_eq!(store.events(execution_id(1), 2, 3).await, Ok(written[2..5].to_vec()));
-        assert_eq!(store.events(execution_id(1), 12, 0).await, Ok(Vec::new()));
+        assert_eq!(store.events(execution_id(1), 14, 0).await, Ok(Vec::new()));
         assert_eq!(store.apply(events(1, [9])).await, rejected(Rejection::Conflict(Entity::Event)));
         assert_eq!(store.apply(events(2, [1])).await, rejected(Rejection::Missing(Entity::Execution)));
     })

@@ -135,7 +135,7 @@ async fn restart_of_the_host_ends_sessions_without_a_worker() {
         store.apply(Batch(more)).await.expect("new");
         let wait = Write::ExecutionStatus { id: execution_id(4), status: ExecutionStatus::Waiting };
         store.apply(wait).await.expect("running");
-        let restart = || Write::HostRestart { at: Timestamp(9_000), alive: vec![session_id(2)] };
+        let restart = || Write::HostRestart { at: Timestamp(9_000), alive: vec![session_id(2)], why: None };
         assert_eq!(store.apply(restart()).await.map(|applied| applied.rows), Ok(3));
         assert_eq!(store.apply(restart()).await.map(|applied| applied.rows), Ok(0));
         let session = store.session(&mine(), session_id(1)).await.expect("readable").expect("there").session;
@@ -149,11 +149,8 @@ async fn restart_of_the_host_ends_sessions_without_a_worker() {
             }
         };
         let died = status(1).await;
-        let expected = ExecutionError {
-            code: "WORKER_DIED".to_owned(),
-            message: "the worker was gone when the supervisor started".to_owned(),
-            reason: Some("host_restart".to_owned()),
-        };
+        let expected = ExecutionError::new("WORKER_DIED", "the worker was gone when the supervisor started")
+            .because(Some("host_restart".to_owned()));
         assert_eq!((died.status, died.error), (ExecutionStatus::Error, Some(expected)));
         assert_eq!(status(4).await.status, ExecutionStatus::Error);
         assert_eq!(status(2).await.status, ExecutionStatus::Running, "its worker was adopted");

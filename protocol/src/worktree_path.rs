@@ -1,0 +1,22 @@
+//! Paths of files as texts: relative to the worktree, with `/` between names. No I/O.
+
+/// `relative` seen from the folder `base`, both relative to the worktree; `None` if it leaves the worktree. Empty and `.` names
+/// vanish, `..` goes up.
+pub fn join(base: &str, relative: &str) -> Option<String> {
+    let mut names: Vec<&str> = Vec::new();
+    for name in base.split('/').chain(relative.split('/')) {
+        match name {
+            "" | "." => {}
+            ".." => {
+                names.pop()?;
+            }
+            name => names.push(name),
+        }
+    }
+    Some(names.join("/"))
+}
+
+/// The folder of a file; empty for one at the top.
+pub fn folder(path: &str) -> &str {
+    path.rsplit_once('/').map_or("", |(folder, _)| folder)
+}

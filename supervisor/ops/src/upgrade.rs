@@ -1,0 +1,27 @@
+//! Which builds run, and the deadline by which an administrator has workers of other builds than the supervisor's replaced.
+
+use super::backups::only_administrators;
+use super::{Ops, VerbCall};
+use vm_system_protocol::control::{OpError, Reply};
+use vm_system_protocol::time::Timestamp;
+
+impl Ops {
+    pub(super) async fn upgrade(&self, call: &VerbCall<'_>) -> Result<Reply, OpError> {
+        only_administrators(call, "see the processes of all owners")?;
+        Ok(Reply::Upgrade(Box::new(self.runtime.builds(None).await)))
+    }
+
+    pub(super) async fn upgrade_drain(
+        &self,
+        call: &VerbCall<'_>,
+        drain_by: Option<Timestamp>,
+    ) -> Result<Reply, OpError> {
+        let result = match only_administrators(call, "have sessions of other builds replaced") {
+            Ok(()) => Ok(self.runtime.builds(Some(drain_by)).await),
+            Err(refusal) => Err(refusal),
+        };
+        let subject = drain_by.map_or_else(|| "cancel".to_owned(), |at| at.to_string());
+        self.audit(call, subject, &result).await;
+        result.map(|report| Reply::Upgrade(Box::new(report)))
+    }
+}

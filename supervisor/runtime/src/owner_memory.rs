@@ -1,0 +1,137 @@
+//! The memory that the processes of each owner hold: the workers of its sessions, their frozen copies, and the workers of its programs.
+//! Read from the kernel only while memory is short. Decides nothing: `vm_system_core::pressure` does.
+//!
+//! A page that several processes share counts in parts (`Pss`): those of the zygote for all, those of a fork for parent and child.
+
+use std::cmp::Reverse;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use vm_system_protocol::ids::{ExecutionId, SessionId};
+use vm_system_record::Owner;
+use vm_system_spawn::WorkerProcess;
+
+/// What a process works for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum WorkOf {
+    /// A session: its worker, or a frozen copy of it.
+    Session(SessionId),
+    /// An execution of a program, which continues with another worker.
+    Program(ExecutionId),
+}
+
+/// All processes that belong to an owner.
+#[derive(Debug, Default)]
+pub(super) struct OwnedProcesses {
+    last: AtomicU64,
+    processes: Mutex<HashMap<u64, OwnedProcess>>,
+}
+
+#[derive(Debug, Clone)]
+struct OwnedProcess {
+    owner: Owner,
+    of: WorkOf,
+    process: WorkerProcess,
+    released: Arc<AtomicBool>,
+}
+
+/// A process counts for its owner until this is dropped.
+#[derive(Debug)]
+pub(super) struct OwnedMemory {
+    owned: Arc<OwnedProcesses>,
+    number: u64,
+    released: Arc<AtomicBool>,
+}
+
+impl OwnedMemory {
+    /// Whether the process was ended because memory was short.
+    pub(super) fn is_released(&self) -> bool {
+        self.released.load(Ordering::Acquire)
+    }
+}
+
+impl Drop for OwnedMemory {
+    fn drop(&mut self) {
+        self.owned.lock().remove(&self.number);
+    }
+}
+
+/// What one process held when it was read.
+#[derive(Debug)]
+pub(super) struct ProcessReading {
+    pub(super) owner: Owner,
+    of: WorkOf,
+    pub(super) bytes: u64,
+    process: WorkerProcess,
+    released: Arc<AtomicBool>,
+}
+
+impl OwnedProcesses {
+    fn lock(&self) -> MutexGuard<'_, HashMap<u64, OwnedProcess>> {
+        // Nothing under this lock can panic half-way through a change.
+        self.processes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// From now on a process counts for an owner.
+    pub(super) fn add(self: &Arc<Self>, owner: &Owner, of: WorkOf, process: &WorkerProcess) -> OwnedMemory {
+        let number = self.last.fetch_add(1, Ordering::Relaxed);
+        let released = Arc::new(AtomicBool::new(false));
+        let (owner, process) = (owner.clone(), process.clone());
+        let entry = OwnedProcess { owner, of, process, released: Arc::clone(&released) };
+        self.lock().insert(number, entry);
+        OwnedMemory { owned: Arc::clone(self), number, released }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.lock().is_empty()
+    }
+
+    /// Reads the memory of all of them: blocks, for some microseconds and about 30 more for each MiB. One that has exited holds nothing.
+    pub(super) fn read(&self) -> Vec<ProcessReading> {
+        let processes: Vec<_> = self.lock().values().cloned().collect();
+        let read = processes.into_iter().filter_map(|entry| {
+            let bytes = entry.process.memory().ok()?.pss;
+            let OwnedProcess { owner, of, process, released } = entry;
+            Some(ProcessReading { owner, of, bytes, process, released })
+        });
+        read.collect()
+    }
+}
+
+/// What to end of an owner who is the cause of memory pressure.
+#[derive(Debug)]
+pub(super) enum LargestWork<'a> {
+    /// The worker of a program, which loses nothing but the time since its last checkpoint.
+    Program(ExecutionId, &'a ProcessReading),
+    /// A session, and what all of its processes hold (bytes).
+    Session(SessionId, u64),
+}
+
+impl ProcessReading {
+    /// Ends the worker of a program; its execution continues with another one.
+    pub(super) fn release(&self) {
+        self.released.store(true, Ordering::Release);
+        // It fails if the worker has exited.
+        let _ = self.process.kill();
+    }
+}
+
+/// The largest worker of a program of an owner, else its largest session.
+pub(super) fn largest_of<'a>(owner: &Owner, read: &'a [ProcessReading]) -> Option<LargestWork<'a>> {
+    let own = || read.iter().filter(|process| process.owner == *owner);
+    let program = own().filter_map(|process| match process.of {
+        WorkOf::Program(execution) => Some((process.bytes, execution, process)),
+        WorkOf::Session(_) => None,
+    });
+    if let Some((_, execution, process)) = program.max_by_key(|(bytes, ..)| *bytes) {
+        return Some(LargestWork::Program(execution, process));
+    }
+    let mut sessions = HashMap::<SessionId, u64>::new();
+    for process in own() {
+        if let WorkOf::Session(session) = process.of {
+            *sessions.entry(session).or_default() += process.bytes;
+        }
+    }
+    let largest = sessions.into_iter().max_by_key(|(session, bytes)| (*bytes, Reverse(*session)));
+    largest.map(|(session, bytes)| LargestWork::Session(session, bytes))
+}
