@@ -4,11 +4,12 @@ use super::backups::only_administrators;
 use super::{Ops, VerbCall};
 use vm_system_protocol::control::{OpError, Reply};
 use vm_system_protocol::time::Timestamp;
+use vm_system_runtime::DrainChange;
 
 impl Ops {
     pub(super) async fn upgrade(&self, call: &VerbCall<'_>) -> Result<Reply, OpError> {
         only_administrators(call, "see the processes of all owners")?;
-        Ok(Reply::Upgrade(Box::new(self.runtime.builds(None).await)))
+        Ok(Reply::Upgrade(Box::new(self.runtime.builds(DrainChange::Keep).await)))
     }
 
     pub(super) async fn upgrade_drain(
@@ -16,8 +17,9 @@ impl Ops {
         call: &VerbCall<'_>,
         drain_by: Option<Timestamp>,
     ) -> Result<Reply, OpError> {
+        let change = drain_by.map_or(DrainChange::Withdraw, DrainChange::Set);
         let result = match only_administrators(call, "have sessions of other builds replaced") {
-            Ok(()) => Ok(self.runtime.builds(Some(drain_by)).await),
+            Ok(()) => Ok(self.runtime.builds(change).await),
             Err(refusal) => Err(refusal),
         };
         let subject = drain_by.map_or_else(|| "cancel".to_owned(), |at| at.to_string());

@@ -2,6 +2,7 @@
 
 use super::api::RuntimeError;
 use super::facade::Runtime;
+use super::interface::DrainChange;
 use super::session_task::SessionTask;
 use super::task::Command;
 use std::time::Duration;
@@ -53,8 +54,8 @@ impl SessionTask {
 }
 
 impl Runtime {
-    /// What the workers of all sessions run, the supervisor's own build first; sets the deadline, or withdraws it, before.
-    pub(super) async fn report_builds(&self, drain: Option<Option<Timestamp>>) -> UpgradeReport {
+    /// What the workers of all sessions run, the supervisor's own build first; changes their deadlines before.
+    pub(super) async fn report_builds(&self, change: DrainChange) -> UpgradeReport {
         let ours = JailBuild::ours();
         let jails = self.shared().jails.common();
         let mut own = unused(ours, true);
@@ -66,7 +67,7 @@ impl Runtime {
         for id in ids {
             let runtime = self.clone();
             let reply =
-                async move { timeout(PATIENCE, runtime.build_of(id, drain)).await.unwrap_or(Err(())) };
+                async move { timeout(PATIENCE, runtime.build_of(id, change)).await.unwrap_or(Err(())) };
             replies.spawn(async move { (id, reply.await) });
         }
         while let Some(reply) = replies.join_next().await {
@@ -84,13 +85,13 @@ impl Runtime {
     }
 
     /// What the worker of a session runs, none if there is no worker; after its deadline is stored. An error: that is not certain.
-    async fn build_of(
-        &self,
-        id: SessionId,
-        drain: Option<Option<Timestamp>>,
-    ) -> Result<Option<WorkerBuild>, ()> {
+    async fn build_of(&self, id: SessionId, change: DrainChange) -> Result<Option<WorkerBuild>, ()> {
         let Some(live) = self.shared().registry.get(id) else { return Ok(None) };
-        if let Some(at) = drain {
+        if change != DrainChange::Keep {
+            let at = match change {
+                DrainChange::Set(at) => Some(at),
+                DrainChange::Keep | DrainChange::Withdraw => None,
+            };
             match self.request(&live, |responder| Command::Drain { at, responder }).await {
                 Ok(_) => {}
                 // It ended meanwhile.

@@ -5,7 +5,7 @@ use super::durable::Durables;
 use super::follow::{EventTail, Follower, joined};
 use super::fork::ForkSession;
 use super::inspect::{Facts, inspect};
-use super::interface::{RuntimeApi, RuntimeFacts};
+use super::interface::{DrainChange, RuntimeApi, RuntimeFacts};
 use super::owner_jails::OwnerJails;
 use super::registry::{AdmissionError, LiveSession, Registry};
 use super::session_task::SessionTask;
@@ -522,8 +522,8 @@ impl RuntimeApi for Runtime {
         Box::pin(self.follow_events(id, after_seq, follower))
     }
 
-    fn builds(&self, drain: Option<Option<Timestamp>>) -> BoxFuture<'_, UpgradeReport> {
-        Box::pin(self.report_builds(drain))
+    fn builds(&self, change: DrainChange) -> BoxFuture<'_, UpgradeReport> {
+        Box::pin(self.report_builds(change))
     }
 
     fn session_owner(&self, id: SessionId) -> Option<Owner> {

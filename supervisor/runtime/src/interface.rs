@@ -16,6 +16,14 @@ use vm_system_spawn::Library;
 use vm_system_spawn::helper::HelperProblem;
 use vm_system_store::BoxFuture;
 
+/// A change of the deadline by which workers of other builds are replaced.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DrainChange {
+    Keep,
+    Set(Timestamp),
+    Withdraw,
+}
+
 /// Facts about the runtime.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RuntimeFacts {
@@ -117,9 +125,8 @@ pub trait RuntimeApi: Send + Sync {
     /// Sends the events of an unfinished execution that are newer than `after_seq`, stored ones included, and returns
     /// when it has ended or the follower is closed. `None`: no such execution runs; all events are in the store.
     fn follow(&self, id: ExecutionId, after_seq: u64, follower: Follower) -> BoxFuture<'_, Option<()>>;
-    /// What the workers of all sessions run; with a deadline: sets it (or withdraws it) before, for those of other builds than the
-    /// supervisor's.
-    fn builds(&self, drain: Option<Option<Timestamp>>) -> BoxFuture<'_, UpgradeReport>;
+    /// What the workers of all sessions run, after this change of the deadline of those of other builds than the supervisor's.
+    fn builds(&self, change: DrainChange) -> BoxFuture<'_, UpgradeReport>;
     /// The owner of a live session: keeps the store out of the hot path.
     fn session_owner(&self, id: SessionId) -> Option<Owner>;
     /// Sorted.

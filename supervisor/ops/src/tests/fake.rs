@@ -21,7 +21,7 @@ use vm_system_protocol::reason::CloseReason;
 use vm_system_protocol::time::Timestamp;
 use vm_system_record::{Owner, PolicySnapshot, Write};
 use vm_system_runtime::client_memory::ReplyMemory;
-use vm_system_runtime::{CreateSession, Follower, ForkSession, RuntimeError};
+use vm_system_runtime::{CreateSession, DrainChange, Follower, ForkSession, RuntimeError};
 use vm_system_spawn::Library;
 use vm_system_spawn::libraries::LibraryStore;
 use vm_system_store::{BoxFuture, Faults, StoreHandle, open_temporary};
@@ -318,7 +318,7 @@ impl RuntimeApi for Fake {
         let live = self.live(id);
         Box::pin(async move { live.and(Err(RuntimeError::Internal("not simulated".to_owned()))) })
     }
-    fn builds(&self, _drain: Option<Option<Timestamp>>) -> BoxFuture<'_, UpgradeReport> {
+    fn builds(&self, _change: DrainChange) -> BoxFuture<'_, UpgradeReport> {
         Box::pin(async { UpgradeReport { drain_at: None, builds: Vec::new(), unreached: Vec::new() } })
     }
     fn is_suspended(&self, _id: SessionId) -> bool {
