@@ -41,9 +41,9 @@ pub fn path(name: &str, user: User) -> PathBuf {
 
 /// The product as another build of it, whose keepers say that they speak this protocol version.
 pub fn of_other_build(protocol: u32) -> &'static str {
+    static PATCHED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
     let program = path(PRODUCT, User::AsStarted);
     let copy = copied(&program, &format!("speaks-{protocol}"));
-    static PATCHED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
     let mut patched = PATCHED.lock().unwrap_or_else(PoisonError::into_inner);
     if !patched.contains(&copy) {
         // The linker's note: its owner's name, and the id.

@@ -131,7 +131,7 @@ mod cases {
         let (mut place, _) = scene.daemon.kill();
         for _ in 0..2 {
             let refused = Daemon::try_start(place, &DaemonOptions::default());
-            let (left, log) = refused.err().expect("it starts");
+            let Err((left, log)) = refused else { panic!("it starts") };
             let why = format!("it speaks protocol version {}", PROTOCOL + 1);
             assert!(log.contains(&why) && log.contains("start the newer build again"), "{log}");
             assert!(worker.is_alive() && keeper.is_alive(), "its session has ended");

@@ -28,7 +28,6 @@ use vm_system_protocol::control::{DoctorReport, UpgradeReport, ZygoteInfo};
 use vm_system_protocol::ids::{ExecutionId, SessionId, TaskId};
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{Execution, Session, SessionCheckpoint, SessionInspection};
-use vm_system_protocol::time::Timestamp;
 use vm_system_record::{Owner, PolicySnapshot, StoreError, Write};
 use vm_system_spawn::helper::SpawnHelper;
 use vm_system_spawn::{KEEPER_END, KeptJails, KindZygoteInfo, Library, LibraryError, SpawnError, Spawner};

@@ -196,8 +196,9 @@ fn the_owner_and_an_administrator_reach_everything() {
                 About::Unowned | About::List => request_route(&mut http, &route, &of, None),
                 About::Own => continue,
                 About::Administrators(_) if user != ROOT => continue,
-                About::Administrators(body) => request_route(&mut http, &route, &of, body.as_ref()),
-                About::Theirs(body, _) => request_route(&mut http, &route, &of, body.as_ref()),
+                About::Administrators(body) | About::Theirs(body, _) => {
+                    request_route(&mut http, &route, &of, body.as_ref())
+                }
             };
             // After the route that kills the session, later ones find it ended.
             let ended = response.code() == "SESSION_NOT_READY";
