@@ -117,7 +117,7 @@ fn base64(bytes: &[u8]) -> String {
 }
 
 /// Runs npm in a folder; its standard output. With a prefix npm looks for no project, and so for no configuration, in the folders
-/// above: everybody can write to the folder of temporary files. A dependency from a repository of git is an error, for which npm
+/// above: all users can write to the folder of temporary files. A dependency from a repository of git is an error, for which npm
 /// would run git first.
 fn npm(folder: &Path, arguments: &[&str]) -> Result<String, CliError> {
     let mut npm = Command::new("npm");

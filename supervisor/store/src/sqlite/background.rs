@@ -1,6 +1,6 @@
 //! Deletions that the writer makes in pieces between the turns: versions of pages that are not kept, pages that belong to no
-//! checkpoint, and the rest of large executions. What is lost of this list at an exit is found again: the latter at the next start, the former by the next
-//! compaction of their execution.
+//! checkpoint, and the rest of large executions. What is lost of this list at an exit is found again: versions by the next compaction
+//! of their execution, all else at the next start.
 
 use super::failure::SqliteFailure;
 use super::write::{FROM_THE_FIRST, PagePosition, Written, compact_piece, sweep_piece};

@@ -2,6 +2,7 @@
 
 mod compact;
 mod copies;
+mod delete;
 mod durable;
 mod ends;
 mod executions;
@@ -11,8 +12,9 @@ mod sessions;
 mod templates;
 
 pub(super) use compact::{FROM_THE_FIRST, PagePosition, compact_piece, is_list_of_pages, sweep_piece};
+pub(super) use delete::PIECE_ROWS as DELETED_AT_ONCE;
 pub(super) use ends::Ends;
-pub(super) use keep::{PIECE_ROWS as DELETED_AT_ONCE, ScanPosition, prune_step};
+pub(super) use keep::{ScanPosition, prune_step};
 
 use super::failure::SqliteFailure;
 use crate::queue::{Progress, QueuedBatch};
@@ -51,7 +53,7 @@ pub(super) fn apply(c: &Connection, job: &QueuedBatch, ends: &Ends<'_>) -> Resul
             // What an interrupted copy or import leaves is deleted in the background, too.
             return Ok(Written::All(Applied { rows: 0 }));
         }
-        let deleted = keep::delete_run(c, *id)?;
+        let deleted = delete::delete_run(c, *id)?;
         let rows = deleted.rows;
         return Ok(if deleted.is_gone {
             Written::All(Applied { rows })
@@ -165,7 +167,7 @@ fn apply_one(
         }
         Write::CheckpointsTrim { execution } => compact::trim(c, *execution),
         Write::StateBound { execution, most } => compact::bound(c, *execution, *most),
-        Write::RunDelete { id } => keep::delete_whole_run(c, *id),
+        Write::RunDelete { id } => delete::delete_whole_run(c, *id),
         Write::CurrentSet { owner, client, execution, at } => {
             durable::current_set(c, owner, client, *execution, *at)
         }

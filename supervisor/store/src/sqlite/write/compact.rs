@@ -1,7 +1,7 @@
 //! Deletes page versions that no retained checkpoint needs. The cost grows with the pages of the compacted checkpoints, never
 //! with the whole state: each checkpoint's row names the pages that it wrote, or at least those with an older version.
 
-use super::{int, keep, run};
+use super::{delete, int, run};
 use crate::queue::Progress;
 use crate::sqlite::failure::SqliteFailure;
 use rusqlite::{Connection, OptionalExtension, params};
@@ -248,7 +248,7 @@ pub(in crate::sqlite) fn sweep_piece(
     }
     if seq == 0 {
         // It is being deleted, or it is what an interrupted copy left.
-        let deleted = keep::delete_run(c, execution)?;
+        let deleted = delete::delete_run(c, execution)?;
         return Ok(Swept {
             rows: rows + deleted.rows,
             next: (!deleted.is_gone).then_some((i64::MAX, i64::MAX)),
