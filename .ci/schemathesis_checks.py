@@ -41,7 +41,7 @@ RUN = (NO_EXECUTION, NOT_OF_A_PROGRAM)
 REASONS = {
     "setCurrentExecution": RUN,
     # Exactly one of two parameters is required, which OpenAPI cannot express.
-    "listExecutions": ("VALIDATION_ERROR: session_id is missing", "VALIDATION_ERROR: give one of session_id and kind"),
+    "listExecutions": ("VALIDATION_ERROR: give session_id, or kind=program", "VALIDATION_ERROR: give one of session_id and kind"),
     "startProgram": ("CONFLICT", WORKTREE, USER, OTHER_ENGINE, FULL),
     "evaluateInput": (*NOT_READY, OTHER_ENGINE, FULL),
     "runFile": (*NOT_READY, "INVALID_PATH", OTHER_ENGINE, FULL),

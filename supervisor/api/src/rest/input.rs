@@ -153,6 +153,9 @@ where
         .ok_or_else(|| serde::de::Error::custom(format!("{number} is not a whole number in range")))
 }
 
+/// Up to here all whole numbers are exact as floating-point numbers: 2^53 - 1, as in JavaScript.
+const MOST_EXACT: f64 = 9_007_199_254_740_991.0;
+
 /// The value of a JSON number without a fraction; `None` for other numbers.
 pub(super) fn whole_number(number: &serde_json::Number) -> Option<i128> {
     match number.as_i128() {
@@ -160,7 +163,7 @@ pub(super) fn whole_number(number: &serde_json::Number) -> Option<i128> {
         // Larger ones are not exact.
         None => number
             .as_f64()
-            .filter(|float| float.fract() == 0.0 && float.abs() < 9e15)
+            .filter(|float| float.fract() == 0.0 && float.abs() <= MOST_EXACT)
             .map(|float| float as i128),
     }
 }
@@ -373,6 +376,8 @@ mod tests {
         for bad in ["14.5", "-1", "-1.0", "4294967296", "1e300", "\"14\""] {
             assert!(read(bad).is_err(), "{bad}");
         }
+        let mut largest = serde_json::Deserializer::from_str("9007199254740991.0");
+        assert_eq!(whole::<u64, _>(&mut largest).expect("exact"), Some((1 << 53) - 1));
         let raw = RawValue::from_string("{\"cpu_ms\":7.0,\"x\":{\"y\":1.5}}".to_owned()).expect("json");
         let text = with_integers("limits", Some(&raw)).expect("an object").expect("given");
         assert_eq!(text.as_str(), "{\"cpu_ms\":7,\"x\":{\"y\":1.5}}");
