@@ -278,11 +278,11 @@ fn no_daemon(places: &[PathBuf]) -> CliError {
     let error = CliError::new(exit::NO_DAEMON, format!("no supervisor responds at {}", places.join(" or ")));
     match state_dir {
         Some(folder) => error.with_hint(format!(
-            "its records are in {0}: start it again with `vm-system serve --state-dir {0}`; `vm-system run` needs no daemon",
+            "its records are in {0}: start it again with `vm-system serve --detach --state-dir {0}`; `vm-system run` needs no daemon",
             hints::quoted(&folder.to_string_lossy())
         )),
         None => error.with_hint(
-            "start one with `vm-system serve`, or give its socket with --socket; `vm-system run` needs no daemon",
+            "start one with `vm-system serve --detach`, or give its socket with --socket; `vm-system run` needs no daemon",
         ),
     }
 }

@@ -58,11 +58,12 @@ pub(crate) fn fetch(spec: &str) -> Result<Package, CliError> {
     Package::read_named(&bytes, name, version)
 }
 
+/// A folder that is a project of npm.
 fn temporary() -> Result<tempfile::TempDir, CliError> {
-    tempfile::Builder::new()
-        .prefix("vm-system-npm-")
-        .tempdir()
-        .map_err(|error| CliError::new(exit::FAILED, format!("cannot create a temporary folder: {error}")))
+    let failed = |error| CliError::new(exit::FAILED, format!("cannot create a temporary folder: {error}"));
+    let folder = tempfile::Builder::new().prefix("vm-system-npm-").tempdir().map_err(failed)?;
+    std::fs::write(folder.path().join("package.json"), r#"{"private":true}"#).map_err(failed)?;
+    Ok(folder)
 }
 
 /// Downloads packages; their bytes by `NAME@VERSION`, not checked yet.
@@ -116,12 +117,12 @@ fn base64(bytes: &[u8]) -> String {
     text
 }
 
-/// Runs npm in a folder; its standard output. With a prefix npm looks for no project, and so for no configuration, in the folders
-/// above: all users can write to the folder of temporary files. A dependency from a repository of git is an error, for which npm
-/// would run git first.
+/// Runs npm in a folder that is a project; its standard output. Without workspaces npm looks for no other project, and so for no
+/// configuration, in the folders above: all users can write to the folder of temporary files. (`--prefix` would do the same, but moves
+/// the user's global configuration, too.) A dependency from a repository of git is an error, for which npm would run git first.
 fn npm(folder: &Path, arguments: &[&str]) -> Result<String, CliError> {
     let mut npm = Command::new("npm");
-    npm.arg(arguments[0]).arg("--prefix").arg(folder).args(&arguments[1..]);
+    npm.arg(arguments[0]).arg("--no-workspaces").args(&arguments[1..]);
     let output = npm.env("npm_config_git", "false").current_dir(folder).output().map_err(|error| {
         let error = CliError::new(exit::FAILED, format!("cannot run npm: {error}"));
         error.with_hint(

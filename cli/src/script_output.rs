@@ -158,6 +158,15 @@ impl ScriptOutput {
                          whose template has them: `vm-system help templates`",
                     ));
                 }
+                if message.contains("no row of kind net of this session's template allows it") {
+                    self.other_hint.set(Some(
+                        "hint: `--net HOST` lets the script make requests to a host: `vm-system help rights`",
+                    ));
+                } else if message.contains("which needs \"private\": true in the row") {
+                    self.other_hint.set(Some(
+                        "hint: `--net-private HOST` lets the script make requests to an address of this machine or network",
+                    ));
+                }
                 line(Stream::Stderr, &exception(message, stack))
             }
             EventPayload::System { message, .. } => line(Stream::Stderr, &format!("[system] {message}")),

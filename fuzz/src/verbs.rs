@@ -6,13 +6,16 @@ use tokio_util::sync::CancellationToken;
 use vm_system_core::ExecuteRequest;
 use vm_system_core::durable::SubmittedAnswer;
 use vm_system_ops::{Caller, Ops, OpsOptions, VerbHandler, VerbRequest};
-use vm_system_protocol::control::{DoctorReport, ErrorCode, Op, OpError, Reply};
+use vm_system_protocol::control::{DoctorReport, ErrorCode, Op, OpError, Reply, UpgradeReport};
 use vm_system_protocol::ids::{ExecutionId, SessionId, TaskId};
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{Execution, Session, SessionCheckpoint, SessionInspection};
 use vm_system_record::{Owner, PolicySnapshot};
 use vm_system_runtime::client_memory::ReplyMemory;
-use vm_system_runtime::{CreateSession, Follower, ForkSession, RuntimeApi, RuntimeError, RuntimeFacts};
+use vm_system_runtime::shares::Holder;
+use vm_system_runtime::{
+    CreateSession, DrainChange, Follower, ForkSession, RuntimeApi, RuntimeError, RuntimeFacts,
+};
 use vm_system_spawn::Library;
 use vm_system_spawn::libraries::LibraryStore;
 use vm_system_store::{BoxFuture, open_temporary};
@@ -60,7 +63,7 @@ impl RuntimeApi for NoRuntime {
     fn kill_session(&self, _: SessionId, _: i32) -> BoxFuture<'_, Result<(), RuntimeError>> {
         not_live()
     }
-    fn inspect_session(&self, _: SessionId) -> BoxFuture<'_, Result<SessionInspection, RuntimeError>> {
+    fn inspect_session(&self, _: SessionId, _: Holder) -> BoxFuture<'_, Result<SessionInspection, RuntimeError>> {
         not_live()
     }
     fn execute(
@@ -88,6 +91,9 @@ impl RuntimeApi for NoRuntime {
         _: Option<Arc<PolicySnapshot>>,
     ) -> BoxFuture<'_, Result<Execution, RuntimeError>> {
         not_live()
+    }
+    fn builds(&self, _: DrainChange) -> BoxFuture<'_, UpgradeReport> {
+        Box::pin(async { UpgradeReport { drain_at: None, builds: Vec::new(), unreached: Vec::new() } })
     }
     fn finish_restoration(
         &self,

@@ -17,6 +17,10 @@ fn a_number_is_read_as_the_nearest_floating_point_number() {
         let read = JsonText::from_untrusted(document.clone()).to_value().expect("valid");
         assert_eq!(read[0].as_f64(), Some(nearest), "{text}");
         let copied: JsonText = serde_json::from_str(&document).expect("valid");
-        assert_eq!(copied.to_value().expect("valid")[0].as_f64(), Some(nearest), "{text} as a part of a message");
+        assert_eq!(
+            copied.to_value().expect("valid")[0].as_f64(),
+            Some(nearest),
+            "{text} as a part of a message"
+        );
     }
 }

@@ -169,13 +169,27 @@ impl Client {
         worktree: &Path,
         user: Option<&str>,
     ) -> Result<Session, OpError> {
+        self.new_session(template, worktree, (user, None))
+    }
+
+    /// A session with a name.
+    pub fn session_named(&mut self, template: &str, worktree: &Path, name: &str) -> Session {
+        self.new_session(template, worktree, (None, Some(name))).expect("a session")
+    }
+
+    fn new_session(
+        &mut self,
+        template: &str,
+        worktree: &Path,
+        (user, name): (Option<&str>, Option<&str>),
+    ) -> Result<Session, OpError> {
         let op = Op::SessionCreate(Box::new(NewSession {
             template: template.to_owned(),
             workspace_id: "tests".to_owned(),
             base_commit_oid: "none".to_owned(),
             worktree_path: worktree.to_string_lossy().into_owned(),
             as_user: user.map(str::to_owned),
-            name: None,
+            name: name.map(str::to_owned),
             ttl_s: None,
             idle_timeout_s: None,
         }));

@@ -21,7 +21,7 @@ pack)
         comma=,
     done
     printf ']' ;;
-view) cat "$HOME/$6.integrity" ;;
+view) cat "$HOME/$5.integrity" ;;
 install) cp "$HOME/lock.json" package-lock.json ;;
 esac
 "#;

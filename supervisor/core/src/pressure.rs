@@ -58,6 +58,12 @@ impl PressureLevel {
             .unwrap_or(Self::Normal)
     }
 
+    /// By how much less memory is available than ends `Critical` (MiB); 0 if that is not known, or not the reason.
+    pub fn missing_mb(reading: MemoryReading, limits: &PressureLimits) -> u64 {
+        let enough = limits.refuse_below_mb.saturating_add(limits.refuse_below_mb / 4);
+        reading.available_mb.map_or(0, |available| enough.saturating_sub(available))
+    }
+
     /// Whether a reading is of this level. One that holds is left with a quarter more memory and half the stalls.
     fn applies(self, reading: MemoryReading, limits: &PressureLimits, holds: bool) -> bool {
         let (below_mb, percent) = match self {
@@ -102,15 +108,10 @@ impl MemoryShares {
         self.held.get(owner).copied().unwrap_or_default()
     }
 
-    /// Whether an owner may begin something new although memory is short: it holds less than its share. An owner alone holds its share.
-    pub fn admits(&self, owner: &Owner) -> bool {
-        self.held(owner) < self.share
-    }
-
-    /// Counts what an owner was admitted for until the next reading; the share stays.
-    pub fn add(&mut self, owner: &Owner, bytes: u64) {
-        let held = self.held.entry(owner.clone()).or_default();
-        *held = held.saturating_add(bytes);
+    /// Whether an owner may begin something new although memory is short: with what it has begun since the reading (`newer`, bytes) it
+    /// holds less than its share. An owner alone holds its share.
+    pub fn admits(&self, owner: &Owner, newer: u64) -> bool {
+        self.held(owner).saturating_add(newer) < self.share
     }
 
     /// The owner who holds most; of several the first by name.
@@ -189,6 +190,14 @@ mod tests {
         assert_eq!(PressureLevel::High.after(reading(1_250, 499), &LIMITS), PressureLevel::Normal);
     }
 
+    #[test]
+    fn what_is_missing_ends_the_critical_level() {
+        assert_eq!(PressureLevel::missing_mb(reading(300, 0), &LIMITS), 200);
+        assert_eq!(PressureLevel::Critical.after(reading(500, 0), &LIMITS), PressureLevel::High);
+        assert_eq!(PressureLevel::missing_mb(reading(5_000, 4_000), &LIMITS), 0);
+        assert_eq!(PressureLevel::missing_mb(MemoryReading::default(), &LIMITS), 0);
+    }
+
     fn shares(held: &[(&str, u64)]) -> MemoryShares {
         MemoryShares::of(held.iter().map(|(owner, bytes)| (Owner::new(owner), *bytes)))
     }
@@ -197,19 +206,17 @@ mod tests {
     fn an_owner_below_its_share_begins_new_things_and_others_do_not() {
         let shares = shares(&[("a", 500), ("b", 100), ("a", 300), ("nothing", 0)]);
         assert_eq!((shares.share(), shares.held(&Owner::new("a"))), (450, 800));
-        let admitted = |owner: &str| shares.admits(&Owner::new(owner));
-        assert!(!admitted("a") && admitted("b") && admitted("new"));
-        let mut grown = shares.clone();
-        grown.add(&Owner::new("b"), 350);
-        assert!(!grown.admits(&Owner::new("b")) && grown.admits(&Owner::new("new")));
+        let admitted = |owner: &str, newer| shares.admits(&Owner::new(owner), newer);
+        assert!(!admitted("a", 0) && admitted("b", 0) && admitted("new", 0));
+        assert!(!admitted("b", 350) && admitted("b", 349));
     }
 
     #[test]
     fn an_owner_alone_is_refused_and_so_are_all_if_nothing_is_held() {
-        assert!(!shares(&[("a", 100)]).admits(&Owner::new("a")));
-        assert!(!MemoryShares::default().admits(&Owner::new("a")));
+        assert!(!shares(&[("a", 100)]).admits(&Owner::new("a"), 0));
+        assert!(!MemoryShares::default().admits(&Owner::new("a"), 0));
         let equal = shares(&[("a", 100), ("b", 100)]);
-        assert!(!equal.admits(&Owner::new("a")) && !equal.admits(&Owner::new("b")));
+        assert!(!equal.admits(&Owner::new("a"), 0) && !equal.admits(&Owner::new("b"), 0));
     }
 
     #[test]

@@ -11,7 +11,9 @@ use uuid::Uuid;
 use vm_system_protocol::control::OpError;
 use vm_system_protocol::ids::{ExecutionId, SessionId, TemplateId};
 use vm_system_protocol::model::{Session, SessionStatus};
-use vm_system_record::{Entity, ExecutionRow, IdKind, Page, SessionQuery, SessionRow, TemplateRow};
+use vm_system_record::{
+    Entity, ExecutionRow, IdKind, Owner, Page, Scope, SessionQuery, SessionRow, TemplateRow,
+};
 
 /// Shortest prefix of an id (hexadecimal digits).
 pub(super) const PREFIX_MIN: usize = 4;
@@ -92,7 +94,7 @@ impl Ops {
 
     /// A name means the live session with it, else the newest one that has ended.
     async fn session_by_name(&self, call: &VerbCall<'_>, name: &str) -> Result<Option<SessionId>, OpError> {
-        let named = self.named(call, name).await?;
+        let named = self.named(&call.caller.owner, name).await?;
         let live: Vec<_> =
             named.iter().filter(|session| is_live(session)).map(|session| *session.id.as_bytes()).collect();
         // There are several in a database from before names were unique.
@@ -104,19 +106,16 @@ impl Ops {
         Ok(live.map(SessionId::from_bytes).or_else(|| named.first().map(|session| session.id)))
     }
 
-    /// The live session of the caller with a name.
-    pub(super) async fn live_named(
-        &self,
-        call: &VerbCall<'_>,
-        name: &str,
-    ) -> Result<Option<SessionId>, OpError> {
-        Ok(self.named(call, name).await?.iter().find(|session| is_live(session)).map(|session| session.id))
+    /// The live session of an owner with a name.
+    pub(super) async fn live_named(&self, owner: &Owner, name: &str) -> Result<Option<SessionId>, OpError> {
+        Ok(self.named(owner, name).await?.iter().find(|session| is_live(session)).map(|session| session.id))
     }
 
-    /// The caller's newest sessions with a name. The live one is the newest, because none is created while one is live.
-    async fn named(&self, call: &VerbCall<'_>, name: &str) -> Result<Vec<Session>, OpError> {
+    /// An owner's newest sessions with a name. The live one is the newest, because none is created while one is live.
+    async fn named(&self, owner: &Owner, name: &str) -> Result<Vec<Session>, OpError> {
         let named = SessionQuery { name: Some(name.to_owned()), ..SessionQuery::default() };
-        let newest = self.store.sessions(&call.caller.own(), named, Page::first(CANDIDATES + 1)).await;
+        let newest =
+            self.store.sessions(&Scope::Owner(owner.clone()), named, Page::first(CANDIDATES + 1)).await;
         Ok(newest.map_err(stored)?.into_iter().map(|row| row.session).collect())
     }
 

@@ -89,6 +89,10 @@ impl Ops {
         let given = GivenInputs::new(inputs, plan.inputs.len())?;
         given.check(&store, &plan, repeat_effects, &row.session).await?;
         let SessionRow { owner, worktree, session: ended, .. } = row;
+        let name = match &ended.name {
+            Some(name) => Some((name.clone(), self.free_name(&owner, name).await?)),
+            None => None,
+        };
         let policy = store.session_policy(ended.id).await.map_err(stored)?;
         let policy =
             policy.ok_or_else(|| super::errors::not_found(Entity::Session, &ended.id.to_string()))?;
@@ -126,7 +130,7 @@ impl Ops {
             runtime: Arc::clone(&self.runtime),
             policies: Arc::clone(&self.policies),
             session: id,
-            name: ended.name,
+            name,
             plan,
             given,
             progress: sender,

@@ -21,9 +21,9 @@ const NAME_CHARS: usize = 200;
 /// Longest path (bytes); the kernel's own limit.
 const PATH_BYTES: usize = 4_096;
 
-/// Names of sessions that are being created.
-#[derive(Debug, Default)]
-pub(crate) struct SessionNames(Mutex<HashSet<(Owner, String)>>);
+/// Names of sessions that are being created or restored.
+#[derive(Debug, Default, Clone)]
+pub(crate) struct SessionNames(Arc<Mutex<HashSet<(Owner, String)>>>);
 
 impl SessionNames {
     fn lock(&self) -> MutexGuard<'_, HashSet<(Owner, String)>> {
@@ -32,21 +32,22 @@ impl SessionNames {
     }
 
     /// The name, unless another request has it; returned when the value is dropped.
-    fn reserve(&self, owner: &Owner, name: &str) -> Option<ReservedName<'_>> {
+    fn reserve(&self, owner: &Owner, name: &str) -> Option<ReservedName> {
         let name = (owner.clone(), name.to_owned());
         let is_free = self.lock().insert(name.clone());
         // Not made otherwise: its end would give the name of the other request away.
-        is_free.then(|| ReservedName { names: self, name })
+        is_free.then(|| ReservedName { names: self.clone(), name })
     }
 }
 
-/// A name that no other session gets while this one is being created.
-struct ReservedName<'a> {
-    names: &'a SessionNames,
+/// A name that no other session gets while this one is being created or restored.
+#[derive(Debug)]
+pub(super) struct ReservedName {
+    names: SessionNames,
     name: (Owner, String),
 }
 
-impl Drop for ReservedName<'_> {
+impl Drop for ReservedName {
     fn drop(&mut self) {
         self.names.lock().remove(&self.name);
     }
@@ -68,7 +69,7 @@ impl Ops {
     }
 
     /// A name is unique among the live sessions of an owner.
-    async fn free_name(&self, call: &VerbCall<'_>, name: &str) -> Result<ReservedName<'_>, OpError> {
+    pub(super) async fn free_name(&self, owner: &Owner, name: &str) -> Result<ReservedName, OpError> {
         let taken = |id: Option<SessionId>| {
             let error = OpError::new(
                 ErrorCode::Conflict,
@@ -80,8 +81,8 @@ impl Ops {
                 None => error,
             }
         };
-        let reserved = self.session_names.reserve(&call.caller.owner, name).ok_or_else(|| taken(None))?;
-        match self.live_named(call, name).await? {
+        let reserved = self.session_names.reserve(owner, name).ok_or_else(|| taken(None))?;
+        match self.live_named(owner, name).await? {
             Some(id) => Err(taken(Some(id))),
             None => Ok(reserved),
         }
@@ -121,7 +122,7 @@ impl Ops {
         }
         self.check_quota(call)?;
         let _reserved = match &name {
-            Some(name) => Some(self.free_name(call, name).await?),
+            Some(name) => Some(self.free_name(&call.caller.owner, name).await?),
             None => None,
         };
         let id = SessionId::from_uuid(call.subject);
@@ -313,7 +314,7 @@ impl Ops {
 
     pub(super) async fn session_inspect(&self, call: &VerbCall<'_>, session: &str) -> Result<Reply, OpError> {
         let id = self.visible(call, session).await?;
-        match self.runtime.inspect_session(id).await {
+        match self.runtime.inspect_session(id, call.caller.holder()).await {
             Ok(inspection) => Ok(Reply::Inspection(Box::new(inspection))),
             Err(RuntimeError::NotLive) => Err(self.not_live(call, id).await),
             Err(error) => Err(error.into()),
@@ -419,6 +420,7 @@ fn session_name(name: &str) -> Result<String, OpError> {
     if chars == 0 || chars > NAME_CHARS || !name.chars().all(super::settings::is_printable) {
         return Err(invalid(format!("a session's name has 1 to {NAME_CHARS} printable characters")));
     }
+    super::settings::no_id("a session", name)?;
     Ok(name.to_owned())
 }
 

@@ -14,7 +14,7 @@ use super::task::{Command, RuntimeContext, SessionResponder, spawn_failure};
 use super::{adoption, doctor, followers, pressure};
 use crate::brokers::Brokers;
 use crate::egress::Egress;
-use crate::shares::{Share, Shares};
+use crate::shares::{Holder, Share, ShareLimits, Shares};
 use crate::worktree::clean_relative;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -35,6 +35,8 @@ use vm_system_store::{BoxFuture, OpenError, StoreHandle};
 
 /// Commands that may wait for a session's owner task.
 const COMMANDS: usize = 16;
+/// Inspections at a time: each takes a thread, for tens of milliseconds if the process is large.
+const INSPECTIONS: ShareLimits = ShareLimits { most: 4, per_owner: 1, reserved: 1 };
 
 /// All live sessions. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -45,6 +47,8 @@ struct Inner {
     shared: Arc<RuntimeContext>,
     durables: Arc<Durables>,
     sessions: Arc<Shares>,
+    /// Processes whose memory is being read for `inspect`.
+    inspections: Arc<Shares>,
     tasks: TaskTracker,
 }
 
@@ -130,7 +134,9 @@ impl Runtime {
             pressure::watch(config.pressure, Arc::clone(&shared.pressure), Arc::clone(&shared.registry));
         let durables = Durables::start(Arc::clone(&shared), config.durable);
         let sessions = Shares::new("sessions", "sessions", config.sessions);
-        let runtime = Self(Arc::new(Inner { shared, durables, sessions, tasks: TaskTracker::new() }));
+        let inspections = Shares::new("inspections", "inspections", INSPECTIONS);
+        let runtime =
+            Self(Arc::new(Inner { shared, durables, sessions, inspections, tasks: TaskTracker::new() }));
         runtime.continue_sessions(rows, workers).await;
         // Ends with the runtime.
         tokio::spawn(watch);
@@ -394,8 +400,13 @@ impl RuntimeApi for Runtime {
         })
     }
 
-    fn inspect_session(&self, id: SessionId) -> BoxFuture<'_, Result<SessionInspection, RuntimeError>> {
+    fn inspect_session(
+        &self,
+        id: SessionId,
+        holder: Holder,
+    ) -> BoxFuture<'_, Result<SessionInspection, RuntimeError>> {
         Box::pin(async move {
+            let turn = self.0.inspections.wait(&holder, 1).await;
             let facts = if let Some(worker) = self.0.durables.worker(id) {
                 Facts::of_program(worker)
             } else {
@@ -407,8 +418,16 @@ impl RuntimeApi for Runtime {
                     .map_err(|_| RuntimeError::NotLive)?;
                 response.await.map_err(|_| RuntimeError::NotLive)?
             };
-            let inspected = tokio::task::spawn_blocking(move || inspect(id, facts)).await;
-            inspected.map_err(|error| RuntimeError::Internal(error.to_string()))?.ok_or(RuntimeError::NotLive)
+            // The turn is the thread's: reading the memory of a large process takes long, also when its client has gone.
+            let inspected = tokio::task::spawn_blocking(move || {
+                let inspected = inspect(id, facts);
+                drop(turn);
+                inspected
+            });
+            inspected
+                .await
+                .map_err(|error| RuntimeError::Internal(error.to_string()))?
+                .ok_or(RuntimeError::NotLive)
         })
     }
 

@@ -239,10 +239,16 @@ impl Runtime {
             let (commands, inbox) = super::facade::commands();
             let live = Arc::new(parent.for_fork(*id, commands));
             if let Err(refused) = self.admit(&live) {
+                let available = reserved.len();
                 for (live, _) in reserved {
                     self.shared().registry.remove(live.id);
                 }
-                return Err(refused);
+                return Err(match refused {
+                    RuntimeError::Full(refusal) => {
+                        RuntimeError::Full(refusal.of_several(ids.len(), available))
+                    }
+                    refused => refused,
+                });
             }
             reserved.push((live, inbox));
         }

@@ -1,6 +1,7 @@
 //! What the verbs need from the live sessions: a trait, so that they are tested without processes. [`super::Runtime`] is its
 //! implementation.
 
+use super::shares::Holder;
 use super::{CreateSession, Durables, Follower, ForkSession, LargestOwner, RuntimeError};
 use std::sync::Arc;
 use vm_system_core::ExecuteRequest;
@@ -80,8 +81,12 @@ pub trait RuntimeApi: Send + Sync {
     fn close_session(&self, id: SessionId) -> BoxFuture<'_, Result<Option<Session>, RuntimeError>>;
     /// Sends a worker a signal; after SIGKILL (9) the session's end is stored when this resolves.
     fn kill_session(&self, id: SessionId, signal: i32) -> BoxFuture<'_, Result<(), RuntimeError>>;
-    /// A live session as the kernel sees it.
-    fn inspect_session(&self, id: SessionId) -> BoxFuture<'_, Result<SessionInspection, RuntimeError>>;
+    /// A live session as the kernel sees it; `holder` is who requests that, and waits for its turn.
+    fn inspect_session(
+        &self,
+        id: SessionId,
+        holder: Holder,
+    ) -> BoxFuture<'_, Result<SessionInspection, RuntimeError>>;
     /// Runs code in a live session, with the rights of its current template (`None`: it was deleted, the session continues
     /// with its own). With `wait`, a follower gets the events while it runs, and the record then carries none. Order of checks:
     /// live session, path, busy, file; a check that fails leaves no row behind.

@@ -24,6 +24,8 @@ pub(super) enum WorkOf {
 #[derive(Debug, Default)]
 pub(super) struct OwnedProcesses {
     last: AtomicU64,
+    /// Processes of smaller numbers were there when the last reading began.
+    read_below: AtomicU64,
     processes: Mutex<HashMap<u64, OwnedProcess>>,
 }
 
@@ -74,11 +76,13 @@ impl OwnedProcesses {
 
     /// From now on a process counts for an owner.
     pub(super) fn add(self: &Arc<Self>, owner: &Owner, of: WorkOf, process: &WorkerProcess) -> OwnedMemory {
-        let number = self.last.fetch_add(1, Ordering::Relaxed);
         let released = Arc::new(AtomicBool::new(false));
         let (owner, process) = (owner.clone(), process.clone());
         let entry = OwnedProcess { owner, of, process, released: Arc::clone(&released) };
-        self.lock().insert(number, entry);
+        let mut processes = self.lock();
+        let number = self.last.fetch_add(1, Ordering::Relaxed);
+        processes.insert(number, entry);
+        drop(processes);
         OwnedMemory { owned: Arc::clone(self), number, released }
     }
 
@@ -86,9 +90,21 @@ impl OwnedProcesses {
         self.lock().is_empty()
     }
 
+    /// How many processes of an owner have been added since the last reading began.
+    pub(super) fn newer_of(&self, owner: &Owner) -> u64 {
+        let read_below = self.read_below.load(Ordering::Relaxed);
+        let processes = self.lock();
+        processes.iter().filter(|(number, entry)| **number >= read_below && entry.owner == *owner).count()
+            as u64
+    }
+
     /// Reads the memory of all of them: blocks, for some microseconds and about 30 more for each MiB. One that has exited holds nothing.
     pub(super) fn read(&self) -> Vec<ProcessReading> {
-        let processes: Vec<_> = self.lock().values().cloned().collect();
+        let processes: Vec<_> = {
+            let processes = self.lock();
+            self.read_below.store(self.last.load(Ordering::Relaxed), Ordering::Relaxed);
+            processes.values().cloned().collect()
+        };
         let read = processes.into_iter().filter_map(|entry| {
             let bytes = entry.process.memory().ok()?.pss;
             let OwnedProcess { owner, of, process, released } = entry;
@@ -107,6 +123,15 @@ pub(super) enum LargestWork<'a> {
     Session(SessionId, u64),
 }
 
+impl LargestWork<'_> {
+    fn bytes(&self) -> u64 {
+        match self {
+            Self::Program(_, process) => process.bytes,
+            Self::Session(_, bytes) => *bytes,
+        }
+    }
+}
+
 impl ProcessReading {
     /// Ends the worker of a program; its execution continues with another one.
     pub(super) fn release(&self) {
@@ -116,22 +141,37 @@ impl ProcessReading {
     }
 }
 
-/// The largest worker of a program of an owner, else its largest session.
-pub(super) fn largest_of<'a>(owner: &Owner, read: &'a [ProcessReading]) -> Option<LargestWork<'a>> {
-    let own = || read.iter().filter(|process| process.owner == *owner);
-    let program = own().filter_map(|process| match process.of {
-        WorkOf::Program(execution) => Some((process.bytes, execution, process)),
-        WorkOf::Session(_) => None,
-    });
-    if let Some((_, execution, process)) = program.max_by_key(|(bytes, ..)| *bytes) {
-        return Some(LargestWork::Program(execution, process));
-    }
+/// A worker of a program that holds less is not ended: that would free nothing (bytes).
+const WORTH_ENDING: u64 = 8 << 20;
+
+/// What to end of an owner until it has held so much (bytes), at least one piece: the largest workers of programs, then its largest
+/// sessions. Forks share pages, each of which counts in parts, so that several of them hold together what one of them frees alone.
+pub(super) fn largest_of<'a>(
+    owner: &Owner,
+    read: &'a [ProcessReading],
+    missing: u64,
+) -> Vec<LargestWork<'a>> {
+    let mut programs = Vec::new();
     let mut sessions = HashMap::<SessionId, u64>::new();
-    for process in own() {
-        if let WorkOf::Session(session) = process.of {
-            *sessions.entry(session).or_default() += process.bytes;
+    for process in read.iter().filter(|process| process.owner == *owner) {
+        match process.of {
+            WorkOf::Program(execution) if process.bytes >= WORTH_ENDING => {
+                programs.push(LargestWork::Program(execution, process));
+            }
+            WorkOf::Program(_) => {}
+            WorkOf::Session(session) => *sessions.entry(session).or_default() += process.bytes,
         }
     }
-    let largest = sessions.into_iter().max_by_key(|(session, bytes)| (*bytes, Reverse(*session)));
-    largest.map(|(session, bytes)| LargestWork::Session(session, bytes))
+    programs.sort_by_key(|work| Reverse(work.bytes()));
+    let mut sessions: Vec<_> = sessions.into_iter().collect();
+    sessions.sort_by_key(|(session, bytes)| (Reverse(*bytes), *session));
+    let sessions = sessions.into_iter().map(|(session, bytes)| LargestWork::Session(session, bytes));
+    let mut held = 0;
+    let all = programs.into_iter().chain(sessions);
+    all.take_while(|work| {
+        let is_needed = held == 0 || held < missing;
+        held += work.bytes();
+        is_needed
+    })
+    .collect()
 }

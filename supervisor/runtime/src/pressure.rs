@@ -11,7 +11,8 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::Notify;
-use tokio::time::{Instant, MissedTickBehavior, interval};
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 use vm_system_core::pressure::{
     MemoryReading, MemoryShares, PressureLevel, PressureLimits, parse_meminfo, parse_stalled,
 };
@@ -31,6 +32,10 @@ const CAUSE: u64 = 8;
 const PATIENCE: u32 = 5;
 /// The memory of owners is read again after at least so many times the time that it took: at most so small a part of one processor.
 const PART_OF_PROCESSOR: u32 = 10;
+/// The same while memory is critical.
+const CRITICAL_PART: u32 = 2;
+/// How long a reading of the kernel waits for one of the owners.
+const READING_WAIT: Duration = Duration::from_millis(200);
 /// What something new counts until the next reading.
 const NEW_BYTES: u64 = 8 << 20;
 
@@ -145,12 +150,13 @@ impl MemoryPressure {
         if self.level() < PressureLevel::Critical {
             return Ok(());
         }
-        let mut now = self.shares();
-        if now.shares.admits(owner) {
-            now.shares.add(owner, NEW_BYTES);
+        let newer = self.owned.newer_of(owner) * NEW_BYTES;
+        let now = self.shares();
+        if now.shares.admits(owner, newer) {
             return Ok(());
         }
-        let (held_mb, share_mb) = (mib(now.shares.held(owner)), mib(now.shares.share()));
+        let held = now.shares.held(owner).saturating_add(newer);
+        let (held_mb, share_mb) = (mib(held), mib(now.shares.share()));
         Err(RuntimeError::MemoryPressure { held_mb, share_mb })
     }
 
@@ -177,11 +183,18 @@ impl MemoryPressure {
         Some(LargestOwner { owner: owner.clone(), held_mb: mib(held), share_mb: mib(now.shares.share()) })
     }
 
-    /// Reads what the owners hold.
-    async fn read_shares(&self, above_share_mb: u64) -> Vec<ProcessReading> {
+    /// Begins to read what the owners hold.
+    fn begin_reading(&self) -> JoinHandle<OwnersReading> {
         let owned = Arc::clone(&self.owned);
-        // Only if the runtime is being dropped it is not run.
-        let read = tokio::task::spawn_blocking(move || owned.read()).await.unwrap_or_default();
+        tokio::task::spawn_blocking(move || {
+            let began = Instant::now();
+            let processes = owned.read();
+            OwnersReading { processes, took: began.elapsed() }
+        })
+    }
+
+    /// Has what was read as the shares.
+    fn set_shares(&self, read: &[ProcessReading], above_share_mb: u64) {
         let unreadable = read.is_empty() && !self.owned.is_empty();
         if unreadable && self.level() < PressureLevel::Critical {
             tracing::warn!(
@@ -191,27 +204,35 @@ impl MemoryPressure {
         let shares = MemoryShares::of(read.iter().map(|process| (process.owner.clone(), process.bytes)));
         let cause = shares.cause(above_share_mb << 20).cloned();
         *self.shares() = SharesNow { shares, cause };
-        read
+        self.changed.notify_waiters();
     }
 
-    /// Ends the worker of a program, else a session, of the owner who is the cause.
-    fn end_largest(&self, read: &[ProcessReading], registry: &Registry) {
+    /// Ends work of the owner who is the cause, until it has held what is missing.
+    fn end_largest(&self, read: &[ProcessReading], missing_mb: u64, registry: &Registry) {
         let Some(owner) = self.shares().cause.clone() else { return };
-        match largest_of(&owner, read) {
-            Some(LargestWork::Program(execution, worker)) => {
-                let held_mb = mib(worker.bytes);
-                tracing::warn!(%owner, %execution, held_mb, "memory is short: ended a program's worker of the largest owner");
-                worker.release();
+        for work in largest_of(&owner, read, missing_mb << 20) {
+            match work {
+                LargestWork::Program(execution, worker) => {
+                    let held_mb = mib(worker.bytes);
+                    tracing::warn!(%owner, %execution, held_mb, "memory is short: ended a program's worker of the largest owner");
+                    worker.release();
+                }
+                LargestWork::Session(session, bytes) => {
+                    let Some(live) = registry.get(session) else { continue };
+                    tracing::warn!(%owner, %session, held_mb = mib(bytes), "memory is short: ends a session of the largest owner");
+                    // With a full queue it is the next reading's.
+                    let _ = live.commands.try_send(Command::MemoryShort);
+                }
             }
-            Some(LargestWork::Session(session, bytes)) => {
-                let Some(live) = registry.get(session) else { return };
-                tracing::warn!(%owner, %session, held_mb = mib(bytes), "memory is short: ends the largest session of the largest owner");
-                // With a full queue it is the next reading's.
-                let _ = live.commands.try_send(Command::MemoryShort);
-            }
-            None => {}
         }
     }
+}
+
+/// What the processes of all owners held.
+#[derive(Debug, Default)]
+struct OwnersReading {
+    processes: Vec<ProcessReading>,
+    took: Duration,
 }
 
 /// Reads until the registry is stopping.
@@ -221,6 +242,7 @@ pub(super) async fn watch(config: PressureConfig, pressure: Arc<MemoryPressure>,
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut level = PressureLevel::default();
     let (mut critical_for, mut next_shares) = (0, Instant::now());
+    let mut owners_reading: Option<JoinHandle<OwnersReading>> = None;
     while !registry.is_stopping() {
         ticks.tick().await;
         let before = level;
@@ -228,18 +250,29 @@ pub(super) async fn watch(config: PressureConfig, pressure: Arc<MemoryPressure>,
         let limits = config.limits(total_mb);
         level = level.after(reading, &limits);
         critical_for = if level == PressureLevel::Critical { critical_for + 1 } else { 0 };
-        let began = Instant::now();
+        pressure.set(level);
         if level == PressureLevel::Normal {
             *pressure.shares() = SharesNow::default();
-        } else if next_shares <= began {
-            let above_share_mb = limits.refuse_below_mb.max(total_mb.unwrap_or_default() / CAUSE);
-            let read = pressure.read_shares(above_share_mb).await;
-            next_shares = began + began.elapsed() * PART_OF_PROCESSOR;
+        } else if owners_reading.is_none() && next_shares <= Instant::now() {
+            owners_reading = Some(pressure.begin_reading());
+        }
+        // The level does not wait for a reading of large processes.
+        if let Some(reading_now) = &mut owners_reading
+            && let Ok(read) = timeout(READING_WAIT, reading_now).await
+        {
+            owners_reading = None;
+            // Only if the runtime is being dropped there is none.
+            let OwnersReading { processes, took } = read.unwrap_or_default();
+            let pause = if level == PressureLevel::Critical { CRITICAL_PART } else { PART_OF_PROCESSOR };
+            next_shares = Instant::now() + took * pause;
+            if level > PressureLevel::Normal {
+                pressure
+                    .set_shares(&processes, limits.refuse_below_mb.max(total_mb.unwrap_or_default() / CAUSE));
+            }
             if critical_for > PATIENCE && config.end_largest {
-                pressure.end_largest(&read, &registry);
+                pressure.end_largest(&processes, PressureLevel::missing_mb(reading, &limits), &registry);
             }
         }
-        pressure.set(level);
         if level != before {
             let MemoryReading { available_mb, stalled } = reading;
             let largest = pressure.largest();

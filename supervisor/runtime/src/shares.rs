@@ -91,10 +91,19 @@ pub struct ShareRefusal {
     limits: ShareLimits,
     what: &'static str,
     setting: &'static str,
+    /// Of a request for several: how many, and how many of them there are.
+    several: Option<(usize, usize)>,
 }
 
 impl fmt::Display for ShareRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some((requested, available)) = self.several {
+            write!(
+                f,
+                "{requested} {} were requested, of which {available} are available: with them ",
+                self.what
+            )?;
+        }
         let Self { holder, held, what, limits: ShareLimits { most, per_owner, .. }, .. } = self;
         match self.own {
             true if held >= per_owner => {
@@ -109,6 +118,11 @@ impl fmt::Display for ShareRefusal {
 impl std::error::Error for ShareRefusal {}
 
 impl ShareRefusal {
+    /// The refusal of a request for several, of which there are only some.
+    pub fn of_several(self, requested: usize, available: usize) -> Self {
+        Self { several: (requested > 1).then_some((requested, available)), ..self }
+    }
+
     /// What to do about it; names the operator's setting.
     pub fn hint(&self) -> String {
         let (own, setting) = (self.own && self.held >= self.limits.per_owner, self.setting);
@@ -289,7 +303,15 @@ impl Shares {
 
     fn refused(&self, table: &Table, holder: &Holder, own: bool) -> ShareRefusal {
         let Self { limits, what, setting, .. } = *self;
-        ShareRefusal { holder: holder.clone(), held: table.held(holder), own, limits, what, setting }
+        ShareRefusal {
+            holder: holder.clone(),
+            held: table.held(holder),
+            own,
+            limits,
+            what,
+            setting,
+            several: None,
+        }
     }
 
     /// After something was returned: gives it to those who wait.

@@ -32,12 +32,14 @@ const fn release(exiting: bool) -> &'static str {
 pub enum OpenError {
     /// Another supervisor owns the state directory.
     #[error(
-        "{} is in use by another supervisor{}: {}, or choose another --state-dir",
+        "{} is in use by another supervisor{}: {}, or choose another {option}",
         path.display(), holder(*pid, socket.as_deref()), release(*exiting)
     )]
     InUse {
-        /// The state directory.
+        /// The state directory, or the database.
         path: PathBuf,
+        /// The command-line option that names it.
+        option: &'static str,
         /// Its owner, if the lock file names it.
         pid: Option<u32>,
         /// Where it listens, if the lock file names it.

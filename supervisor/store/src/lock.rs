@@ -1,4 +1,4 @@
-//! One supervisor per state directory: an advisory lock that the kernel drops with its holder.
+//! One supervisor per state directory and per database: advisory locks that the kernel drops with their holder.
 
 use super::error::OpenError;
 use std::fs::{File, OpenOptions, TryLockError};
@@ -21,59 +21,83 @@ fn state_of(stat: &str) -> Option<char> {
     stat.rsplit_once(") ")?.1.chars().next()
 }
 
-/// The right to use a state directory, until it is dropped or the process ends. The file stays: removing it would let two
-/// holders lock two different files of the same name.
+/// The right to use a state directory, and a database, until it is dropped or the process ends. The files stay: removing them would
+/// let two holders lock two different files of the same name.
 #[derive(Debug)]
 pub struct StoreLock {
-    _file: File,
+    _state_dir: File,
+    _database: Option<File>,
 }
 
 impl StoreLock {
     /// Takes `STATE_DIR/lock`, or returns who holds it. Its lines are the pid of the holder and the path of its socket, for the
     /// messages of others and for clients.
     pub fn acquire(state_dir: &Path, socket: Option<&Path>) -> Result<Self, OpenError> {
-        let path = state_dir.join("lock");
-        let unusable = |error: std::io::Error| match error.kind() {
-            std::io::ErrorKind::PermissionDenied => OpenError::Denied { path: path.clone() },
-            _ => OpenError::Unusable { path: path.clone(), detail: format!("cannot be locked: {error}") },
-        };
-        let mut file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .mode(0o600)
-            .open(&path)
-            .map_err(unusable)?;
-        match file.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => {
-                let mut text = String::new();
-                // Only for the message: a holder that has not written its pid yet is still a holder.
-                let _ = (&mut file).take(CONTENT_BYTES).read_to_string(&mut text);
-                let mut lines = text.lines();
-                let pid = lines.next().and_then(|line| line.trim().parse().ok());
-                return Err(OpenError::InUse {
-                    path: state_dir.to_owned(),
-                    pid,
-                    socket: lines.next().map(PathBuf::from),
-                    exiting: pid.is_some_and(is_exiting),
-                });
-            }
-            Err(TryLockError::Error(error)) => return Err(unusable(error)),
-        }
-        // As above: a full disk must not keep a supervisor from starting.
-        let mut content = format!("{}\n", std::process::id()).into_bytes();
-        if let Some(socket) = socket {
-            content.extend(socket.as_os_str().as_bytes());
-            content.push(b'\n');
-        }
-        let _ = file
-            .set_len(0)
-            .and_then(|()| file.seek(SeekFrom::Start(0)))
-            .and_then(|_| file.write_all(&content));
-        Ok(Self { _file: file })
+        let file = take(&state_dir.join("lock"), (state_dir, "--state-dir"), socket)?;
+        Ok(Self { _state_dir: file, _database: None })
     }
+
+    /// Takes `DATABASE-lock`, too: another supervisor may have the database open from another state directory.
+    pub(super) fn with_database(self, database: &Path, socket: Option<&Path>) -> Result<Self, OpenError> {
+        let folder = database.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."));
+        if !folder.is_dir() {
+            // Opening it says so.
+            return Ok(self);
+        }
+        // A link leads to the same database.
+        let real = std::fs::canonicalize(database).unwrap_or_else(|_| database.to_owned());
+        let mut lock = real.into_os_string();
+        lock.push("-lock");
+        let file = take(Path::new(&lock), (database, "--db"), socket)?;
+        Ok(Self { _database: Some(file), ..self })
+    }
+}
+
+/// Locks a file, or returns who holds what it stands for, by the content of the file.
+fn take(
+    path: &Path,
+    (held, option): (&Path, &'static str),
+    socket: Option<&Path>,
+) -> Result<File, OpenError> {
+    let unusable = |error: std::io::Error| match error.kind() {
+        std::io::ErrorKind::PermissionDenied => OpenError::Denied { path: path.to_owned() },
+        _ => OpenError::Unusable { path: path.to_owned(), detail: format!("cannot be locked: {error}") },
+    };
+    let mut file = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(0o600)
+        .open(path)
+        .map_err(unusable)?;
+    match file.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => {
+            let mut text = String::new();
+            // Only for the message: a holder that has not written its pid yet is still a holder.
+            let _ = (&mut file).take(CONTENT_BYTES).read_to_string(&mut text);
+            let mut lines = text.lines();
+            let pid = lines.next().and_then(|line| line.trim().parse().ok());
+            return Err(OpenError::InUse {
+                path: held.to_owned(),
+                option,
+                pid,
+                socket: lines.next().map(PathBuf::from),
+                exiting: pid.is_some_and(is_exiting),
+            });
+        }
+        Err(TryLockError::Error(error)) => return Err(unusable(error)),
+    }
+    // As above: a full disk must not keep a supervisor from starting.
+    let mut content = format!("{}\n", std::process::id()).into_bytes();
+    if let Some(socket) = socket {
+        content.extend(socket.as_os_str().as_bytes());
+        content.push(b'\n');
+    }
+    let _ =
+        file.set_len(0).and_then(|()| file.seek(SeekFrom::Start(0))).and_then(|_| file.write_all(&content));
+    Ok(file)
 }
 
 #[cfg(test)]
@@ -87,7 +111,14 @@ mod tests {
         assert_eq!(state_of("7 (tokio) Z 1 7"), Some('Z'));
         assert!(!is_exiting(std::process::id()));
         let message = |exiting| {
-            OpenError::InUse { path: PathBuf::from("/s"), pid: Some(7), socket: None, exiting }.to_string()
+            OpenError::InUse {
+                path: PathBuf::from("/s"),
+                option: "--state-dir",
+                pid: Some(7),
+                socket: None,
+                exiting,
+            }
+            .to_string()
         };
         assert!(message(true).contains("(pid 7): that process was killed") && message(true).contains("FUSE"));
         assert_eq!(

@@ -92,10 +92,11 @@ pub struct StoreOptions {
 }
 
 impl StoreOptions {
-    /// Makes the state directory, if it is missing, and takes its lock: nobody else uses the directory from here on.
+    /// Makes the state directory, if it is missing, and takes its lock and that of the database: nobody else uses them from here on.
     pub fn lock(&self) -> Result<StoreLock, OpenError> {
         open::make_folder(&self.state_dir)?;
-        StoreLock::acquire(&self.state_dir, self.socket.as_deref())
+        StoreLock::acquire(&self.state_dir, self.socket.as_deref())?
+            .with_database(&self.path(), self.socket.as_deref())
     }
 
     /// The defaults: full durability, 5 s busy timeout.

@@ -10,7 +10,11 @@ use vm_system_tests::client::Client;
 use vm_system_tests::daemon::Daemon;
 use vm_system_tests::place::User;
 
-as_both!(effects_need_a_request, what_the_record_lacks_is_requested_by_name);
+as_both!(
+    effects_need_a_request,
+    what_the_record_lacks_is_requested_by_name,
+    a_name_belongs_to_one_live_session
+);
 
 fn count(client: &mut Client) -> usize {
     let filter = vm_system_protocol::control::SessionFilter::default();
@@ -117,6 +121,26 @@ mod cases {
         let refused =
             restore(&mut client, request(&restored.session)).expect_err("the record lacks something");
         assert_eq!(listed(refused.details.as_ref())[0]["needs"], inputs[0]["needs"]);
+        daemon.stop();
+    }
+
+    pub(super) fn a_name_belongs_to_one_live_session(user: User) {
+        let daemon = Daemon::start(user);
+        let mut client = daemon.client();
+        let template = client.template(Settings::default(), &[]);
+        let named = |client: &mut Client| client.session_named(&template, &daemon.place.worktree(), "prod");
+        let first = named(&mut client);
+        client.preview_of(&first, "var x = 1");
+        client.close(&first);
+        let second = named(&mut client);
+        let refused = restore(&mut client, request(&first)).expect_err("its name is in use");
+        assert_eq!(refused.code, ErrorCode::Conflict, "{refused:?}");
+        assert!(refused.message.contains("\"prod\" is the name of another session"), "{refused:?}");
+        client.close(&second);
+        let restored = restore(&mut client, request(&first)).expect("restored");
+        assert_eq!(restored.session.name.as_deref(), Some("prod"));
+        let again = restore(&mut client, request(&first)).expect_err("the restored session has the name");
+        assert_eq!(again.code, ErrorCode::Conflict, "{again:?}");
         daemon.stop();
     }
 

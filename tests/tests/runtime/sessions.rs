@@ -7,8 +7,10 @@ use std::time::Duration;
 use vm_system_protocol::control::ErrorCode;
 use vm_system_protocol::ids::{SessionId, StartupFileId, TemplateId};
 use vm_system_protocol::model::{EventPayload, ExecutionStatus, SessionStatus, StartupFile, StartupMode};
+use vm_system_record::Owner;
 use vm_system_runtime::RuntimeApi;
 use vm_system_runtime::client_memory::ReplyMemory;
+use vm_system_runtime::shares::Holder;
 
 cases! {
     a_session_keeps_its_variables_until_it_is_closed,
@@ -276,7 +278,9 @@ async fn inspection_shows_the_walls() {
         seen.uss_kib.is_some() && seen.rlimits.iter().any(|limit| limit.starts_with("core=0")),
         "{seen:?}"
     );
-    let unknown = world.runtime.inspect_session(SessionId::from_bytes([9; 16])).await.expect_err("unknown");
+    let holder = Holder::Owner(Owner::new("tests"));
+    let unknown = world.runtime.inspect_session(SessionId::from_bytes([9; 16]), holder);
+    let unknown = unknown.await.expect_err("unknown");
     assert_eq!(unknown.code(), ErrorCode::SessionNotReady);
     world.end().await;
 }

@@ -18,7 +18,7 @@ use vm_system_runtime::WorktreeClients;
 use vm_system_runtime::brokers::BrokerConfig;
 use vm_system_runtime::client_memory::ReplyMemory;
 use vm_system_runtime::egress::EgressConfig;
-use vm_system_runtime::shares::ShareLimits;
+use vm_system_runtime::shares::{Holder, ShareLimits};
 use vm_system_runtime::workspaces::Workspaces;
 use vm_system_runtime::worktree::{Roots, WorktreeClient};
 use vm_system_runtime::{
@@ -136,7 +136,10 @@ impl World {
     }
 
     pub(crate) async fn inspect(&self, session: SessionId) -> SessionInspection {
-        self.runtime.inspect_session(session).await.expect("a live session")
+        self.runtime
+            .inspect_session(session, Holder::Owner(Owner::new("tests")))
+            .await
+            .expect("a live session")
     }
 
     /// Another session of the same jail still works.

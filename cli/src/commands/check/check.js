@@ -15,7 +15,7 @@ const load = () => {
     return [near('typescript'), near.resolve('typescript')];
   } catch (error) {
     if (error.code === 'MODULE_NOT_FOUND' && error.message.includes("'typescript'")) {
-      fail(`${CHECK.folder} has no package typescript in node_modules`, '`npm install --save-dev typescript` installs it there');
+      fail(`${CHECK.folder} has no package typescript in node_modules`, '`npm install --save-dev typescript@5` installs it there');
     }
     if (error instanceof SyntaxError || error.code === 'MODULE_NOT_ALLOWED') {
       fail(`the package typescript cannot be loaded: ${error.message}`, '`npm install --save-dev typescript@5` installs a version that works');
@@ -28,7 +28,8 @@ const note = (text) => CHECK.quiet || process.stderr.write(`${text}\n`);
 note('loading TypeScript…');
 const [ts, path] = load();
 if (typeof ts.createProgram !== 'function' || ts.ModuleResolutionKind?.Bundler === undefined) {
-  fail(`the package typescript ${ts.version ?? ''} is too old, or has no compiler in JavaScript`, '`npm install --save-dev typescript@5` installs a version that works');
+  const why = typeof ts.createProgram === 'function' ? 'is too old' : 'has no compiler in JavaScript (version 5 has one)';
+  fail(`the package typescript ${ts.version ?? ''} ${why}`, '`npm install --save-dev typescript@5` installs a version that works');
 }
 note(`checking ${CHECK.files.length === 1 ? '1 file' : `${CHECK.files.length} files`} with TypeScript ${ts.version}…`);
 

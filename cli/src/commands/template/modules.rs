@@ -24,9 +24,15 @@ pub(super) async fn add(context: &Context, args: ModuleChange) -> Result<u8, Cli
 }
 
 pub(super) async fn remove(context: &Context, args: ModuleChange) -> Result<u8, CliError> {
+    let before = detail(context, args.template.clone()).await?.template.exposed_modules;
     let (module, of) =
         change(context, args, |template, name| Op::TemplateRemoveModule { template, name }).await?;
-    done(context, &module, &format!("Removed module: {} (from template {of})", module.name))
+    let line = if before.contains(&module.name) {
+        format!("Removed module: {} (from template {of})", module.name)
+    } else {
+        format!("Not among the modules of template {of}: {}", module.name)
+    };
+    done(context, &module, &line)
 }
 
 /// Requests the change; returns the module and the template's name.

@@ -194,8 +194,23 @@ struct CheckpointDeleted {
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct RollbackBody {
-    /// Number (as text) or name; the newest by default.
-    checkpoint: Option<String>,
+    /// Number or name; the newest by default.
+    checkpoint: Option<serde_json::Value>,
+}
+
+impl RollbackBody {
+    fn reference(self) -> Result<Option<String>, RestError> {
+        Ok(match self.checkpoint {
+            None => None,
+            Some(serde_json::Value::String(reference)) => Some(reference),
+            Some(serde_json::Value::Number(number)) if whole_number(&number).is_some() => {
+                whole_number(&number).map(|whole| whole.to_string())
+            }
+            Some(_) => {
+                return Err(RestError::invalid("checkpoint must be the number or the name of a checkpoint"));
+            }
+        })
+    }
 }
 
 /// Continue an idle session from a checkpoint, which stays.
@@ -205,7 +220,8 @@ pub(super) async fn rollback(
     OptionalJsonBody(body): OptionalJsonBody<RollbackBody>,
 ) -> RestResult {
     let session = id("session_id", &session)?;
-    ok(&request.op(Op::SessionRollback { session, checkpoint: body.checkpoint }).await?)
+    let checkpoint = body.reference()?;
+    ok(&request.op(Op::SessionRollback { session, checkpoint }).await?)
 }
 
 /// Stop the worker of an idle session until a request needs it.

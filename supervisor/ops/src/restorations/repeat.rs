@@ -4,6 +4,7 @@
 use super::given::{GivenInputs, row_of};
 use super::plan::RepeatedInputs;
 use crate::policies::Policies;
+use crate::sessions::ReservedName;
 use std::sync::Arc;
 use tokio::sync::watch;
 use vm_system_core::Refusal;
@@ -29,8 +30,8 @@ pub(super) struct Repetition {
     pub(super) policies: Arc<Policies>,
     /// The new session.
     pub(super) session: SessionId,
-    /// Its name when it is ready.
-    pub(super) name: Option<String>,
+    /// Its name when it is ready; until then no other session gets it.
+    pub(super) name: Option<(String, ReservedName)>,
     pub(super) plan: RepeatedInputs,
     pub(super) given: GivenInputs,
     pub(super) progress: watch::Sender<SessionRestoration>,
@@ -96,7 +97,8 @@ impl Repetition {
         let facts =
             serde_json::json!({ "inputs": inputs, "not_repeated": not_repeated, "different": different });
         let facts = JsonText::from_value(&facts);
-        Ok(self.runtime.finish_restoration(self.session, self.name.clone(), facts).await?)
+        let name = self.name.as_ref().map(|(name, _)| name.clone());
+        Ok(self.runtime.finish_restoration(self.session, name, facts).await?)
     }
 
     async fn repeat(&self, number: u64, id: ExecutionId) -> Result<(), Stop> {

@@ -21,6 +21,7 @@ use vm_system_protocol::reason::CloseReason;
 use vm_system_protocol::time::Timestamp;
 use vm_system_record::{Owner, PolicySnapshot, Write};
 use vm_system_runtime::client_memory::ReplyMemory;
+use vm_system_runtime::shares::Holder;
 use vm_system_runtime::{CreateSession, DrainChange, Follower, ForkSession, RuntimeError};
 use vm_system_spawn::Library;
 use vm_system_spawn::libraries::LibraryStore;
@@ -275,7 +276,11 @@ impl RuntimeApi for Fake {
             Ok(())
         })
     }
-    fn inspect_session(&self, id: SessionId) -> BoxFuture<'_, Result<SessionInspection, RuntimeError>> {
+    fn inspect_session(
+        &self,
+        id: SessionId,
+        _holder: Holder,
+    ) -> BoxFuture<'_, Result<SessionInspection, RuntimeError>> {
         Box::pin(async move {
             self.live(id)?;
             Ok(SessionInspection {

@@ -45,6 +45,10 @@ fn every_owner_finds_something_free_and_the_reserve_is_for_administrators() {
     let last = shares.take(&owner("g")).expect("one is free");
     let refused = shares.take(&owner("h")).expect_err("none is free");
     assert_eq!(refused.to_string(), "all of the 68 things are in use");
+    assert_eq!(
+        refused.of_several(10, 5).to_string(),
+        "10 things were requested, of which 5 are available: with them all of the 68 things are in use"
+    );
     assert_eq!(all(&shares, &admin()).len(), 4, "the reserve");
     drop((newcomer, last));
     shares.take(&owner("h")).expect("they were returned");

@@ -25,7 +25,7 @@ async fn files_are_private_to_the_service() {
     let store = open_sqlite(options(&state)).expect("an empty folder can be opened");
     store.apply(template(1, "t")).await.expect("new");
     assert_eq!(mode(&state), 0o700);
-    for name in ["vm-system.db", "vm-system.db-wal", "vm-system.db-shm", "lock"] {
+    for name in ["vm-system.db", "vm-system.db-wal", "vm-system.db-shm", "vm-system.db-lock", "lock"] {
         assert_eq!(mode(&state.join(name)), 0o600, "{name}");
     }
     store.shutdown().await;
@@ -47,6 +47,21 @@ async fn second_owner_of_a_state_directory_is_refused_by_name() {
     disk.store.shutdown().await;
     let store = open_sqlite(options(disk.folder.path())).expect("the owner has gone");
     store.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_database_has_one_owner_from_whatever_state_directory() {
+    let disk = on_disk();
+    let elsewhere = tempfile::tempdir().expect("a temporary folder can be made");
+    let link = elsewhere.path().join("link.db");
+    std::os::unix::fs::symlink(disk.folder.path().join("vm-system.db"), &link).expect("a link");
+    for database in [disk.folder.path().join("vm-system.db"), link] {
+        let other = StoreOptions { database: Some(database), ..options(elsewhere.path()) };
+        let error = open_sqlite(other).expect_err("the database has an owner");
+        let OpenError::InUse { option: "--db", .. } = &error else { panic!("another reason: {error}") };
+        assert!(error.to_string().contains("choose another --db"), "{error}");
+    }
+    disk.store.shutdown().await;
 }
 
 #[tokio::test]
