@@ -155,7 +155,7 @@ impl ScriptOutput {
                 if message.contains("is not among the modules of this session's template") {
                     self.other_hint.set(Some(
                         "hint: scripts of `run` have the module `fs` only; `database` and `exec` are for sessions of a daemon, \
-                         whose template has them: `vm-system help templates`",
+                         whose template has them: `vm-system help templates-and-sessions`",
                     ));
                 }
                 if message.contains("no row of kind net of this session's template allows it") {

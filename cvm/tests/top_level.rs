@@ -208,6 +208,11 @@ fn arguments_of_wrong_types_are_type_errors() {
         ("fs.listFiles({ recursive: true })", "The path of listFiles must be a string, not an object"),
         ("fs.listFiles(5)", "The path of listFiles must be a string, not a number"),
         ("fs.listFiles('.', true)", "The second argument of listFiles must be an object, not a boolean"),
+        ("fs.listFiles('.', { filter: 5 })", "The option filter of listFiles must be a string, not a number"),
+        (
+            "fs.listFiles('.', { recursive: 'yes' })",
+            "The option recursive of listFiles must be a boolean, not a string",
+        ),
     ] {
         let caught =
             format!("try {{ {call}; }} catch (e) {{ console.log(e instanceof TypeError, e.message); }}");

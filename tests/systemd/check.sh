@@ -217,6 +217,39 @@ check "HTTP: the same socket after a restart" "" started systemctl restart vm-sy
 check "HTTP: a token is accepted after a restart" "200 OK" http "Authorization: Bearer $token"$'\r\n'
 systemctl stop vm-system-http.socket
 check "HTTP: without the socket unit" "" started systemctl restart vm-system.service
+
+# ---- requests of scripts: the daemon has no network, so the service manager starts the process that makes them.
+server='
+    use IO::Socket::INET;
+    my $server = IO::Socket::INET->new(LocalAddr => "127.0.0.1:8099", Listen => 5, ReuseAddr => 1) or die "$!";
+    while (my $client = $server->accept) {
+        while (<$client>) { last if /^\r?$/ }
+        print $client "HTTP/1.1 200 OK\r\nContent-Length: 7\r\nConnection: close\r\n\r\nfetched";
+        close $client;
+    }'
+runuser -u alice -- perl -e "$server" &
+server_pid=$!
+cp /etc/vm-system/config.toml /etc/vm-system/config.before-egress.toml
+sed -i '1i egress_socket = "/run/vm-system-egress/socket"\nallow_net_private = ["http://127.0.0.1:8099"]' /etc/vm-system/config.toml
+egress_starts() {
+    systemctl reset-failed vm-system.service
+    systemctl start vm-system-egress.socket && systemctl restart vm-system.service
+}
+check "egress: start" "" started egress_starts
+check "egress: template with a right" "" v template create --name fetching
+check "egress: right" "" v template add-capability fetching --kind net --name local --enabled \
+    --config '{"allow": ["http://127.0.0.1:8099"], "private": true}'
+check "egress: session" "-" v session create --template-id fetching --workspace-id w --base-commit c \
+    --worktree-path /srv/work/service --name fetching
+request='await (await fetch("http://127.0.0.1:8099/")).text()'
+check "egress: a script makes a request" "fetched" v exec repl fetching "$request"
+check "egress: doctor" "egress" v ops doctor
+kill "$server_pid"
+mv /etc/vm-system/config.before-egress.toml /etc/vm-system/config.toml
+systemctl stop vm-system-egress.socket
+systemctl reset-failed vm-system.service
+check "egress: without the socket unit" "" started systemctl restart vm-system.service
+
 watchdog() {
     local pid next
     pid=$(systemctl show --property=MainPID --value vm-system.service)

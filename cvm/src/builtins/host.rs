@@ -108,11 +108,31 @@ fn check_files_call(vm: &mut Vm<'_>, c: &NativeCall, name: &str) -> Res<()> {
         _ => true,
     };
     if fits {
-        return Ok(());
+        return if name == "listFiles" { check_list_options(vm, second) } else { Ok(()) };
     }
     let (what, wanted) =
         if name == "writeFile" { ("The text", "a string") } else { ("The second argument", "an object") };
     Err(wrong_type(vm, &format!("{what} of {name}"), wanted, second))
+}
+
+/// The types of the options of `listFiles`; others are ignored, as Node does.
+fn check_list_options(vm: &mut Vm<'_>, options: Value) -> Res<()> {
+    let Value::Obj(id) = options else { return Ok(()) };
+    for (option, wanted) in [("recursive", "a boolean"), ("filter", "a string")] {
+        let key = vm.st.heap.key(option);
+        let props = &vm.st.heap.obj(id).props;
+        let given =
+            props.find(key).and_then(|slot| props.at(slot)).filter(|prop| prop.flags & attr::ACCESSOR == 0);
+        match (option, given.map_or(Value::Undefined, |prop| prop.value)) {
+            (_, Value::Undefined | Value::Null)
+            | ("recursive", Value::Bool(_))
+            | ("filter", Value::Str(_)) => {}
+            (_, other) => {
+                return Err(wrong_type(vm, &format!("The option {option} of listFiles"), wanted, other));
+            }
+        }
+    }
+    Ok(())
 }
 
 fn request(vm: &mut Vm<'_>, c: NativeCall, name: &str) -> Res<Ret> {

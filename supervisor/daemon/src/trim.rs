@@ -14,7 +14,8 @@ const GROWTH_BYTES: u64 = 4 << 20;
 /// Runs for as long as the daemon does. Does not wake up while no client is connected.
 pub(super) async fn run(state: ServerState) {
     let mut clients = state.clients.watch();
-    let mut trimmed_bytes = 0;
+    // What a crowd needed is no measure for the time when it has left.
+    let (mut trimmed_bytes, mut idle_bytes) = (0, 0);
     while clients.wait_for(|count| *count > 0).await.is_ok() {
         loop {
             sleep(PAUSE).await;
@@ -23,9 +24,11 @@ pub(super) async fn run(state: ServerState) {
             if !state.requests.is_empty() {
                 continue;
             }
-            let trimmed = tokio::task::spawn_blocking(move || trim(trimmed_bytes)).await;
-            trimmed_bytes = trimmed.unwrap_or(trimmed_bytes);
+            let before = if connected { trimmed_bytes } else { idle_bytes };
+            let trimmed = tokio::task::spawn_blocking(move || trim(before)).await;
+            trimmed_bytes = trimmed.unwrap_or(before);
             if !connected {
+                idle_bytes = trimmed_bytes;
                 break;
             }
         }

@@ -12,7 +12,7 @@ use vm_system_record::{Entity, Rejection, StoreError, Write};
 /// Rows that a template may have.
 const ROWS: usize = 1_000;
 /// Longest name (bytes).
-const NAME_BYTES: usize = 500;
+const NAME_CHARS: usize = 200;
 /// Largest config (bytes of JSON).
 const CONFIG_BYTES: usize = 64 * 1024;
 
@@ -96,8 +96,8 @@ fn name(kind: CapabilityKind, name: &str) -> Result<String, OpError> {
     if name.is_empty() {
         return Err(invalid("the capability's name is missing"));
     }
-    if name.len() > NAME_BYTES {
-        return Err(invalid(format!("the capability's name has more than {NAME_BYTES} bytes")));
+    if name.chars().count() > NAME_CHARS {
+        return Err(invalid(format!("the capability's name has more than {NAME_CHARS} characters")));
     }
     if name.chars().any(char::is_control) {
         return Err(invalid("the capability's name contains control characters"));

@@ -212,15 +212,8 @@ fn identity_of(run: RunRow) -> (ExecutionId, Arc<RunIdentity>) {
     (row.execution.id, Arc::new(RunIdentity { owner, name, program, version, program_name }))
 }
 
-/// A name of something that has an id, too.
-fn checked_name<'a>(what: &str, name: &'a str) -> Result<&'a str, OpError> {
-    let name = printable_name(what, name)?;
-    super::settings::no_id(&format!("the {what}"), name)?;
-    Ok(name)
-}
-
 /// A name chosen by a client.
-fn printable_name<'a>(what: &str, name: &'a str) -> Result<&'a str, OpError> {
+fn checked_name<'a>(what: &str, name: &'a str) -> Result<&'a str, OpError> {
     let name = name.trim();
     if name.is_empty() {
         return Err(invalid(format!("the name of the {what} is missing")));

@@ -420,7 +420,6 @@ fn session_name(name: &str) -> Result<String, OpError> {
     if chars == 0 || chars > NAME_CHARS || !name.chars().all(super::settings::is_printable) {
         return Err(invalid(format!("a session's name has 1 to {NAME_CHARS} printable characters")));
     }
-    super::settings::no_id("a session", name)?;
     Ok(name.to_owned())
 }
 

@@ -42,21 +42,6 @@ pub(super) fn is_printable(char: char) -> bool {
     !char.is_control() && !changes_order
 }
 
-/// Refuses a name that could be taken for an id, or for the beginning of one as tables show it: what it means would change with the
-/// rows that exist.
-pub(super) fn no_id(what: &str, name: &str) -> Result<(), OpError> {
-    const GROUPS: [usize; 5] = [8, 4, 4, 4, 12];
-    let is_hex = |group: &str| group.bytes().all(|byte| byte.is_ascii_hexdigit());
-    let groups: Vec<&str> = name.split('-').collect();
-    let last = groups.len() - 1;
-    let is_beginning = (1..GROUPS.len()).contains(&last)
-        && groups.iter().zip(GROUPS).enumerate().all(|(number, (group, length))| {
-            is_hex(group) && if number == last { group.len() <= length } else { group.len() == length }
-        });
-    let is_id = is_beginning || name.len() == 32 && is_hex(name);
-    if is_id { Err(invalid(format!("{name:?} is no name of {what}: it looks like an id"))) } else { Ok(()) }
-}
-
 /// A template's name as it is stored: trimmed, not empty, of printable characters.
 pub(super) fn name(name: &str) -> Result<String, OpError> {
     let name = name.trim();
@@ -69,7 +54,6 @@ pub(super) fn name(name: &str) -> Result<String, OpError> {
     if !name.chars().all(is_printable) {
         return Err(invalid("the template's name contains characters that are not printable"));
     }
-    no_id("a template", name)?;
     Ok(name.to_owned())
 }
 

@@ -24,7 +24,7 @@ const VALUE_BYTES: usize = 32 * 1024;
 /// Longest config of a row (bytes).
 const CONFIG_BYTES: usize = 256 * 1024;
 /// Longest name of a variable or command (bytes).
-const NAME_BYTES: usize = 200;
+const NAME_CHARS: usize = 200;
 /// Longest time of one call of `database`: below the deadline at which its broker is killed (milliseconds).
 const MAX_SQL_MS: u32 = 8_000;
 /// Longest time of one command (milliseconds): below the deadline of a host call.
@@ -99,7 +99,7 @@ pub fn read_row(kind: CapabilityKind, name: &str, config: &JsonText) -> Result<C
             let Variable { value } = parse(config, "value")?;
             let sane = |text: &str| !text.contains('\0');
             let is_name = |char: char| !(char == '=' || char.is_whitespace() || char.is_control());
-            if name.is_empty() || name.len() > NAME_BYTES || !name.chars().all(is_name) {
+            if name.is_empty() || name.chars().count() > NAME_CHARS || !name.chars().all(is_name) {
                 return wrong(
                     format!("{name:?} is not the name of a variable"),
                     "a name contains no = and no space",
@@ -114,7 +114,7 @@ pub fn read_row(kind: CapabilityKind, name: &str, config: &JsonText) -> Result<C
             Ok(CapabilityRow::Env(value))
         }
         CapabilityKind::Net => {
-            if name.is_empty() || name.len() > NAME_BYTES {
+            if name.is_empty() || name.chars().count() > NAME_CHARS {
                 return wrong("a row of kind net has a name", "any, for example that of the service");
             }
             net_config(config).map(CapabilityRow::Net)
@@ -386,6 +386,6 @@ fn net_config(config: &JsonText) -> Result<NetRule, RowError> {
 /// Whether a text can name a command: letters, digits, `.`, `_`, `+` and `-`.
 pub fn is_command_name(name: &str) -> bool {
     !name.is_empty()
-        && name.len() <= NAME_BYTES
+        && name.len() <= NAME_CHARS
         && name.chars().all(|char| char.is_ascii_alphanumeric() || "._+-".contains(char))
 }

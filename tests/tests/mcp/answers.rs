@@ -138,4 +138,9 @@ fn a_task_without_a_prompt_is_an_error_of_the_program() {
         json!({ "sessionId": session["sessionId"], "code": "try { CC(); } catch (e) { String(e) }" }),
     );
     assert_eq!(value["result"], "TypeError: CC needs a prompt as its first argument", "{value}");
+    let code = "[{}, [], null, () => 1, Symbol()].map(p => { try { CC(p); } catch (e) { return String(e) } }).join()";
+    let value = agent.data("session_eval", json!({ "sessionId": session["sessionId"], "code": code }));
+    let expected = ["an object", "an array", "null", "a function", "a symbol"]
+        .map(|found| format!("TypeError: The first argument of CC must be a string, not {found}"));
+    assert_eq!(value["result"], expected.join(","), "{value}");
 }

@@ -256,13 +256,18 @@ fn as_stored(schema: Option<&Schema>, answer: &GivenAnswer) -> Result<String, St
 
 /// An answer as it was typed: JSON, also in a fence of Markdown, or a string that need not be quoted where the schema names one.
 fn typed(answer: &str, schema: &Schema) -> Result<String, String> {
-    let bare = || {
-        let text = Value::from(answer);
+    let text_fits = |text: &str| {
+        let text = Value::from(text);
         schema.names_strings().then(|| schema.fits(&text).map(|()| text.to_string()))
+    };
+    let content = fenced(answer).map(str::trim);
+    let bare = || match (text_fits(answer), content.and_then(text_fits)) {
+        (_, Some(Ok(text))) => Some(Ok(text)),
+        (whole, _) => whole,
     };
     let parsed = serde_json::from_str::<Value>(answer);
     let parsed =
-        parsed.or_else(|error| fenced(answer).and_then(|text| serde_json::from_str(text).ok()).ok_or(error));
+        parsed.or_else(|error| content.and_then(|text| serde_json::from_str(text).ok()).ok_or(error));
     match parsed {
         Ok(value) => match schema.fits(&value) {
             Ok(()) => Ok(value.to_string()),
@@ -287,6 +292,23 @@ mod tests {
     use vm_system_protocol::ids::{ExecutionId, TaskId};
     use vm_system_protocol::json::JsonText;
     use vm_system_protocol::time::Timestamp;
+
+    #[test]
+    fn texts_and_json_may_be_fenced() {
+        let enumeration = r#"{"enum":["yes","no"]}"#;
+        for (schema, answer, expected) in [
+            (enumeration, "```\nyes\n```", Some("\"yes\"")),
+            (enumeration, "```text\nno\n```", Some("\"no\"")),
+            (enumeration, "yes", Some("\"yes\"")),
+            (enumeration, "```\nperhaps\n```", None),
+            (r#"{"type":"number"}"#, "```json\n5\n```", Some("5")),
+            (r#"{"type":"string"}"#, "```\nlet x\n```", Some("\"let x\"")),
+        ] {
+            let schema = Schema::new(schema).expect("a schema");
+            let typed = super::typed(answer, &schema);
+            assert_eq!(typed.as_deref().ok(), expected, "{answer}: {typed:?}");
+        }
+    }
 
     #[test]
     fn answer_is_used_only_for_the_task_for_which_it_was_checked() {

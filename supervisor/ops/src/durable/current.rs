@@ -1,6 +1,6 @@
 //! Verbs of a client's current execution: the default of requests that name no execution.
 
-use super::printable_name;
+use super::checked_name;
 use crate::errors::stored;
 use crate::{Ops, VerbCall, now};
 use vm_system_protocol::control::{DurableReply, OpError};
@@ -12,7 +12,7 @@ impl Ops {
         call: &VerbCall<'_>,
         client: &str,
     ) -> Result<DurableReply, OpError> {
-        let client = printable_name("client", client)?;
+        let client = checked_name("client", client)?;
         let known = self.store.current(&call.caller.owner, client).await.map_err(stored)?;
         let Some(execution) = known else { return Ok(DurableReply::Runs(Vec::new())) };
         match self.run_get(call, &execution.to_string()).await? {
@@ -27,7 +27,7 @@ impl Ops {
         client: &str,
         reference: &str,
     ) -> Result<DurableReply, OpError> {
-        let client = printable_name("client", client)?;
+        let client = checked_name("client", client)?;
         let execution = self.run(call, reference).await?.row.execution.id;
         let write = Write::CurrentSet {
             owner: call.caller.owner.clone(),

@@ -26,7 +26,9 @@ const LOCKED_BYTES: i64 = 512;
 pub fn check_file(path: &Path) -> Result<CheckReport, OpenError> {
     let unusable =
         |error: io::Error| OpenError::Unusable { path: path.to_owned(), detail: error.to_string() };
-    let file = File::open(path).map_err(|error| match error.kind() {
+    // A pipe without a writer would wait for one.
+    let opened = File::options().read(true).custom_flags(libc::O_NONBLOCK).open(path);
+    let file = opened.map_err(|error| match error.kind() {
         io::ErrorKind::PermissionDenied => OpenError::Denied { path: path.to_owned() },
         _ => unusable(error),
     })?;

@@ -87,6 +87,13 @@ async fn whole_database_has_no_findings_and_each_defect_has_one() {
         assert!(!report.ok && found(&report).contains(&(check, Some(id.as_str()))), "{damage}: {report:?}");
         assert_eq!(after(folder, repair), CheckReport { bytes: report.bytes, ..whole.clone() }, "{damage}");
     }
+    let degraded =
+        "UPDATE executions SET degraded = 1 WHERE ended_at IS NOT NULL; DELETE FROM events WHERE seq = 2";
+    let known = after(folder, degraded);
+    assert!(
+        found(&known).iter().all(|(check, id)| *check != "events" || *id != Some(first.as_str())),
+        "{known:?}"
+    );
     let orphans = after(folder, "PRAGMA foreign_keys = OFF; DELETE FROM sessions");
     assert!(found(&orphans).iter().any(|(check, _)| *check == "references"), "{orphans:?}");
 }

@@ -4,6 +4,7 @@
   'use strict';
   const { stringify } = JSON;
   const { defineProperty } = Object;
+  const { isArray } = Array;
   const wellFormed = Function.prototype.call.bind(String.prototype.toWellFormed);
   const TypeErrorCtor = TypeError;
   const hidden = (object, name, value) =>
@@ -19,6 +20,11 @@
     CC(prompt, options = undefined) {
       if (prompt === undefined) {
         throw new TypeErrorCtor('CC needs a prompt as its first argument');
+      }
+      if (prompt === null || typeof prompt === 'object' || typeof prompt === 'function' || typeof prompt === 'symbol') {
+        const found =
+          prompt === null ? 'null' : isArray(prompt) ? 'an array' : typeof prompt === 'object' ? 'an object' : `a ${typeof prompt}`;
+        throw new TypeErrorCtor(`The first argument of CC must be a string, not ${found}`);
       }
       const text = wellFormed(`${prompt}`);
       if (options === null || (typeof options !== 'object' && typeof options !== 'undefined')) {
