@@ -23,6 +23,7 @@ const MOST: u32 = 200;
 
 /// Writes the candidates if a shell's script calls this process; `true` if it does.
 pub(crate) fn answer(arguments: &[OsString]) -> Result<bool, clap::Error> {
+    // Without a folder it offers no files: the shell does, because it quotes their names.
     CompleteEnv::with_factory(command).var(VARIABLE).try_complete(arguments.iter().cloned(), None)
 }
 

@@ -12,12 +12,17 @@ use vm_system_protocol::time::Timestamp;
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let (number, unit) = text.split_at(digits);
-    let number: u64 = number.parse().map_err(|_| "expected a time such as 500ms, 10s or 2m".to_owned())?;
+    let number: u64 = number.parse().map_err(|_| {
+        "expected a time such as 500ms, 10s, 2m or 1h (a number alone means seconds)".to_owned()
+    })?;
     let ms = match unit {
         "ms" => Some(number),
         "" | "s" => number.checked_mul(1_000),
         "m" => number.checked_mul(60_000),
         "h" => number.checked_mul(3_600_000),
+        _ if unit.starts_with('.') => {
+            return Err("a time is a whole number with a unit: ms, s, m or h".to_owned());
+        }
         _ => return Err(format!("unknown unit `{unit}`; expected ms, s, m or h")),
     };
     match ms {

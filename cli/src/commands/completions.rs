@@ -24,6 +24,16 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<u8, CliError> {
     shell
         .write_registration(complete::VARIABLE, "vm-system", "vm-system", "vm-system", &mut script)
         .map_err(|error| CliError::output(&error))?;
-    context.out.write(&String::from_utf8_lossy(&script))?;
+    context.out.write(&with_files(&args.shell, &String::from_utf8_lossy(&script)))?;
     Ok(exit::OK)
+}
+
+/// The script, with the shell's own completion of files where this binary has no candidates.
+fn with_files(shell: &str, script: &str) -> String {
+    match shell {
+        "bash" => script.replace("-o bashdefault", "-o bashdefault -o default"),
+        "zsh" => script.replace("    fi\n}\n", "    else\n        _files\n    fi\n}\n"),
+        "fish" => script.replace("--exclusive ", ""),
+        _ => script.to_owned(),
+    }
 }

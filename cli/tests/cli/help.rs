@@ -135,6 +135,14 @@ fn completions_and_man_pages_are_generated() {
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
         assert!(env.run(["completions", shell]).ok().contains("COMPLETE"), "{shell}");
     }
+    for (shell, files) in [
+        ("bash", "-o default "),
+        ("zsh", "else\n        _files\n    fi\n}"),
+        ("fish", "--keep-order --command"),
+    ] {
+        let script = env.run(["completions", shell]).ok();
+        assert!(script.contains(files), "{shell} completes no files: {script}");
+    }
     assert!(env.run(["man"]).ok().contains(".TH vm-system 1"));
     let dir = env.path("man");
     env.run(["man", dir.to_str().unwrap()]).ok();

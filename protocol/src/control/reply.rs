@@ -323,9 +323,10 @@ macro_rules! error_codes {
 }
 
 error_codes! {
-    /// A field is missing or invalid, a text is not an id, a value is none of those that are possible.
+    /// A field is missing or invalid, a query parameter is unknown or invalid, a text is not an id, a value is none of those that are
+    /// possible.
     ValidationError = "VALIDATION_ERROR", 400, 2;
-    /// The request is malformed: it has no JSON object, or an unknown field or parameter.
+    /// The request is malformed: its body is not one JSON object, or has an unknown field, or one of a wrong type.
     InvalidRequest = "INVALID_REQUEST", 400, 2;
     /// No such template.
     TemplateNotFound = "TEMPLATE_NOT_FOUND", 404, 1;

@@ -313,12 +313,17 @@ impl Store for SqliteStore {
 
     fn check(&self) -> BoxFuture<'_, Result<CheckReport, StoreError>> {
         let (reads, file) = (Arc::clone(&self.long_reads), Arc::clone(&self.file));
+        let shared = Arc::clone(&self.shared);
         let work = move || {
             reads.run(|read| {
                 let size = |path: &Path| std::fs::metadata(path).map_or(0, |file| file.len());
                 let bytes = size(file.path()) + size(&beside(file.path(), "-wal"));
                 let mut report = CheckReport { ok: true, bytes, ..CheckReport::default() };
                 check::examine(&read.connection, CheckMode::EachTable, &|| read.go_on(), &mut report)?;
+                if let Some(damage) = report.findings.iter().find(|finding| finding.check == check::STRUCTURE)
+                {
+                    shared.set_fault(DatabaseFault::Damaged(damage.detail.clone()));
+                }
                 Ok(report)
             })
         };

@@ -159,12 +159,17 @@ impl Assist {
         let known = NAMES.iter().copied().chain(dots).filter(|name| name.starts_with(word));
         let declared = self.declared.iter().map(String::as_str).filter(|name| name.starts_with(word));
         let mut candidates: Vec<String> = known.chain(declared).map(str::to_owned).collect();
+        candidates.sort();
         if let Some((object, name)) = word.rsplit_once('.') {
-            let found = self.properties.of(object).into_iter().filter(|property| property.starts_with(name));
+            // Own properties first; those that nobody wants unless they begin to type them are left out.
+            let is_wanted = |property: &String| {
+                property.starts_with(name) && (!property.starts_with("__") || name.starts_with('_'))
+            };
+            let found = self.properties.of(object).into_iter().filter(is_wanted);
             candidates.extend(found.map(|property| format!("{object}.{property}")));
         }
-        candidates.sort();
-        candidates.dedup();
+        let mut seen = BTreeSet::new();
+        candidates.retain(|candidate| seen.insert(candidate.clone()));
         (start, candidates)
     }
 }

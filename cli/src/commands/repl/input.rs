@@ -6,7 +6,7 @@ use super::properties::Properties;
 use crate::context::Context;
 use crate::error::{CliError, exit};
 use crate::read::read_line;
-use rustyline::config::Configurer as _;
+use rustyline::config::{CompletionType, Configurer as _};
 use rustyline::error::ReadlineError;
 use rustyline::history::FileHistory;
 use rustyline::{Config, Editor};
@@ -36,7 +36,7 @@ impl Input {
         if !io::stdin().is_terminal() {
             return Ok(Self::Pipe { inputs: Vec::new() });
         }
-        let config = Config::builder().auto_add_history(false).build();
+        let config = Config::builder().auto_add_history(false).completion_type(CompletionType::List).build();
         let mut editor = Editor::with_history(config, FileHistory::new()).map_err(|error| broken(&error))?;
         editor.set_max_history_size(HISTORY).map_err(|error| broken(&error))?;
         editor.set_helper(Some(Assist::new(properties)));

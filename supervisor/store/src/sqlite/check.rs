@@ -81,6 +81,9 @@ const OBJECTS: [ObjectTable; 4] = [
     },
 ];
 
+/// The check whose findings are damage of the file.
+pub(super) const STRUCTURE: &str = "structure";
+
 /// Examines the database; `go_on` is called between two statements.
 pub(super) fn examine(
     c: &Connection,
@@ -95,12 +98,13 @@ pub(super) fn examine(
         }) {
             Ok(tables) => tables,
             Err(error) => {
-                report.add("structure", None, format!("the database cannot be read at all: {error}"));
+                let check = if is_damage(&error) { STRUCTURE } else { "reading" };
+                report.add(check, None, format!("the database cannot be read at all: {error}"));
                 return Ok(());
             }
         };
     if tables.is_empty() {
-        report.add("structure", None, "the database is empty");
+        report.add(STRUCTURE, None, "the database is empty");
         return Ok(());
     }
     let before = report.findings.len();
@@ -183,13 +187,13 @@ fn structure(c: &Connection, pragma: &str, report: &mut CheckReport) {
             let text: String = row.get(0)?;
             // The first line of several names the database.
             for line in text.lines().filter(|line| *line != "ok" && !line.starts_with("***")) {
-                report.add("structure", None, line);
+                report.add(STRUCTURE, None, line);
             }
         }
         Ok(())
     });
     if let Err(error) = found {
-        report.add("structure", None, error.to_string());
+        report.add(STRUCTURE, None, error.to_string());
     }
 }
 

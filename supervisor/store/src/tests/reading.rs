@@ -36,6 +36,26 @@ async fn damaged_pages_fail_the_query_that_meets_them_and_heal() {
 }
 
 #[tokio::test]
+async fn damage_that_a_check_finds_reaches_the_status() {
+    let disk = on_disk();
+    disk.store.apply(running()).await.expect("new");
+    disk.store.apply(events(1, 1..=EVENTS)).await.expect("running");
+    disk.store.shutdown().await;
+    let store = open_sqlite(options(disk.folder.path())).expect("the database is whole");
+    assert!(store.check().await.expect("readable").ok && store.status().fault.is_none());
+    let path = disk.folder.path().join("vm-system.db");
+    let length = std::fs::metadata(&path).expect("the file is there").len();
+    let offset = length / 4 * 3 / 4_096 * 4_096;
+    let file = File::options().write(true).open(&path).expect("the file is ours");
+    file.write_all_at(&vec![0xa5; (length - offset) as usize], offset).expect("writable");
+    // The pages that a connection has read may be the ones before.
+    let report = store.check().await.expect("readable");
+    let fault = store.status().fault;
+    assert!(!report.ok && matches!(fault, Some(DatabaseFault::Damaged(_))), "{report:?} {fault:?}");
+    store.shutdown().await;
+}
+
+#[tokio::test]
 async fn damaged_row_is_reported_and_refuses_no_work() {
     let disk = on_disk();
     disk.store.apply(running()).await.expect("new");

@@ -157,7 +157,7 @@ pub(super) fn rows() -> Vec<ToolRow> {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 struct Create {
-    /// Name or id of a template; absent: one with default limits and `fs`
+    /// Name or id of a template; absent: your template `mcp`, made with default limits and `fs` if you have none
     template_id: Option<String>,
     #[doc = "Absolute path of an existing folder whose files it may read; required unless the server was started with \
              --worktree"]
