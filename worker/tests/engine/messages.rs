@@ -44,7 +44,7 @@ fn code_that_catches_an_error_reads_the_same_message() {
 }
 
 #[test]
-fn a_call_that_cannot_be_told_from_another_one_is_not_named() {
+fn a_call_with_the_position_of_another_one_is_not_named() {
     for script in [
         // Both have the position of `x`.
         "((f, g, x) => f(g(x)))(1, (x) => x, 1)",
@@ -61,7 +61,7 @@ fn a_call_that_cannot_be_told_from_another_one_is_not_named() {
 }
 
 #[test]
-fn inputs_of_one_name_and_functions_of_earlier_ones_are_told_apart() {
+fn inputs_of_one_name_and_functions_of_earlier_ones_are_distinguished() {
     let mut engine = Engine::new();
     engine.repl("function first(o) { return o.alpha(o); }");
     engine.repl("function other(o) { return o.beta(o); }");

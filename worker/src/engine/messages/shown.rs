@@ -5,7 +5,7 @@ use oxc_ast::ast::{ChainElement, ComputedMemberExpression, Expression};
 /// Longest text of an expression in a message (bytes).
 const TEXT_BYTES: usize = 200;
 
-/// An expression as it stands in a message.
+/// The text of an expression in a message.
 pub(super) fn shown(expression: &Expression<'_>) -> Option<String> {
     text(expression).filter(|text| text.len() <= TEXT_BYTES && !text.contains('\n'))
 }
