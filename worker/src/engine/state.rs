@@ -38,8 +38,8 @@ pub(super) struct EngineState {
     pub(super) modules: RefCell<ModuleTable>,
     pub(super) libraries: RefCell<super::library::LibraryTable>,
     pub(super) maps: RefCell<SourceMaps>,
-    /// What messages of errors name expressions of.
-    pub(super) texts: RefCell<SourceTexts>,
+    /// What messages of errors name expressions of. Apart, so that what a session writes at its start is on no more pages.
+    pub(super) texts: Box<RefCell<SourceTexts>>,
     pub(super) random: Random,
     pub(super) console: RefCell<super::console::ConsoleState>,
     /// How files are found.
