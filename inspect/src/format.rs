@@ -21,7 +21,7 @@ pub(super) struct Formatter<'a, E: EngineValues> {
     /// Objects that refer to themselves, in order of discovery.
     circular: Vec<usize>,
     pub(super) indentation: usize,
-    current_depth: usize,
+    pub(super) current_depth: usize,
     /// Bytes of text that may still be written; bounds the work.
     left: usize,
 }

@@ -25,8 +25,8 @@ pub use layout::LineRules;
 pub use message::format_message;
 pub use text::{CUT_MARK, cut_to};
 pub use values::{
-    Boxed, EngineValues, FunctionKind, IteratorItems, MapEntries, ObjectClass, OwnKey, Property, Settled,
-    ShownField, ShownFields, Uninitialized, ValueType,
+    Boxed, EngineValues, FunctionKind, IteratorItems, IteratorRest, MapEntries, ObjectClass, OwnKey,
+    Property, Settled, ShownField, ShownFields, Uninitialized, ValueType,
 };
 
 use format::Formatter;

@@ -148,11 +148,7 @@ impl<E: EngineValues> Formatter<'_, E> {
                 (prefix(raw, name, &format!("({count})")), members)
             }
             ObjectClass::MapIterator | ObjectClass::SetIterator => {
-                let name = if raw.kind == ObjectClass::MapIterator { "Map" } else { "Set" };
-                let items = self.engine.iterator_items(&raw.object);
-                let what =
-                    if matches!(items, Some(IteratorItems::Entries(_))) { "Entries" } else { "Iterator" };
-                (format!("[{name} {what}] "), Members::Iterator)
+                (self.iterator_open(raw), Members::Iterator)
             }
             ObjectClass::Promise => (prefix(raw, "Promise", ""), Members::Promise),
             ObjectClass::WeakSet => (prefix(raw, "WeakSet", ""), Members::Unknown),
@@ -292,30 +288,49 @@ impl<E: EngineValues> Formatter<'_, E> {
         self.more_entries(size, entries)
     }
 
-    fn rest_of_iterator(&mut self, iterator: &E::Value, level: usize, entries: &mut Vec<String>) -> bool {
-        let mut texts: Vec<String> = Vec::new();
-        let size = match self.engine.iterator_items(iterator) {
-            None => {
-                entries.push("<items unknown>".to_owned());
-                return false;
-            }
-            Some(IteratorItems::Values(values)) => {
-                for value in values.iter().take(self.rules.elements) {
-                    texts.push(self.indented(2, |this| this.value(value, level, false)));
-                }
-                values.len()
-            }
-            Some(IteratorItems::Entries(pairs)) => {
-                for (key, value) in pairs.iter().take(self.rules.elements) {
-                    texts.push(self.indented(2, |this| {
-                        format!("[ {}, {} ]", this.value(key, level, false), this.value(value, level, false))
-                    }));
-                }
-                pairs.len()
-            }
+    /// `[Map Iterator] `, `[tag] [Set Entries] `.
+    fn iterator_open(&self, raw: &ObjectFacts<E::Value>) -> String {
+        let collection = if raw.kind == ObjectClass::MapIterator { "Map" } else { "Set" };
+        let what = if self.engine.iterates_entries(&raw.object) { "Entries" } else { "Iterator" };
+        let own_tag = match raw.tag.as_str() {
+            "" => String::new(),
+            tag if tag == format!("{collection} Iterator") => String::new(),
+            tag => format!("[{tag}] "),
         };
-        entries.append(&mut texts);
+        format!("{own_tag}[{collection} {what}] ")
+    }
+
+    fn rest_of_iterator(&mut self, iterator: &E::Value, level: usize, entries: &mut Vec<String>) -> bool {
+        let Some((items, size)) = self.engine.iterator_items(iterator, self.rules.elements) else {
+            entries.push("<items unknown>".to_owned());
+            return false;
+        };
+        match items {
+            IteratorItems::Values(values) => {
+                for value in &values {
+                    entries.push(self.indented(2, |this| this.value(value, level, false)));
+                    if self.is_spent() {
+                        break;
+                    }
+                }
+            }
+            IteratorItems::Entries(pairs) => {
+                for pair in &pairs {
+                    entries.push(self.indented(2, |this| this.pair(pair, level)));
+                    if self.is_spent() {
+                        break;
+                    }
+                }
+            }
+        }
         self.more_entries(size, entries)
+    }
+
+    /// `[ key, value ]`, on lines of their own if they are long.
+    fn pair(&mut self, (key, value): &(E::Value, E::Value), level: usize) -> String {
+        let texts = vec![self.value(key, level, false), self.value(value, level, false)];
+        let below = self.current_depth - level;
+        reduce(texts, "", ("[", "]"), self.indentation, below, (None, self.rules))
     }
 
     fn more_entries(&self, size: usize, entries: &mut Vec<String>) -> bool {

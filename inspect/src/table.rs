@@ -1,7 +1,7 @@
 //! Owns `console.table`: rows and columns with borders, in Node's format.
 
 use crate::text::width as display_width;
-use crate::values::{EngineValues, ObjectClass, OwnKey, Property};
+use crate::values::{EngineValues, IteratorItems, ObjectClass, OwnKey, Property};
 use crate::{LineRules, cut_to, inspect_with};
 
 /// Most rows and columns that are drawn.
@@ -93,24 +93,30 @@ fn short<E: EngineValues>(engine: &E, value: &E::Value) -> String {
     cut_to(inspect_with(engine, value, if is_long { -1 } else { 0 }, rules), E::TEXT_BYTES)
 }
 
-/// The table of a map or set; its values are not drawn in columns.
+const ITERATED_KEYS: &[&str] = &["(iteration index)", "Key", "Values"];
+const ITERATED: &[&str] = &["(iteration index)", "Values"];
+
+/// The table of a map, a set or an iterator of one; its values are not drawn in columns.
 fn collection<E: EngineValues>(engine: &E, data: &E::Value) -> Option<String> {
     if !engine.is_object(data) {
         return None;
     }
-    let (names, lines): (&[&str], Vec<Vec<String>>) = match engine.class(data) {
-        ObjectClass::Map => {
-            let (pairs, _) = engine.map_entries(data, ROWS);
-            let lines = pairs.iter().map(|(key, value)| vec![short(engine, key), short(engine, value)]);
-            (&["(iteration index)", "Key", "Values"], lines.collect())
-        }
-        ObjectClass::Set => {
-            let (values, _) = engine.set_values(data, ROWS);
-            (
-                &["(iteration index)", "Values"],
-                values.iter().map(|value| vec![short(engine, value)]).collect(),
-            )
-        }
+    let pair = |(key, value): &(E::Value, E::Value)| vec![short(engine, key), short(engine, value)];
+    let alone = |value: &E::Value| vec![short(engine, value)];
+    let class = engine.class(data);
+    let (names, lines): (_, Vec<Vec<String>>) = match class {
+        ObjectClass::Map => (ITERATED_KEYS, engine.map_entries(data, ROWS).0.iter().map(pair).collect()),
+        ObjectClass::Set => (ITERATED, engine.set_values(data, ROWS).0.iter().map(alone).collect()),
+        ObjectClass::MapIterator | ObjectClass::SetIterator => match engine.iterator_items(data, ROWS)?.0 {
+            IteratorItems::Values(values) => (ITERATED, values.iter().map(alone).collect()),
+            IteratorItems::Entries(pairs) if class == ObjectClass::MapIterator => {
+                (ITERATED_KEYS, pairs.iter().map(pair).collect())
+            }
+            // Of a set, both parts of an entry are rows.
+            IteratorItems::Entries(pairs) => {
+                (ITERATED, pairs.iter().flat_map(pair).map(|cell| vec![cell]).collect())
+            }
+        },
         _ => return None,
     };
     let numbered = |(index, mut line): (usize, Vec<String>)| {

@@ -106,6 +106,9 @@ pub enum IteratorItems<V> {
     Entries(Vec<(V, V)>),
 }
 
+/// Items of an iterator, and the number of all that it has not returned yet.
+pub type IteratorRest<V> = (IteratorItems<V>, usize);
+
 /// A part of an object of a platform class, whose state is not in properties.
 #[derive(Debug, Clone)]
 pub enum ShownField<V> {
@@ -229,10 +232,11 @@ pub trait EngineValues {
     fn map_entries(&self, map: &Self::Value, most: usize) -> MapEntries<Self::Value>;
     /// At most `most` values of a `Set`, and the number of all.
     fn set_values(&self, set: &Self::Value, most: usize) -> (Vec<Self::Value>, usize);
-    /// The rest of an iterator of a `Map` or a `Set`; `None` if the engine cannot tell.
-    fn iterator_items(&self, _iterator: &Self::Value) -> Option<IteratorItems<Self::Value>> {
-        None
-    }
+    /// At most `most` items of the rest of an iterator of a `Map` or a `Set`, and the number of all; `None` if the engine cannot
+    /// tell. The iterator stays where it is.
+    fn iterator_items(&self, iterator: &Self::Value, most: usize) -> Option<IteratorRest<Self::Value>>;
+    /// Whether the items of an iterator of a `Map` or a `Set` are entries.
+    fn iterates_entries(&self, iterator: &Self::Value) -> bool;
     fn promise(&self, promise: &Self::Value) -> Option<(Settled, Self::Value)>;
     fn weak_target(&self, reference: &Self::Value) -> Option<Self::Value>;
     /// At most `most` bytes of a buffer, and its length; `None` if it is detached.

@@ -133,6 +133,21 @@ const cases = [
   `console.table(new Map([['a', { x: 1 }], [{ k: 1 }, [2]]])); console.table(new Set([1, 'b', { c: [1] }])); console.table(new Map())`,
   `console.dir({ a: { b: { c: { d: {} } } } }, { depth: 0 }); console.dir([[[[[[1]]]]]], { depth: null }); console.dir('text'); console.dir()`,
   `console.group('a'); console.group('b'); console.warn('two\\nlines'); console.groupEnd(); console.error('%s', 'x'); console.groupEnd(); console.groupEnd(); console.info(1)`,
+  `const m = new Map([['a', 1], ['b', { x: [1, { y: 1 }] }]]); console.log(m.keys(), m.values(), m.entries(), m[Symbol.iterator]())`,
+  `const s = new Set(['q', 2]); console.log(s.keys(), s.values(), s.entries(), s[Symbol.iterator]())`,
+  `const m = new Map([['a', 1], ['b', 2]]), k = m.keys(); k.next(); console.log(k); console.log(k, [...k]); console.log(k)`,
+  `const e = new Map([[1, 2]]).entries(), s = new Set([1]).entries(); e.next(); s.next(); console.log(e, s); e.next(); s.next(); console.log(e, s, new Map().keys(), new Set().values())`,
+  `const d = new Map([[1, 2], [3, 4], [5, 6]]), i = d.keys(); i.next(); d.delete(1); console.log(i); d.delete(3); console.log(i); d.set(9, 9); console.log(i); d.delete(5); d.delete(9); d.set(7, 7); console.log(i); console.log([...i])`,
+  `const c = new Set([1, 3]), i = c.values(); i.next(); c.add(5); console.log(i); c.delete(1); c.delete(3); console.log(i); i.next(); console.log(i, i.next(), i)`,
+  `const big = new Map(Array.from({ length: 120 }, (_, n) => [n, n])), i = big.values(); console.log(big.keys()); console.log(big.entries()); for (let n = 0; n < 50; n++) i.next(); console.log(i)`,
+  `const m = new Map([['a', 1]]); console.log({ k: m.keys(), deep: { a: { b: { c: m.keys() } } } }, [m.values()], [[[m.entries()]]], [[[[m.keys()]]]])`,
+  `const m = new Map([['a', 1]]); console.log(Object.assign(m.keys(), { extra: 1 }), Object.assign(m.entries(), { extra: 2 }), Object.setPrototypeOf(m.keys(), null))`,
+  `console.log(Object.defineProperty(new Map([['a', 1]]).keys(), Symbol.toStringTag, { value: 'Foo' }), Object.defineProperty(new Set([1]).entries(), Symbol.toStringTag, { value: 'Bar' }))`,
+  `const self = new Map(); self.set('me', self.values()); console.log(self); const i = self.values(); self.set('it', i); console.log(i)`,
+  `console.log(new Map([[{ a: 1, b: 2 }, { c: 'long long long long long long long long long long long long long long long text' }], [2, 3]]).entries())`,
+  `console.log([1].values(), [1].entries(), 'a'[Symbol.iterator](), 'ab'.matchAll(/a/g), new Uint8Array(2).values())`,
+  `function* g() { yield 1 }; async function* ag() {}; console.log(g(), ag(), [g()], { g: g() }, Object.assign(g(), { extra: 1 }), (class It { *[Symbol.iterator]() {} }).prototype[Symbol.iterator]())`,
+  `const m = new Map([['a', 1], ['b', { x: [1] }]]), s = new Set(['q', 2]); console.table(m.entries()); console.table(m.keys()); console.table(s.values()); console.table(s.entries())`,
 ];
 const out = [];
 for (const script of cases) {

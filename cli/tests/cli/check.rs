@@ -12,7 +12,7 @@ fn without_a_compiler_the_error_has_the_command_that_installs_it() {
     let folder = env.work().canonicalize().unwrap();
     let expected = format!("error: {} has no package typescript in node_modules", folder.display());
     assert!(run.stderr.contains(&expected), "{}", run.stderr);
-    assert!(run.stderr.contains("hint: `npm install --save-dev typescript`"), "{}", run.stderr);
+    assert!(run.stderr.contains("hint: `npm install --save-dev typescript@5`"), "{}", run.stderr);
     for (source, expected) in [
         ("exports.version = '7.0.0'", "typescript 7.0.0 has no compiler in JavaScript (version 5 has one)"),
         ("exports.x = (", "the package typescript cannot be loaded"),

@@ -232,7 +232,7 @@ fn a_client_can_wait_for_a_daemon_that_is_starting() {
 fn hints_repeat_the_options_that_name_the_daemon() {
     let env = TestEnvironment::new();
     let error = env.run(["--state-dir", "/nowhere/the state", "session", "list"]).failed(69);
-    assert!(error.contains("`vm-system --state-dir '/nowhere/the state' serve`"), "{error}");
+    assert!(error.contains("`vm-system --state-dir '/nowhere/the state' serve --detach`"), "{error}");
     let _daemon = env.serve();
     let socket = env.socket();
     let error = env.run(["exec", "list", "none", "--socket", socket.to_str().unwrap()]).failed(1);

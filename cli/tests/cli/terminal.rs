@@ -273,8 +273,8 @@ fn ctrl_c_ends_a_run_with_130() {
 /// A fake npm with the packages of a folder; it waits for a line from a pipe before it returns `dayjs`. It refuses to look for
 /// configuration in folders above its own, and to run git.
 const NPM: &str = r#"#!/bin/sh
-[ "$2 $3 $npm_config_git" = "--prefix $PWD false" ] || exit 1
-spec=$([ "$1" = pack ] && echo "$7" || echo "$6")
+[ "$2 $npm_config_git" = "--no-workspaces false" ] && [ -f package.json ] || exit 1
+spec=$([ "$1" = pack ] && echo "$6" || echo "$5")
 name=${spec%@*}
 case "$1" in
 pack)

@@ -10,8 +10,8 @@ use crate::program::flag;
 use crate::pure::{date, number, regexp};
 use crate::value::{Id, Key, Value};
 use vm_system_inspect::{
-    Boxed, EngineValues, FunctionKind, IteratorItems, MapEntries, ObjectClass, OwnKey, Property, Settled,
-    ShownFields, Uninitialized, ValueType,
+    Boxed, EngineValues, FunctionKind, IteratorItems, IteratorRest, MapEntries, ObjectClass, OwnKey,
+    Property, Settled, ShownFields, Uninitialized, ValueType,
 };
 
 /// Longest chain of proxies that is followed.
@@ -334,7 +334,7 @@ impl EngineValues for Vm<'_> {
         }
     }
 
-    fn iterator_items(&self, iterator: &Value) -> Option<IteratorItems<Value>> {
+    fn iterator_items(&self, iterator: &Value, most: usize) -> Option<IteratorRest<Value>> {
         let ObjectKind::Record(_, slots) = self.kind_of(iterator) else { return None };
         let [collection, after, kind] = slots.as_slice() else { return None };
         let after = after.as_num().unwrap_or(-1.0);
@@ -342,12 +342,19 @@ impl EngineValues for Vm<'_> {
         let table = collection.as_obj().and_then(|collection| self.table(collection));
         let numbered = table.iter().flat_map(|table| table.entries.iter().zip(&table.order));
         let live = numbered.filter(|(entry, number)| entry.0 != Value::Hole && **number as f64 > after);
-        let rest: Vec<(Value, Value)> = live.map(|(entry, _)| *entry).collect();
-        Some(match kind {
-            Value::Int(2) => IteratorItems::Entries(rest),
-            Value::Int(0) => IteratorItems::Values(rest.into_iter().map(|entry| entry.0).collect()),
-            _ => IteratorItems::Values(rest.into_iter().map(|entry| entry.1).collect()),
-        })
+        let all = live.clone().count();
+        let shown = live.map(|(entry, _)| *entry).take(most);
+        let items = match kind {
+            Value::Int(2) => IteratorItems::Entries(shown.collect()),
+            Value::Int(0) => IteratorItems::Values(shown.map(|entry| entry.0).collect()),
+            _ => IteratorItems::Values(shown.map(|entry| entry.1).collect()),
+        };
+        Some((items, all))
+    }
+
+    fn iterates_entries(&self, iterator: &Value) -> bool {
+        let ObjectKind::Record(_, slots) = self.kind_of(iterator) else { return false };
+        matches!(slots.as_slice(), [_, _, Value::Int(2)])
     }
 
     fn promise(&self, promise: &Value) -> Option<(Settled, Value)> {

@@ -17,6 +17,7 @@ use vm_system_tests::{observe, watch};
 as_both!(
     nothing_is_requested_without_a_row_and_the_operator,
     private_addresses_are_refused_after_their_names_are_resolved,
+    responses_in_brotli_are_decoded,
     redirects_are_judged_anew_and_take_no_credentials_along,
     every_limit_ends_the_request_and_not_the_session,
     two_hundred_requests_of_one_session_run_at_a_time,
@@ -103,6 +104,23 @@ mod cases {
         );
         assert_eq!(server.count(), 1);
         closed.end();
+        bench.end();
+    }
+
+    pub(super) fn responses_in_brotli_are_decoded(user: User) {
+        let server = Server::start();
+        let mut bench = bench(user);
+        let row = format!(r#"{{"allow":["{}"],"private":true}}"#, server.address);
+        bench.row(CapabilityKind::Net, "test", &row);
+        let session = bench.session();
+        assert_eq!(fetched(&mut bench, &session, &server.url("/br")), "9600");
+        let cut = fetched(&mut bench, &session, &server.url("/br-cut"));
+        assert_eq!(cut, "'TypeError: unexpected end of file'");
+        let fields = format!(
+            "(await (await fetch('{}')).text()).split('\\r\\n').find((line) => line.startsWith('accept-encoding'))",
+            server.url("/headers")
+        );
+        assert_eq!(bench.eval(&session, &fields), "'accept-encoding: br, gzip, deflate'");
         bench.end();
     }
 

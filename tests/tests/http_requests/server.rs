@@ -6,6 +6,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 
+/// `the same words again and again. ` 300 times.
+const BROTLI: &[u8] = &[
+    0x1b, 0x7f, 0x25, 0x60, 0xa4, 0x40, 0x5c, 0x7a, 0x90, 0x43, 0x16, 0xb9, 0x0c, 0x6c, 0xc0, 0x79, 0x60,
+    0x65, 0xe3, 0x2e, 0x91, 0x2a, 0x3f, 0x42, 0x58, 0xa3, 0x03, 0x20, 0x01,
+];
+
 /// The server. Its connections end with the test's process.
 pub(crate) struct Server {
     pub(crate) address: SocketAddr,
@@ -81,6 +87,8 @@ fn respond(
     match path.split('?').next()? {
         "/echo" => send("200 OK", &body),
         "/headers" => send("200 OK", headers.to_ascii_lowercase().as_bytes()),
+        "/br" => send("200 OK\r\ncontent-encoding: br", BROTLI),
+        "/br-cut" => send("200 OK\r\ncontent-encoding: br", &BROTLI[..20]),
         "/large" => send("200 OK", &vec![b'x'; 3 << 20]),
         "/endless" => {
             stream.write_all(b"HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n").ok()?;

@@ -2,6 +2,7 @@
 //! of the script.
 
 use super::inspect::{self, Inspector};
+use super::messages;
 use super::position::shown_name;
 use super::state::SharedState;
 use super::sys;
@@ -127,6 +128,11 @@ pub(super) fn prepare_stack<'js>(
     sites: &Value<'js>,
 ) -> String {
     let inspector = Inspector::new(ctx, state);
+    if let Some(error) = error.as_object().filter(|_| error.is_error())
+        && let Some(Ok(site)) = sites.as_array().map(|sites| sites.get::<Object>(0))
+    {
+        messages::rewrite(ctx, state, &inspector, error, &site);
+    }
     let mut text = error.as_object().map_or_else(String::new, |error| inspector.error_header(error));
     let Some(sites) = sites.as_array() else { return text };
     for index in 0..sites.len() {

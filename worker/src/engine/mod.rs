@@ -4,8 +4,8 @@
 //! In reading order: `host` (the interface to the process), `preload` and `session` (life cycle), `run` (one execution and its event
 //! loop), `budget` (limits), `state` (what callbacks share), `source` (declarations that persist, TypeScript),
 //! `modules` (`import`, `require`, host modules), `library` (libraries that the zygote evaluates for all sessions), `console`,
-//! `inspect` and `preview` (values as text and JSON), `exception` and `position` (stacks with positions of the original text),
-//! `natives` and `prelude/` (globals), `stdin` (the input of a script that `run` started), `platform` (globals that are evaluated on first use).
+//! `inspect` and `preview` (values as text and JSON), `exception`, `messages` and `position` (stacks with positions of the original
+//! text, messages in V8's words), `natives` and `prelude/` (globals), `stdin` (the input of a script that `run` started), `platform` (globals that are evaluated on first use).
 //!
 //! Invariants: values are inspected without running code of the script; every soft limit leaves the session usable;
 //! `unsafe` is in `sys` alone.
@@ -18,6 +18,7 @@ mod exception;
 mod host;
 mod inspect;
 mod library;
+mod messages;
 mod modules;
 mod natives;
 mod platform;

@@ -188,6 +188,7 @@ fn script<'js>(
     declare(ctx, state, &prepared).map_err(|error| failure(ctx, state, &error))?;
     let map = FileMap { insertions: prepared.map.insertions, tokens: map.tokens };
     let name = state.maps.borrow_mut().add(&job.file_name, map);
+    state.texts.borrow_mut().keep(&name, &prepared.text, false);
     let mut options = EvalOptions::default();
     options.strict = job.policy.strict;
     options.promise = prepared.awaits;

@@ -3,6 +3,7 @@
 
 use super::budget::{ExecutionBudget, StopReason, now};
 use super::inspect::ClassNumbers;
+use super::messages::SourceTexts;
 use super::modules::ModuleTable;
 use super::position::SourceMaps;
 use super::random::Random;
@@ -37,6 +38,8 @@ pub(super) struct EngineState {
     pub(super) modules: RefCell<ModuleTable>,
     pub(super) libraries: RefCell<super::library::LibraryTable>,
     pub(super) maps: RefCell<SourceMaps>,
+    /// What messages of errors name expressions of. Apart, so that what a session writes at its start is on no more pages.
+    pub(super) texts: Box<RefCell<SourceTexts>>,
     pub(super) random: Random,
     pub(super) console: RefCell<super::console::ConsoleState>,
     /// How files are found.
@@ -150,6 +153,7 @@ impl EngineState {
     /// Resets everything that executions in the zygote have changed.
     pub(super) fn forget_warm_up(&self) {
         *self.maps.borrow_mut() = SourceMaps::default();
+        *self.texts.borrow_mut() = SourceTexts::default();
         *self.console.borrow_mut() = super::console::ConsoleState::default();
         self.constants.borrow_mut().clear();
     }

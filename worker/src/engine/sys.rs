@@ -143,6 +143,17 @@ pub(super) fn class_id(object: &Object<'_>) -> u32 {
     unsafe { qjs::JS_GetClassID(object.as_raw()) }
 }
 
+/// Whether the innermost call is of a script's function; `false` in built-in ones, and where nothing runs.
+pub(super) fn is_in_script_code(ctx: &Ctx<'_>) -> bool {
+    let raw = ctx.as_raw().as_ptr();
+    // SAFETY: the context is alive; the name is a count of ours, which is returned.
+    unsafe {
+        let name = qjs::JS_GetScriptOrModuleName(raw, 0);
+        qjs::JS_FreeAtom(raw, name);
+        name != qjs::JS_ATOM_NULL
+    }
+}
+
 /// The target of a proxy; `None` for a revoked one.
 pub(super) fn proxy_target<'js>(proxy: &Object<'js>) -> Option<Value<'js>> {
     let ctx = proxy.ctx();

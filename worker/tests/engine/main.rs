@@ -9,6 +9,7 @@ mod hostile;
 mod intl;
 mod libraries;
 mod limits;
+mod messages;
 mod modules;
 mod packages;
 mod platform;

@@ -192,3 +192,43 @@ fn a_weak_reference_keeps_its_target_to_the_end_of_the_job_and_no_longer() {
         "\"true,true,true,WeakRef,1,Constructor WeakRef requires 'new',TypeError\""
     );
 }
+
+#[test]
+fn date_is_the_built_in_one_and_names_the_zone_when_it_is_called() {
+    let mut engine = Engine::new();
+    for (script, expected) in [
+        ("/^\\w{3} \\w{3} \\d\\d \\d{4} \\d\\d:\\d\\d:\\d\\d GMT[+-]\\d{4} \\(.+\\)$/.test(Date())", "true"),
+        ("Date(0) === new Date().toString() || Date(0) === new Date().toString()", "true"),
+        (
+            "typeof Date() + Date.name + Date.length + typeof Date.now() + Date.UTC(1970, 0) + Date.parse('1970')",
+            "'stringDate7number00'",
+        ),
+        ("Object.getOwnPropertyNames(Date).sort().join()", "'UTC,length,name,now,parse,prototype'"),
+        (
+            "Object.entries({ ...Object.getOwnPropertyDescriptor(Date, 'prototype'), value: 0 }).join(';')",
+            "'value,0;writable,false;enumerable,false;configurable,false'",
+        ),
+        (
+            "Date.prototype.constructor === Date && new Date().constructor === Date && new Date() instanceof Date",
+            "true",
+        ),
+        (
+            "Function.prototype.toString.call(Date).replace(/\\s+/g, ' ')",
+            "'function Date() { [native code] }'",
+        ),
+        (
+            "new Date(2020, 1, 3).getMonth() + new Date(5).getTime() + new Date('1970-01-01T00:00:00.007Z').getTime()",
+            "13",
+        ),
+        (
+            "class D extends Date { x = 1 } [new D(0), new D(0) instanceof Date, new D(7).getTime(), D.now() > 1]",
+            "[ D 1970-01-01T00:00:00.000Z { x: 1 }, true, 7, true ]",
+        ),
+        ("Reflect.construct(Date, [0], Array) instanceof Array", "true"),
+        ("Date.prototype.toString = () => 'mine'; Date().length > 5", "true"),
+        ("[Date, new Date(NaN)]", "[ [Function: Date], Invalid Date ]"),
+        ("structuredClone(new Date(3)).getTime()", "3"),
+    ] {
+        assert_eq!(engine.value(script), expected, "{script}");
+    }
+}

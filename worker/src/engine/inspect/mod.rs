@@ -5,13 +5,14 @@
 //! size of the text.
 
 mod classify;
+mod sys;
 mod values;
 
 pub(super) use classify::ClassNumbers;
 pub(super) use vm_system_inspect::{Boxed, LineRules, ObjectClass};
 
 use super::state::SharedState;
-use super::sys::{self, Property};
+use super::sys::{self as engine_sys, Property};
 use rquickjs::function::{IntoArgs, This};
 use rquickjs::{Coerced, Ctx, FromJs, Function, Object, Value};
 use vm_system_inspect::{CUT_MARK, EngineValues, cut_to};
@@ -60,7 +61,7 @@ impl<'js> Inspector<'js> {
     fn traced_promise(&self, prototype: &Object<'js>) -> Option<Value<'js>> {
         let promise: Object = self.captured.as_ref()?.get("tracedPromise").ok()?;
         let own = self.own_data(&promise, "prototype")?;
-        sys::is_same(&own, prototype.as_value()).then(|| promise.into_value())
+        engine_sys::is_same(&own, prototype.as_value()).then(|| promise.into_value())
     }
 
     /// Whether the object or one of its prototypes has a method of this key. Runs no code of the script.
@@ -69,11 +70,11 @@ impl<'js> Inspector<'js> {
         // As deep as the chain of a class may usefully be.
         for _ in 0..64 {
             let Some(object) = next.filter(|object| !object.is_proxy()) else { return false };
-            match sys::own_property(&object, key) {
+            match engine_sys::own_property(&object, key) {
                 Ok(Some(own)) => {
                     return matches!(own.property, Property::Data(value) if value.is_function());
                 }
-                Ok(None) => next = sys::prototype(&object),
+                Ok(None) => next = engine_sys::prototype(&object),
                 Err(_) => {
                     drop(self.ctx.catch());
                     return false;
@@ -106,7 +107,7 @@ impl<'js> Inspector<'js> {
     pub(super) fn own_data(&self, object: &Object<'js>, key: &str) -> Option<Value<'js>> {
         let name = key;
         let key = self.key(key)?;
-        match sys::own_property(object, &key) {
+        match engine_sys::own_property(object, &key) {
             Ok(Some(own)) => match own.property {
                 Property::Data(value) => Some(value),
                 Property::Accessor { .. } if name == "constructor" => self.traced_promise(object),
@@ -122,11 +123,12 @@ impl<'js> Inspector<'js> {
 
     /// At most `most` code units of a JavaScript string; `true`: it is longer.
     pub(super) fn units(&self, string: &rquickjs::String<'js>, most: usize) -> (Vec<u16>, bool) {
-        if sys::string_units(string) <= most {
-            return (sys::string_utf16(string).unwrap_or_default(), false);
+        if engine_sys::string_units(string) <= most {
+            return (engine_sys::string_utf16(string).unwrap_or_default(), false);
         }
         let start: Option<Value> = self.call_with("stringSlice", (This(string.clone()), 0, most as f64));
-        let units = start.and_then(|start| start.as_string().and_then(sys::string_utf16)).unwrap_or_default();
+        let units =
+            start.and_then(|start| start.as_string().and_then(engine_sys::string_utf16)).unwrap_or_default();
         (units, true)
     }
 
@@ -136,7 +138,7 @@ impl<'js> Inspector<'js> {
         string: &rquickjs::String<'js>,
         most: usize,
     ) -> impl Iterator<Item = Vec<u16>> {
-        let length = sys::string_units(string);
+        let length = engine_sys::string_units(string);
         let mut at = 0;
         std::iter::from_fn(move || {
             if at >= length {
@@ -151,7 +153,7 @@ impl<'js> Inspector<'js> {
                 slice.and_then(Value::into_string)
             };
             // Without memory for a slice, the script ends with an error of its own.
-            let mut units = slice.as_ref().and_then(sys::string_utf16).unwrap_or_default();
+            let mut units = slice.as_ref().and_then(engine_sys::string_utf16).unwrap_or_default();
             if at + units.len() < length
                 && units.len() > 1
                 && units.last().is_some_and(|unit| (0xD800..0xDC00).contains(unit))
@@ -192,9 +194,9 @@ impl<'js> Inspector<'js> {
     }
 
     /// The own property at an index.
-    pub(super) fn element(&self, list: &Object<'js>, index: usize) -> Option<sys::OwnKey<'js>> {
+    pub(super) fn element(&self, list: &Object<'js>, index: usize) -> Option<engine_sys::OwnKey<'js>> {
         let key = Value::new_number(self.ctx.clone(), index as f64);
-        sys::own_property(list, &key).unwrap_or_else(|_| {
+        engine_sys::own_property(list, &key).unwrap_or_else(|_| {
             drop(self.ctx.catch());
             None
         })

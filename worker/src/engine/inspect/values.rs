@@ -4,11 +4,13 @@
 
 use super::Inspector;
 use super::classify::behind_proxies;
+use super::sys::{continue_at, iterated};
 use crate::engine::{preview, sys};
 use rquickjs::function::This;
 use rquickjs::{Array, Coerced, Object, Value};
 use vm_system_inspect::{
-    Boxed, EngineValues, FunctionKind, MapEntries, ObjectClass, OwnKey, Settled, Uninitialized, ValueType,
+    Boxed, EngineValues, FunctionKind, IteratorItems, IteratorRest, MapEntries, ObjectClass, OwnKey, Settled,
+    Uninitialized, ValueType,
 };
 use vm_system_protocol::limits::EVENT_TEXT_BYTES;
 
@@ -245,16 +247,39 @@ impl<'js> EngineValues for Inspector<'js> {
 
     fn map_entries(&self, map: &Value<'js>, most: usize) -> MapEntries<Value<'js>> {
         let (entries, size) = self.iterated(map, "mapSize", "mapEntries", "mapNext", most);
-        let pair = |entry: Value<'js>| {
-            let entry = entry.as_array().map(Array::as_object)?;
-            let part = |index: &str| Inspector::own_data(self, entry, index);
-            Some((part("0")?, part("1")?))
-        };
-        (entries.into_iter().filter_map(pair).collect(), size)
+        (entries.into_iter().filter_map(|entry| self.pair(&entry)).collect(), size)
     }
 
     fn set_values(&self, set: &Value<'js>, most: usize) -> (Vec<Value<'js>>, usize) {
         self.iterated(set, "setSize", "setValues", "setNext", most)
+    }
+
+    fn iterator_items(&self, iterator: &Value<'js>, most: usize) -> Option<IteratorRest<Value<'js>>> {
+        let iterator = iterator.as_object()?;
+        let (collection, entries) = iterated(iterator)?;
+        let (values, all) = if collection.is_undefined() {
+            Default::default()
+        } else {
+            let (iterate, next) = match self.classes.kind(iterator) {
+                ObjectClass::MapIterator => ("mapEntries", "mapNext"),
+                _ => ("setValues", "setNext"),
+            };
+            let copy = self.call::<Object>(iterate, &collection)?;
+            if !continue_at(&copy, iterator) {
+                return None;
+            }
+            self.steps(&copy, next, most, usize::MAX)
+        };
+        let items = if entries {
+            IteratorItems::Entries(values.into_iter().filter_map(|entry| self.pair(&entry)).collect())
+        } else {
+            IteratorItems::Values(values)
+        };
+        Some((items, all))
+    }
+
+    fn iterates_entries(&self, iterator: &Value<'js>) -> bool {
+        iterator.as_object().and_then(iterated).is_some_and(|(_, entries)| entries)
     }
 
     fn promise(&self, promise: &Value<'js>) -> Option<(Settled, Value<'js>)> {
@@ -305,9 +330,23 @@ impl<'js> Inspector<'js> {
         if most == 0 {
             return (values, size);
         }
-        let iterator = self.call::<Object>(iterate, collection);
-        let (Some(iterator), Some(next)) = (iterator, self.captured(next)) else { return (values, size) };
-        while values.len() < size.min(most) {
+        if let Some(iterator) = self.call::<Object>(iterate, collection) {
+            values = self.steps(&iterator, next, most, size.min(most)).0;
+        }
+        (values, size)
+    }
+
+    /// At most `kept` results of an iterator, which is advanced at most `steps` times, and how many there were.
+    fn steps(
+        &self,
+        iterator: &Object<'js>,
+        next: &str,
+        kept: usize,
+        steps: usize,
+    ) -> (Vec<Value<'js>>, usize) {
+        let (mut values, mut count) = (Vec::new(), 0);
+        let Some(next) = self.captured(next) else { return (values, count) };
+        while count < steps {
             let Ok(step) = next.call::<_, Object>((This(iterator.clone()),)) else {
                 drop(self.ctx.catch());
                 break;
@@ -315,9 +354,19 @@ impl<'js> Inspector<'js> {
             if Inspector::own_data(self, &step, "done").and_then(|done| done.as_bool()) != Some(false) {
                 break;
             }
-            let Some(value) = Inspector::own_data(self, &step, "value") else { break };
-            values.push(value);
+            count += 1;
+            if values.len() < kept {
+                let Some(value) = Inspector::own_data(self, &step, "value") else { break };
+                values.push(value);
+            }
         }
-        (values, size)
+        (values, count)
+    }
+
+    /// The parts of an entry that an iterator returned.
+    fn pair(&self, entry: &Value<'js>) -> Option<(Value<'js>, Value<'js>)> {
+        let entry = entry.as_array().map(Array::as_object)?;
+        let part = |index: &str| Inspector::own_data(self, entry, index);
+        Some((part("0")?, part("1")?))
     }
 }

@@ -257,6 +257,7 @@ fn compile_wrapped<'js>(
     let length = u32::try_from(HEAD.len() + shell.len()).unwrap_or(0);
     map.insertions = vec![Insertion { line: 1, column: 1, length }];
     let name = state.maps.borrow_mut().add(path, FileMap { ..map });
+    state.texts.borrow_mut().keep(&name, &text, false);
     let mut options = EvalOptions::default();
     options.strict = false;
     options.filename = Some(name);

@@ -155,6 +155,7 @@ fn declare<'js>(ctx: &Ctx<'js>, state: &SharedState, file: LoadedFile) -> Result
         _ => {
             // Its imports are loaded before this returns.
             state.modules.borrow_mut().linking.push(file.path.clone());
+            state.texts.borrow_mut().keep(&file.path, &file.source, true);
             let declared = Module::declare(ctx.clone(), file.path.as_str(), file.source);
             state.modules.borrow_mut().linking.pop();
             with_meta(ctx, state, declared?, &file.path)
@@ -240,6 +241,7 @@ pub(in crate::engine) fn declare_main<'js>(
         state.maps.borrow_mut().add_always(path, map)
     };
     state.modules.borrow_mut().linking.push(path.to_owned());
+    state.texts.borrow_mut().keep(&name, source, true);
     let declared = Module::declare(ctx.clone(), name.as_str(), source);
     state.modules.borrow_mut().linking.pop();
     match declared {

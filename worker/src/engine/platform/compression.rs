@@ -1,7 +1,9 @@
-//! Owns the native functions of `CompressionStream` and `DecompressionStream`: the formats gzip, deflate and deflate-raw in pieces.
+//! Owns the native functions of `CompressionStream` and `DecompressionStream`: the formats gzip, deflate and deflate-raw in pieces, and
+//! Brotli, which is only expanded.
 
 use super::super::state::SharedState;
 use super::super::sys;
+use super::brotli::{Brotli, BrotliError};
 use flate2::write::{DeflateDecoder, DeflateEncoder, GzDecoder, GzEncoder, ZlibDecoder, ZlibEncoder};
 use flate2::{Compression, write};
 use rquickjs::function::{MutFn, Opt};
@@ -11,6 +13,10 @@ use std::io::{self, Write};
 /// Most bytes that one piece may grow to: a session's memory limit counts JavaScript's heap, and this is outside of it.
 const MOST_OUTPUT: usize = 64 * 1024 * 1024;
 
+fn too_large() -> io::Error {
+    io::Error::other("one chunk expands to more than 64 MiB: write it in smaller chunks")
+}
+
 /// Output that is bounded.
 #[derive(Default)]
 struct Output(Vec<u8>);
@@ -18,9 +24,7 @@ struct Output(Vec<u8>);
 impl Write for Output {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         if self.0.len() + bytes.len() > MOST_OUTPUT {
-            return Err(io::Error::other(
-                "one chunk expands to more than 64 MiB: write it in smaller chunks",
-            ));
+            return Err(too_large());
         }
         self.0.extend_from_slice(bytes);
         Ok(bytes.len())
@@ -38,6 +42,7 @@ enum Coder {
     Gunzip(GzDecoder<Output>),
     Unzlib(ZlibDecoder<Output>),
     Inflate(DeflateDecoder<Output>),
+    Brotli(Brotli),
     Ended,
 }
 
@@ -49,6 +54,7 @@ impl Coder {
             ("deflate", false) => Self::Zlib(ZlibEncoder::new(out, level)),
             (_, false) => Self::Deflate(DeflateEncoder::new(out, level)),
             ("gzip", true) => Self::Gunzip(GzDecoder::new(out)),
+            ("brotli", true) => Self::Brotli(Brotli::new()),
             ("deflate", true) => Self::Unzlib(ZlibDecoder::new(out)),
             (_, true) => Self::Inflate(DeflateDecoder::new(out)),
         }
@@ -64,7 +70,10 @@ impl Coder {
                 Self::Gunzip(coder) => coder.finish(),
                 Self::Unzlib(coder) => coder.finish(),
                 Self::Inflate(coder) => coder.finish(),
-                Self::Ended => Ok(Output::default()),
+                Self::Brotli(coder) if !coder.ended => {
+                    Err(io::Error::new(io::ErrorKind::UnexpectedEof, "unexpected end of file"))
+                }
+                Self::Brotli(_) | Self::Ended => Ok(Output::default()),
             }
             .map(|output| output.0);
         }
@@ -75,6 +84,10 @@ impl Coder {
             Self::Gunzip(coder) => piece(coder, bytes, true, write::GzDecoder::get_mut),
             Self::Unzlib(coder) => piece(coder, bytes, true, write::ZlibDecoder::get_mut),
             Self::Inflate(coder) => piece(coder, bytes, true, write::DeflateDecoder::get_mut),
+            Self::Brotli(coder) => coder.run(bytes, MOST_OUTPUT).map_err(|error| match error {
+                BrotliError::TooLarge => too_large(),
+                BrotliError::Invalid(..) => io::Error::new(io::ErrorKind::InvalidData, error.to_string()),
+            }),
             Self::Ended => Ok(Vec::new()),
         };
         if output.is_err() {

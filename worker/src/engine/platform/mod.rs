@@ -2,6 +2,7 @@
 //! globals that they define, and their native functions. A session that uses none of them pays nothing. Must not reach outside of
 //! the process.
 
+mod brotli;
 mod compression;
 mod crypto;
 mod encoding;

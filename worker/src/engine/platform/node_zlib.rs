@@ -2,6 +2,7 @@
 
 use super::super::state::SharedState;
 use super::super::sys;
+use super::brotli::Brotli;
 use super::compression;
 use flate2::{Compression, Decompress, FlushDecompress, Status, bufread, write};
 use rquickjs::{Array, Ctx, Exception, Function, Object, Result, Value};
@@ -123,6 +124,12 @@ fn inflate(
     }
 }
 
+fn expand_brotli(bytes: &[u8], most: usize, partial: bool) -> std::result::Result<Vec<u8>, String> {
+    let mut coder = Brotli::new();
+    let out = coder.run(bytes, most).map_err(|error| error.to_string())?;
+    if coder.ended || partial { Ok(out) } else { Err(CUT_SHORT.to_owned()) }
+}
+
 fn format_of(name: &str, bytes: &[u8]) -> Format {
     match name {
         "gzip" => Format::Gzip,
@@ -156,7 +163,12 @@ pub(super) fn install<'js>(ctx: &Ctx<'js>, state: &SharedState, natives: &Object
         |ctx: Ctx<'js>, name: String, bytes: Object<'js>, most: f64, partial: bool| -> Result<Array<'js>> {
             let bytes = bytes_of(&ctx, &bytes)?;
             let result = Array::new(ctx.clone())?;
-            match expand(format_of(&name, &bytes), &bytes, most as usize, partial) {
+            let expanded = if name == "brotli" {
+                expand_brotli(&bytes, most as usize, partial)
+            } else {
+                expand(format_of(&name, &bytes), &bytes, most as usize, partial)
+            };
+            match expanded {
                 Ok(output) => result.set(0, sys::new_uint8_array(&ctx, &output)?)?,
                 Err(error) => result.set(1, error)?,
             }

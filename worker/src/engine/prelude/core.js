@@ -43,6 +43,22 @@
     defineProperty(callSite, name, { value: siteMethods[name], writable: true, configurable: true, enumerable: false });
   }
 
+  // `Date()` names the zone. It is a bound function, whose text is that of a built-in one.
+  const EngineDate = Date;
+  const constructOf = Reflect.construct;
+  let dateText;
+  const makeDate = function (...args) {
+    if (new.target === undefined) return apply(dateText, new EngineDate(), []);
+    return constructOf(EngineDate, args, new.target === makeDate ? EngineDate : new.target);
+  };
+  const DateCtor = makeDate.bind();
+  for (const name of ['prototype', 'now', 'parse', 'UTC', 'name', 'length']) {
+    defineProperty(DateCtor, name, getOwnPropertyDescriptor(EngineDate, name));
+  }
+  makeDate.prototype = EngineDate.prototype;
+  defineProperty(EngineDate.prototype, 'constructor', { value: DateCtor, writable: true, configurable: true, enumerable: false });
+  hidden('Date', DateCtor);
+
   const mapIterator = getPrototypeOf(new Map()[Symbol.iterator]());
   const setIterator = getPrototypeOf(new Set()[Symbol.iterator]());
   const typedArray = getPrototypeOf(Uint8Array.prototype);
@@ -55,6 +71,7 @@
     lineNumber: callSite.getLineNumber,
     columnNumber: callSite.getColumnNumber,
     functionName: callSite.getFunctionName,
+    siteFunction: callSite.getFunction,
     functionToString: Function.prototype.toString,
     mapEntries: Map.prototype.entries,
     mapSize: getter(Map.prototype, 'size'),
@@ -495,6 +512,7 @@
       return `${text} (${zoneOf(apply(dateGetTime, this, []))})`;
     } }[name];
   }
+  dateText = dateMethods.toString;
   for (const [name, fields] of [['toLocaleString', 'all'], ['toLocaleDateString', 'date'], ['toLocaleTimeString', 'time']]) {
     dateMethods[name] = { [name](locales = undefined, options = undefined) {
       return captured.part('intl_date').dateText(apply(dateGetTime, this, []), locales, options, fields);

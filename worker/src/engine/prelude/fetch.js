@@ -12,7 +12,7 @@
   const NULL_BODY = [101, 204, 205, 304];
   const OF_BODY = ['content-encoding', 'content-language', 'content-location', 'content-type', 'content-length'];
   const OF_ORIGIN = ['authorization', 'proxy-authorization', 'cookie', 'host'];
-  const DEFAULTS = [['accept', '*/*'], ['accept-language', '*'], ['user-agent', 'vm-system'], ['accept-encoding', 'gzip, deflate']];
+  const DEFAULTS = [['accept', '*/*'], ['accept-language', '*'], ['user-agent', 'vm-system'], ['accept-encoding', 'br, gzip, deflate']];
 
   // Ports of other protocols, as the Fetch standard lists them.
   const BAD_PORTS = ['1', '7', '9', '11', '13', '15', '17', '19', '20', '21', '22', '23', '25', '37', '42', '43', '53', '69', '77', '79', '87', '95',
@@ -90,10 +90,10 @@
     const codings = value.toLowerCase().split(',').map((coding) => coding.trim()).filter((coding) => coding !== '' && coding !== 'identity');
     let result = stream;
     for (const coding of codings.reverse()) {
-      const format = coding === 'gzip' || coding === 'x-gzip' ? 'gzip' : coding === 'deflate' ? 'deflate' : undefined;
-      if (format === undefined) throw new Error(`the content-encoding ${coding} is not supported (gzip, deflate)`);
-      const { DecompressionStream } = captured.part('writable');
-      result = result.pipeThrough(new DecompressionStream(format));
+      const format = { __proto__: null, gzip: 'gzip', 'x-gzip': 'gzip', deflate: 'deflate', br: 'brotli' }[coding];
+      if (format === undefined) throw new Error(`the content-encoding ${coding} is not supported (br, gzip, deflate)`);
+      const { Decoder } = captured.part('writable');
+      result = result.pipeThrough(new Decoder(format));
     }
     return result;
   };

@@ -418,10 +418,10 @@
     if (name === 'gzip' || name === 'deflate' || name === 'deflate-raw') return name;
     throw invalidValue(`The argument 'format' must be one of: 'deflate', 'deflate-raw', 'gzip'. Received '${name}'`);
   };
-  const coder = (Class, decompress) => class extends Pair {
+  const coder = (Class, decompress, nameOf = formatOf) => class extends Pair {
     static { Object.defineProperty(this, 'name', { value: Class, configurable: true }); }
     constructor(format) {
-      const name = formatOf(format);
+      const name = nameOf(format);
       const code = own.coder(name, decompress);
       const run = (bytes, end, controller) => {
         let output;
@@ -436,10 +436,12 @@
   };
   const CompressionStream = coder('CompressionStream', false);
   const DecompressionStream = coder('DecompressionStream', true);
+  // Brotli is a coding of `fetch`, and no format for scripts.
+  const Decoder = coder('DecompressionStream', true, (format) => format);
   for (const [name, Class] of Object.entries({ TextEncoderStream, TextDecoderStream, CompressionStream, DecompressionStream })) {
     tag(Class.prototype, name);
   }
 
   return { WritableStream, WritableStreamDefaultWriter, WritableStreamDefaultController, TransformStream,
-    TransformStreamDefaultController, TextEncoderStream, TextDecoderStream, CompressionStream, DecompressionStream };
+    TransformStreamDefaultController, TextEncoderStream, TextDecoderStream, CompressionStream, DecompressionStream, Decoder };
 })

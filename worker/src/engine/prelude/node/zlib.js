@@ -1,4 +1,5 @@
-// `node:zlib`: gzip, deflate and raw deflate, at once, with callbacks, and as streams. Brotli and Zstandard are refused by name.
+// `node:zlib`: gzip, deflate, raw deflate and the expansion of Brotli, at once, with callbacks, and as streams. To compress with Brotli,
+// and Zstandard, are refused by name.
 (function (own, native, captured) {
   'use strict';
   const { ArrayBuffer, Buffer, Error, Object, RangeError, Symbol, Uint8Array, process } = captured.globals;
@@ -12,6 +13,11 @@
     Z_DEFAULT_STRATEGY: 0, DEFLATE: 1, INFLATE: 2, GZIP: 3, GUNZIP: 4, DEFLATERAW: 5, INFLATERAW: 6, UNZIP: 7, Z_MIN_WINDOWBITS: 8,
     Z_MAX_WINDOWBITS: 15, Z_DEFAULT_WINDOWBITS: 15, Z_MIN_CHUNK: 64, Z_MAX_CHUNK: Infinity, Z_DEFAULT_CHUNK: 16384, Z_MIN_MEMLEVEL: 1,
     Z_MAX_MEMLEVEL: 9, Z_DEFAULT_MEMLEVEL: 8, Z_MIN_LEVEL: -1, Z_MAX_LEVEL: 9, Z_DEFAULT_LEVEL: -1,
+    BROTLI_DECODE: 8, BROTLI_ENCODE: 9, BROTLI_OPERATION_PROCESS: 0, BROTLI_OPERATION_FLUSH: 1, BROTLI_OPERATION_FINISH: 2,
+    BROTLI_OPERATION_EMIT_METADATA: 3, BROTLI_PARAM_MODE: 0, BROTLI_MODE_GENERIC: 0, BROTLI_MODE_TEXT: 1, BROTLI_MODE_FONT: 2,
+    BROTLI_PARAM_QUALITY: 1, BROTLI_MIN_QUALITY: 0, BROTLI_MAX_QUALITY: 11, BROTLI_DEFAULT_QUALITY: 11, BROTLI_PARAM_LGWIN: 2,
+    BROTLI_MIN_WINDOW_BITS: 10, BROTLI_MAX_WINDOW_BITS: 24, BROTLI_DEFAULT_WINDOW: 22, BROTLI_PARAM_LGBLOCK: 3, BROTLI_PARAM_SIZE_HINT: 5,
+    BROTLI_DECODER_PARAM_LARGE_WINDOW: 1,
   };
   const MOST = 67108864;
   const bytesOf = (value) => {
@@ -25,6 +31,12 @@
     failed.errno = errno;
     return failed;
   };
+  const problemOf = (message) => {
+    if (message === 'unexpected end of file') return fail(message, 'Z_BUF_ERROR', -5);
+    const brotli = /^brotli (-\d+) (.+)$/.exec(message);
+    if (brotli !== null) return fail('Decompression failed', `ERR_${brotli[2]}`, +brotli[1]);
+    return fail(message, 'Z_DATA_ERROR', -3);
+  };
   const levelOf = (options) => {
     if (options?.dictionary !== undefined) throw unavailable('zlib with a dictionary', 'only plain formats are supported');
     const level = options?.level ?? -1;
@@ -32,19 +44,20 @@
     if (!(level >= -1 && level <= 9)) throw range('options.level', '>= -1 and <= 9', level);
     return level === -1 ? 6 : level;
   };
-  const formats = { Gzip: 'gzip', Gunzip: 'gzip', Deflate: 'deflate', Inflate: 'deflate', DeflateRaw: 'raw', InflateRaw: 'raw', Unzip: 'unzip' };
-  const opens = { __proto__: null, Gunzip: true, Inflate: true, InflateRaw: true, Unzip: true };
+  const formats = { Gzip: 'gzip', Gunzip: 'gzip', Deflate: 'deflate', Inflate: 'deflate', DeflateRaw: 'raw', InflateRaw: 'raw', Unzip: 'unzip', BrotliDecompress: 'brotli' };
+  const opens = { __proto__: null, Gunzip: true, Inflate: true, InflateRaw: true, Unzip: true, BrotliDecompress: true };
   const run = (kind, input, options) => {
     const bytes = bytesOf(input);
     if (options?.maxOutputLength !== undefined) checks.integer(options.maxOutputLength, 'options.maxOutputLength', 1, 2 ** 31 - 1);
     const most = Math.min(options?.maxOutputLength ?? MOST, MOST);
     if (!opens[kind]) return toBuffer(own.compress(formats[kind], levelOf(options), bytes));
     levelOf({ ...options, level: -1 });
-    const partial = options?.finishFlush === constants.Z_SYNC_FLUSH;
+    const { Z_SYNC_FLUSH, BROTLI_OPERATION_FLUSH } = constants;
+    const partial = options?.finishFlush === (kind === 'BrotliDecompress' ? BROTLI_OPERATION_FLUSH : Z_SYNC_FLUSH);
     const [output, problem] = own.expand(formats[kind], bytes, most, partial);
     if (problem === undefined) return toBuffer(output);
     if (problem === 'too large') throw coded(new RangeError(`Cannot create a Buffer larger than ${most} bytes`), 'ERR_BUFFER_TOO_LARGE');
-    throw problem === 'unexpected end of file' ? fail(problem, 'Z_BUF_ERROR', -5) : fail(problem, 'Z_DATA_ERROR', -3);
+    throw problemOf(problem);
   };
   const { Math } = captured.globals;
 
@@ -70,7 +83,7 @@
     }
     #problem(thrown) {
       if (/header/.test(thrown.message)) return fail('incorrect header check', 'Z_DATA_ERROR', -3);
-      return thrown.message === 'unexpected end of file' ? fail(thrown.message, 'Z_BUF_ERROR', -5) : fail(thrown.message, 'Z_DATA_ERROR', -3);
+      return problemOf(thrown.message);
     }
     _flush(callback) {
       try {
@@ -115,9 +128,9 @@
     return ~crc >>> 0;
   };
   const { Array } = captured.globals;
-  for (const name of ['brotliCompress', 'brotliCompressSync', 'brotliDecompress', 'brotliDecompressSync', 'createBrotliCompress', 'createBrotliDecompress',
+  for (const name of ['brotliCompress', 'brotliCompressSync', 'createBrotliCompress',
     'zstdCompress', 'zstdCompressSync', 'zstdDecompress', 'zstdDecompressSync', 'createZstdCompress', 'createZstdDecompress']) {
-    zlib[name] = { [name]() { throw unavailable(`zlib.${name}`, 'gzip, deflate and raw deflate are there'); } }[name];
+    zlib[name] = { [name]() { throw unavailable(`zlib.${name}`, 'gzip, deflate and raw deflate are there, and Brotli is expanded'); } }[name];
   }
   return { zlib };
 })
