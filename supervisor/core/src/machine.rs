@@ -247,10 +247,7 @@ impl SessionMachine {
         now: Now,
         out: &mut Vec<SessionAction>,
     ) -> Self {
-        let mut machine = Self::new(spec);
-        machine.creation.row = None;
-        machine.creation.start = None;
-        machine.creation.startup.clear();
+        let mut machine = Self::without_creation(spec, now);
         machine.adopted = true;
         machine.record.status = SessionStatus::Ready;
         machine.phase = Phase::Ready;
@@ -265,10 +262,6 @@ impl SessionMachine {
         machine.peer.next_seq = last_committed.saturating_add(1);
         machine.peer.adopting = Some(nonce);
         machine.ledger.resume(last_committed);
-        let age_ms = now.unix_ms.saturating_sub(machine.record.created_at.0).max(0).unsigned_abs();
-        machine.lifetime.ends_at =
-            machine.lifetime.ttl_ms.map(|ttl| now.mono_ms + ttl.saturating_sub(age_ms));
-        machine.timers.ttl_at = machine.lifetime.ends_at;
         let mut patience_ms = u64::from(machine.copies.start.limits.wall_ms);
         out.push(SessionAction::Send(ToWorker::Adopt { last_committed, nonce }));
         match running {
@@ -283,6 +276,19 @@ impl SessionMachine {
         let patience_ms = patience_ms + super::deadlines::ADOPTED_SLACK_MS;
         machine.timers.phase_at = Some(now.mono_ms + patience_ms);
         machine.forget_lost_copies(out);
+        machine
+    }
+
+    /// A session of an earlier supervisor.
+    pub(super) fn without_creation(spec: SessionSpec, now: Now) -> Self {
+        let mut machine = Self::new(spec);
+        machine.creation.row = None;
+        machine.creation.start = None;
+        machine.creation.startup.clear();
+        let age_ms = now.unix_ms.saturating_sub(machine.record.created_at.0).max(0).unsigned_abs();
+        machine.lifetime.ends_at =
+            machine.lifetime.ttl_ms.map(|ttl| now.mono_ms + ttl.saturating_sub(age_ms));
+        machine.timers.ttl_at = machine.lifetime.ends_at;
         machine
     }
 

@@ -139,6 +139,18 @@ fn what_an_earlier_supervisor_gave_up_is_lost_and_no_violation() {
     let ended = bench.ended();
     assert!(!bench.killed && ended.degraded);
     assert!(ended.error.expect("an error").message.contains("its result is lost"));
+    // It had ended, and the worker has run another one since, or runs it.
+    for runs in [false, true] {
+        let other = ExecutionId::from_bytes([21; 16]);
+        let mut bench = adopted(Some(EXECUTION));
+        let (running, finished) = if runs { (Some(other), Some(EXECUTION)) } else { (None, Some(other)) };
+        gives_up(&mut bench, 30, 2, running, finished);
+        bench.prints_in(other);
+        assert!(!bench.killed && bench.ended().degraded, "{runs}");
+        assert_eq!(bench.code(), "HOST_RESTART");
+        bench.ends_in(other);
+        assert!(!bench.killed, "{runs}");
+    }
     // Nothing ran.
     let mut bench = adopted(None);
     gives_up(&mut bench, 3, 0, None, None);
