@@ -484,6 +484,8 @@ impl SessionTask {
         self.worker.process = Some(handle.process.clone());
         let memory = self.owned(&handle.process);
         self.worker.link = Some(WorkerLink::new(handle, self.host.reservation.clone(), memory));
+        #[cfg(feature = "next-protocol")]
+        self.announce();
     }
 
     /// Has what a process of this session holds count for its owner.
