@@ -165,6 +165,12 @@ impl SessionMachine {
 
     /// Whether message `seq` is about an unrecorded execution.
     pub(super) fn is_unrecorded(&self, execution: ExecutionId, seq: u64) -> bool {
+        let runs_unrecorded =
+            self.peer.unrecorded.as_ref().is_some_and(|unrecorded| unrecorded.execution == execution);
+        let is_other = self.running().is_some_and(|running| running != execution) && !runs_unrecorded;
+        if self.peer.awaits_stored && seq <= self.peer.repeated_up_to && is_other {
+            return true;
+        }
         // What runs in the worker after the stored execution has sent the end of that one before.
         self.current.is_none()
             && (seq <= self.peer.repeated_up_to

@@ -99,6 +99,9 @@ pub(super) struct ChannelState {
     pub(super) gave_up: bool,
     /// The execution that runs according to the store; until the worker has confirmed that it runs, or has sent everything again.
     pub(super) stored_running: Option<Unconfirmed>,
+    /// The worker has sent nothing about the running execution since the adoption: messages about those before it may come first, which
+    /// the store lacks because it could not write.
+    pub(super) awaits_stored: bool,
     /// Messages up to this number were sent to the previous supervisor.
     pub(super) repeated_up_to: u64,
     /// The execution that the worker runs and the store does not have.
@@ -125,6 +128,7 @@ impl ChannelState {
             setting_up: true,
             repeating: false,
             gave_up: false,
+            awaits_stored: false,
             stored_running: None,
             repeated_up_to: 0,
             unrecorded: None,
@@ -255,6 +259,7 @@ impl SessionMachine {
         machine.peer.setting_up = false;
         machine.peer.repeating = true;
         machine.peer.database_restarted = running.is_some();
+        machine.peer.awaits_stored = running.is_some();
         machine.peer.stored_running =
             running.as_ref().map(|running| Unconfirmed { execution: running.row.execution.id, began: false });
         // Different from the numbers that earlier supervisors gave: a report about their last fork may follow.

@@ -58,6 +58,9 @@ impl SessionMachine {
         }
         let subject = subject(&message);
         self.pass_over_lost_end(subject, now, out);
+        if subject.is_some() && subject == self.running() {
+            self.peer.awaits_stored = false;
+        }
         match subject {
             Some(execution) if self.is_unrecorded(execution, seq) => {
                 self.discard_unrecorded(execution, &message, now, out);
