@@ -4,7 +4,9 @@
 use std::ops::RangeInclusive;
 
 /// Version of the worker, keeper and zygote protocols. It is raised by one with the first new variant after a release.
-pub const PROTOCOL: u32 = 7;
+pub const PROTOCOL: u32 = RELEASED + cfg!(feature = "next-protocol") as u32;
+/// The version of the product; tests have a build of the next one, too.
+const RELEASED: u32 = 7;
 
 /// The versions that this build speaks: a supervisor adopts the jails of the build before it. What such a peer does not know is not
 /// sent to it ([`crate::since`]).

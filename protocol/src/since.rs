@@ -63,6 +63,8 @@ impl Since for ToWorker {
             | Self::Shutdown
             | Self::Durable(_)
             | Self::Fork { .. } => FIRST,
+            #[cfg(feature = "next-protocol")]
+            Self::Announce { .. } => crate::hello::PROTOCOL,
         }
     }
 }

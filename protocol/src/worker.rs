@@ -54,6 +54,12 @@ pub enum ToWorker {
         /// Counts the orders of this worker, from 1.
         order: u64,
     },
+    /// The message of the next version: sent once to each worker that knows it, which does nothing.
+    #[cfg(feature = "next-protocol")]
+    Announce {
+        /// The version that the supervisor speaks.
+        protocol: u32,
+    },
 }
 
 /// Messages of a worker to the supervisor.

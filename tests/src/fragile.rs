@@ -9,6 +9,14 @@ use vm_system_protocol::control::{
     CONTROL_PROTOCOL, ClientFrame, ClientHello, Op, OpError, Reply, ServerFrame, ServerHello,
 };
 use vm_system_protocol::limits::CONTROL_FRAME_BYTES;
+use vm_system_protocol::model::Event;
+
+/// A frame of the daemon.
+#[derive(Debug)]
+pub enum Incoming {
+    Events(Vec<Event>),
+    Reply(Result<Reply, OpError>),
+}
 
 /// Connects again for the next request when the connection has failed.
 #[derive(Debug)]
@@ -34,6 +42,17 @@ impl Fragile {
     }
 
     fn try_op(&mut self, op: Op, sent: impl FnOnce()) -> io::Result<Result<Reply, OpError>> {
+        self.send(op)?;
+        sent();
+        loop {
+            if let Incoming::Reply(result) = self.receive()? {
+                return Ok(result);
+            }
+        }
+    }
+
+    /// Sends a request, of which [`Self::receive`] reads the events and the reply.
+    pub fn send(&mut self, op: Op) -> io::Result<()> {
         let stream = match &mut self.stream {
             Some(stream) => stream,
             none => none.insert(connect(&self.socket)?),
@@ -41,17 +60,24 @@ impl Fragile {
         let id = self.next;
         self.next += 1;
         let frame = ClientFrame::Request { id, idempotency_key: None, op };
-        write(stream, &encode(&frame, CONTROL_FRAME_BYTES).map_err(io::Error::other)?)?;
-        sent();
-        loop {
-            match decode(&read(stream)?).map_err(io::Error::other)? {
-                ServerFrame::Reply { id: of, result } if of == id => {
-                    return Ok(result.map(|reply| *reply).map_err(|error| *error));
-                }
-                ServerFrame::Events { .. } => {}
-                other @ ServerFrame::Reply { .. } => return Err(io::Error::other(format!("{other:?}"))),
+        write(stream, &encode(&frame, CONTROL_FRAME_BYTES).map_err(io::Error::other)?)
+    }
+
+    /// What arrives next for the last request.
+    pub fn receive(&mut self) -> io::Result<Incoming> {
+        let stream = self.stream.as_mut().ok_or(io::ErrorKind::NotConnected)?;
+        match decode(&read(stream)?).map_err(io::Error::other)? {
+            ServerFrame::Reply { id, result } if id + 1 == self.next => {
+                Ok(Incoming::Reply(result.map(|reply| *reply).map_err(|error| *error)))
             }
+            ServerFrame::Events { events, .. } => Ok(Incoming::Events(events)),
+            other @ ServerFrame::Reply { .. } => Err(io::Error::other(format!("{other:?}"))),
         }
+    }
+
+    /// The next request is made over a new connection.
+    pub fn disconnect(&mut self) {
+        self.stream = None;
     }
 }
 

@@ -2,6 +2,7 @@
 
 use crate::daemon::{Daemon, DaemonOptions};
 use crate::place::TestDir;
+use crate::small_disk::SmallDisk;
 use crate::{PATIENCE, SeededRandom, observe, watch};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -17,6 +18,9 @@ const BROKERS_AT_A_TIME: u32 = 4;
 
 /// How long a stopped process is left stopped without a request that gets on: less than makes the supervisor replace it.
 const STOPPED: Duration = Duration::from_millis(200);
+
+/// How long the disk stays full: some requests find it so.
+const FULL: Duration = Duration::from_millis(200);
 
 /// The seeds to run: `VM_SYSTEM_CHAOS` of them (10), from `VM_SYSTEM_CHAOS_FROM` (1) on. Prints each.
 pub fn seeds() -> impl Iterator<Item = u64> {
@@ -41,12 +45,16 @@ pub enum Strike {
     Everything,
     /// A worker or the supervisor is stopped for a while, and goes on.
     Stop,
+    /// The disk with the state directory is full for a while.
+    FullDisk,
     /// There was nothing of the chosen kind.
     Nothing,
 }
 
 /// Kills processes, restarts the daemon when it was killed, and counts.
 pub struct Killer {
+    /// The disk with the state directory. Before the daemon, so that a failed test unmounts it before the folder is deleted.
+    disk: Option<SmallDisk>,
     daemon: Option<Daemon>,
     random: SeededRandom,
     options: DaemonOptions,
@@ -73,7 +81,13 @@ impl Killer {
         choices: &'static [Strike],
     ) -> Self {
         let (daemon, count) = (Some(daemon), BTreeMap::new());
-        Self { daemon, random, options, choices, workers: 0, brokers: 0, count }
+        Self { daemon, disk: None, random, options, choices, workers: 0, brokers: 0, count }
+    }
+
+    /// Its state directory is on this disk.
+    #[must_use]
+    pub fn with_disk(self, disk: Option<SmallDisk>) -> Self {
+        Self { disk, ..self }
     }
 
     /// Waits for a random number of new requests and chooses what to kill; `None` once nobody sends requests.
@@ -96,6 +110,7 @@ impl Killer {
             Strike::Broker => self.kill_broker(),
             Strike::Keeper => self.kill_keeper(),
             Strike::Stop => self.stop_one(),
+            Strike::FullDisk => self.fill_disk(),
             Strike::Supervisor => {
                 let (place, _) = self.daemon.take().expect("there is one").kill();
                 self.start(place);
@@ -113,9 +128,9 @@ impl Killer {
         done
     }
 
-    /// The running daemon.
-    pub fn into_daemon(mut self) -> Daemon {
-        self.daemon.take().expect("there is one")
+    /// The running daemon with its disk.
+    pub fn into_daemon(mut self) -> (Daemon, Option<SmallDisk>) {
+        (self.daemon.take().expect("there is one"), self.disk.take())
     }
 
     fn daemon(&self) -> &Daemon {
@@ -170,6 +185,14 @@ impl Killer {
         }
         watch::let_pass(STOPPED);
         process.signal(nix::libc::SIGCONT).is_ok()
+    }
+
+    fn fill_disk(&self) -> bool {
+        let Some(disk) = &self.disk else { return false };
+        disk.fill();
+        watch::let_pass(FULL);
+        disk.free();
+        true
     }
 
     fn start(&mut self, place: TestDir) {

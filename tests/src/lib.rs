@@ -10,7 +10,7 @@
 //! - [`scene`]: a daemon, a session to harm, a sibling that must not notice
 //! - [`rights`]: a template with rights that a test sets
 //! - [`programs`]: durable programs over the control socket; [`fragile`]: a client of a daemon that may be killed at any moment
-//! - [`killer`]: kills processes of a daemon at random moments
+//! - [`killer`]: kills processes of a daemon at random moments; [`small_disk`]: a disk that it fills
 //! - [`mcp`]: an agent on standard streams
 //! - [`other_user`]: programs with another uid
 //! - [`escape`]: what native code in a worker tries, with what must happen
@@ -33,6 +33,7 @@ pub mod programs;
 pub mod records;
 pub mod rights;
 pub mod scene;
+pub mod small_disk;
 pub mod watch;
 
 use std::time::Duration;

@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
 # Boots a real systemd in new namespaces (no virtual machine) with the units of this repository, and runs check.sh in it.
 #
-# usage: tests/systemd/boot.sh BINARY
+# usage: tests/systemd/boot.sh BINARY [NEXT]
+#
+# NEXT is a build of the next protocol version (cargo's feature `next-protocol`): the upgrade from BINARY to it is checked, too.
 #
 # Exit status: 0 all checks passed, 1 a check failed, 77 not possible on this machine (the last line has the reason).
 # It needs root, debootstrap with a Debian mirror, and a cgroup v2 hierarchy that root may change. It shares no folder with the
@@ -21,8 +23,10 @@ cannot() {
     exit 77
 }
 
-binary=$(realpath "${1:?usage: boot.sh BINARY}")
+binary=$(realpath "${1:?usage: boot.sh BINARY [NEXT]}")
 [ -x "$binary" ] || { echo "$binary is no executable file" >&2; exit 1; }
+next=${2:+$(realpath "$2")}
+[ -z "$next" ] || [ -x "$next" ] || { echo "$next is no executable file" >&2; exit 1; }
 [ "$(id -u)" = 0 ] || cannot "needs root"
 for tool in debootstrap unshare pivot_root findmnt; do
     command -v "$tool" >/dev/null || cannot "no $tool on this machine"
@@ -59,6 +63,10 @@ install -m 0644 -D "$units/vm-system-http.socket" -t "$root/etc/systemd/system"
 install -m 0644 -D "$units/user/vm-system.service" -t "$root/etc/systemd/user"
 install -m 0644 -D "$units/sysusers.d/vm-system.conf" -t "$root/usr/lib/sysusers.d"
 install -m 0644 -D "$units/tmpfiles.d/vm-system.conf" -t "$root/usr/lib/tmpfiles.d"
+if [ -n "$next" ]; then
+    install -m 0755 -D "$next" "$root/usr/local/lib/vm-system-next"
+    install -m 0644 "$here/upgrade.sh" "$root/usr/local/lib/vm-system-upgrade.sh"
+fi
 install -m 0755 "$here/check.sh" "$root/usr/local/bin/vm-system-check"
 chroot "$root" systemd-sysusers
 chroot "$root" useradd --create-home --shell /bin/bash --groups vm-system alice

@@ -321,6 +321,12 @@ runs() {
     return 1
 }
 
+# ---- an upgrade, if there is a second build
+if [ -e /usr/local/lib/vm-system-next ]; then
+    # shellcheck source=tests/systemd/upgrade.sh
+    . /usr/local/lib/vm-system-upgrade.sh
+fi
+
 # ---- the system unit with files agents of a user
 unit="files agent"
 cp /etc/vm-system/config.toml /etc/vm-system/config.without-agents.toml

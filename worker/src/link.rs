@@ -282,6 +282,8 @@ impl Link {
             ToWorker::Ack { seq } => self.acknowledged(seq),
             ToWorker::Adopt { last_committed, nonce } => self.adopted(last_committed, nonce),
             ToWorker::Shutdown => exit_now(0),
+            #[cfg(feature = "next-protocol")]
+            ToWorker::Announce { .. } => {}
             message => return Some(message),
         }
         None

@@ -123,6 +123,25 @@ impl SessionMachine {
         self.never_began(NEVER_BEGAN, now, out);
     }
 
+    /// A message about another execution than the stored one, whose end an earlier supervisor could not store and gave up: the worker has
+    /// run more since.
+    pub(super) fn pass_over_lost_end(
+        &mut self,
+        subject: Option<ExecutionId>,
+        now: Now,
+        out: &mut Vec<SessionAction>,
+    ) {
+        let stored = self.peer.stored_running.filter(|_| self.peer.gave_up);
+        let Some(stored) = stored.filter(|stored| subject.is_some_and(|subject| subject != stored.execution))
+        else {
+            return;
+        };
+        if self.running() == Some(stored.execution) {
+            self.peer.stored_running = None;
+            self.never_began(END_LOST, now, out);
+        }
+    }
+
     /// A supervisor whose store could not write has acknowledged messages up to this number and was killed before it could mark the
     /// loss. A worker that claims this without reason loses its own output.
     fn pass_over(&mut self, acknowledged: u64, out: &mut Vec<SessionAction>) {
@@ -146,6 +165,12 @@ impl SessionMachine {
 
     /// Whether message `seq` is about an unrecorded execution.
     pub(super) fn is_unrecorded(&self, execution: ExecutionId, seq: u64) -> bool {
+        let runs_unrecorded =
+            self.peer.unrecorded.as_ref().is_some_and(|unrecorded| unrecorded.execution == execution);
+        let is_other = self.running().is_some_and(|running| running != execution) && !runs_unrecorded;
+        if self.peer.awaits_stored && seq <= self.peer.repeated_up_to && is_other {
+            return true;
+        }
         // What runs in the worker after the stored execution has sent the end of that one before.
         self.current.is_none()
             && (seq <= self.peer.repeated_up_to

@@ -188,7 +188,7 @@ impl SessionMachine {
 
     pub(super) fn on_exit(&mut self, exit_status: WorkerExitStatus, now: Now, out: &mut Vec<SessionAction>) {
         if self.phase == Phase::Restoring {
-            return self.exited_for_rollback(now, out);
+            return self.exited_for_rollback(exit_status, now, out);
         }
         if !self.has_worker() {
             return;

@@ -8,7 +8,7 @@ use super::execution::Current;
 use super::input::{Activity, CloseCause, Now, SessionAction, SessionReply, Token};
 use super::machine::{Phase, SessionMachine};
 use super::record::Mark;
-use super::rollback::RollbackCause;
+use super::replacement::RollbackCause;
 use vm_system_protocol::model::OnCrash;
 use vm_system_protocol::reason::CloseReason;
 use vm_system_protocol::time::Timestamp;

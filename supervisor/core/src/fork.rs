@@ -41,6 +41,11 @@ pub(super) struct Forking {
 }
 
 impl Forking {
+    /// Identifies the fork among those of its session.
+    pub(super) fn order(&self) -> u64 {
+        self.order
+    }
+
     pub(super) fn is_of_guard(&self) -> bool {
         matches!(self.purpose, ForkPurpose::Guard { .. })
     }

@@ -1,9 +1,7 @@
 //! One session as a pure state machine: `step(input, now)` gives the actions that the owner task carries out.
 //!
-//! Absent by design: tokio, clocks, I/O, randomness, locks. Every event from outside is a [`SessionInput`], time included
-//! ([`Now`]); every effect is a [`SessionAction`]. So a seeded simulation can drive thousands of histories through the code
-//! that ships (`core/simulation`).
-//!
+//! Absent by design: tokio, clocks, I/O, randomness, locks. Every event from outside is a [`SessionInput`], time included ([`Now`]);
+//! every effect is a [`SessionAction`]. A seeded simulation drives thousands of histories (`core/simulation`).
 //! # A session
 //! ```text
 //!            Spawned            Started + startup files ok
@@ -17,11 +15,10 @@
 //!                        ▼                                    ▼
 //!                      Ended ─── end committed ──▶ released
 //! ```
-//! - Any state → `Killed`: this machine decided to kill (protocol violation, hard stop of a limit, operator, failed start). The
-//!   first decision is kept as the *verdict*; messages that still arrive are dropped unread.
+//! - Any state → `Killed`: this machine decided to kill (violation, hard stop of a limit, operator, failed start). The first decision is
+//!   kept as the *verdict*; messages that still arrive are dropped unread.
 //! - Any state → `Ended`: the worker exited. [`exit::judge`] derives the closing reason from the verdict and the wait status.
-//! - `Ended` is left only when the end is committed: after an error of the store it is retried with back-off.
-//! - The session is recorded as `closed` if its end was requested, as `crashed` if not.
+//! - `Ended` is left only when the end is committed, as `closed` if it was requested, `crashed` if not; a failed commit is retried.
 //! # An execution
 //! ```text
 //!  Loading ──▶ Running ──▶ ok | error | timeout | cancelled
@@ -30,17 +27,18 @@
 //!   refused     host call, or a task (`waiting`)
 //! ```
 //! - `Loading` only for files: the session is busy, but a missing file leaves no execution behind.
-//! - *task*: `CC` is a host call that waits for the answer of a user or agent, perhaps for a long time ([`pending_task`]).
-//! - *stop*: cancel, close or a limit. The worker is interrupted; its `Done` has the status of the stop; without one it is killed.
-//! - The start is written before dispatch, not awaited: an adopted worker may have executions that the store lacks ([`adoption`]).
-//!   The end is one awaited commit: then the caller has its reply, followers the last events, and messages are acknowledged.
+//! - *task*: `CC` is a host call that waits for an answer, perhaps for a long time ([`pending_task`]).
+//! - *stop*: cancel, close or a limit. The worker is interrupted; its `Done` has the status of the stop; or it is killed.
+//! - The start is written, not awaited: an adopted worker may have executions that the store lacks ([`adoption`]). The end is one awaited
+//!   commit: then the caller has its reply, followers the last events, and messages are acknowledged.
 //! # Forks and rollbacks
-//! The worker of an idle session forks; each child becomes the worker of a new session with a machine of its own ([`fork`]), or a
-//! frozen copy, a fork of which replaces the worker later ([`rollback`]); so may a worker without state ([`restart`]).
+//! The worker of an idle session forks; each child becomes the worker of a new session ([`fork`]), or a frozen copy ([`rollback`]), a fork
+//! of which replaces the worker later; so may one without state ([`replacement`]).
 //! # The worker is hostile: [`messages`] ends the session after a message that a correct one cannot send in this state.
 
 mod adoption;
 mod close;
+mod continuation;
 mod crash;
 mod deadlines;
 mod drain;
@@ -56,6 +54,7 @@ mod pending_task;
 pub mod pressure;
 mod record;
 mod recovery;
+mod replacement;
 mod restart;
 mod restoration;
 mod rollback;
@@ -68,6 +67,7 @@ mod simulation;
 #[cfg(test)]
 mod tests;
 
+pub use continuation::Continuation;
 pub use crash::with_fact;
 pub use exit::{WorkerExitStatus, signal_name};
 pub use input::{
@@ -76,5 +76,5 @@ pub use input::{
     SessionSpec, Source, SpawnFailure, SpawnFault, Token, WriteId,
 };
 pub use machine::{AdoptedExecution, SessionMachine};
-pub use rollback::CopyId;
+pub use rollback::{CopyId, copy_name};
 pub use source_format::{module_format, run_file_format};

@@ -99,6 +99,9 @@ pub(super) struct ChannelState {
     pub(super) gave_up: bool,
     /// The execution that runs according to the store; until the worker has confirmed that it runs, or has sent everything again.
     pub(super) stored_running: Option<Unconfirmed>,
+    /// The worker has sent nothing about the running execution since the adoption: messages about those before it may come first, which
+    /// the store lacks because it could not write.
+    pub(super) awaits_stored: bool,
     /// Messages up to this number were sent to the previous supervisor.
     pub(super) repeated_up_to: u64,
     /// The execution that the worker runs and the store does not have.
@@ -125,6 +128,7 @@ impl ChannelState {
             setting_up: true,
             repeating: false,
             gave_up: false,
+            awaits_stored: false,
             stored_running: None,
             repeated_up_to: 0,
             unrecorded: None,
@@ -247,10 +251,7 @@ impl SessionMachine {
         now: Now,
         out: &mut Vec<SessionAction>,
     ) -> Self {
-        let mut machine = Self::new(spec);
-        machine.creation.row = None;
-        machine.creation.start = None;
-        machine.creation.startup.clear();
+        let mut machine = Self::without_creation(spec, now);
         machine.adopted = true;
         machine.record.status = SessionStatus::Ready;
         machine.phase = Phase::Ready;
@@ -258,6 +259,7 @@ impl SessionMachine {
         machine.peer.setting_up = false;
         machine.peer.repeating = true;
         machine.peer.database_restarted = running.is_some();
+        machine.peer.awaits_stored = running.is_some();
         machine.peer.stored_running =
             running.as_ref().map(|running| Unconfirmed { execution: running.row.execution.id, began: false });
         // Different from the numbers that earlier supervisors gave: a report about their last fork may follow.
@@ -265,10 +267,6 @@ impl SessionMachine {
         machine.peer.next_seq = last_committed.saturating_add(1);
         machine.peer.adopting = Some(nonce);
         machine.ledger.resume(last_committed);
-        let age_ms = now.unix_ms.saturating_sub(machine.record.created_at.0).max(0).unsigned_abs();
-        machine.lifetime.ends_at =
-            machine.lifetime.ttl_ms.map(|ttl| now.mono_ms + ttl.saturating_sub(age_ms));
-        machine.timers.ttl_at = machine.lifetime.ends_at;
         let mut patience_ms = u64::from(machine.copies.start.limits.wall_ms);
         out.push(SessionAction::Send(ToWorker::Adopt { last_committed, nonce }));
         match running {
@@ -283,6 +281,19 @@ impl SessionMachine {
         let patience_ms = patience_ms + super::deadlines::ADOPTED_SLACK_MS;
         machine.timers.phase_at = Some(now.mono_ms + patience_ms);
         machine.forget_lost_copies(out);
+        machine
+    }
+
+    /// A session of an earlier supervisor.
+    pub(super) fn without_creation(spec: SessionSpec, now: Now) -> Self {
+        let mut machine = Self::new(spec);
+        machine.creation.row = None;
+        machine.creation.start = None;
+        machine.creation.startup.clear();
+        let age_ms = now.unix_ms.saturating_sub(machine.record.created_at.0).max(0).unsigned_abs();
+        machine.lifetime.ends_at =
+            machine.lifetime.ttl_ms.map(|ttl| now.mono_ms + ttl.saturating_sub(age_ms));
+        machine.timers.ttl_at = machine.lifetime.ends_at;
         machine
     }
 

@@ -38,6 +38,9 @@ impl SessionMachine {
         out: &mut Vec<SessionAction>,
     ) {
         if !self.channel_usable() {
+            if self.is_storing_rollback() {
+                self.violation("a message while it was idle", now, out);
+            }
             return;
         }
         if let Some(nonce) = self.peer.adopting {
@@ -53,7 +56,12 @@ impl SessionMachine {
         if self.peer.setting_up && !matches!(message, FromWorker::Started { .. }) {
             return self.violation("a message before Started", now, out);
         }
-        match subject(&message) {
+        let subject = subject(&message);
+        self.pass_over_lost_end(subject, now, out);
+        if subject.is_some() && subject == self.running() {
+            self.peer.awaits_stored = false;
+        }
+        match subject {
             Some(execution) if self.is_unrecorded(execution, seq) => {
                 self.discard_unrecorded(execution, &message, now, out);
             }

@@ -238,7 +238,9 @@ impl SessionMachine {
         let ledger = &mut self.ledger;
         ledger.last_id += 1;
         pending.id = ledger.last_id;
-        if ledger.settled.seq > ledger.recorded.seq {
+        // Numbers of the replaced worker mean nothing for the next one.
+        let is_of_next = matches!(pending.mark, Mark::Restoring);
+        if ledger.settled.seq > ledger.recorded.seq && !is_of_next {
             ledger.recorded = ledger.settled;
             pending.worker = Some(ledger.settled);
             batch.push(Write::WorkerSeq { session, seq: ledger.settled.seq });

@@ -1,14 +1,18 @@
-//! What follows the end of a worker that nobody requested: the session ends, or continues from its guard copy ([`super::rollback`]) or
+//! What follows the end of a worker that nobody requested: the session ends, or continues from its guard copy ([`super::replacement`]) or
 //! with an empty state ([`super::restart`]), but not more than a few times within a while.
 
 use super::execution::Current;
 use super::input::{Now, Refusal, SessionAction};
 use super::machine::{Phase, SessionMachine};
 use super::record::Pending;
-use super::rollback::{Copies, CopyId, Replacement, RestoringStage, RollbackCause, StateSource};
+use super::replacement::{ReplacedWorker, Replacement, RestoringStage, RollbackCause, StateSource};
+use super::rollback::{Copies, CopyId};
 use vm_system_protocol::limits::{RECOVERIES, RECOVERY_WINDOW_MS};
 use vm_system_protocol::model::{OnCrash, SessionStatus};
 use vm_system_protocol::reason::CloseReason;
+use vm_system_protocol::time::Timestamp;
+
+const WINDOW_MS: i64 = RECOVERY_WINDOW_MS.cast_signed();
 
 impl Copies {
     /// What follows a crash, as a participle.
@@ -76,9 +80,25 @@ impl SessionMachine {
             && (*reason == CloseReason::Replaced || !self.too_many_recoveries(now))
     }
 
-    fn too_many_recoveries(&self, now: Now) -> bool {
+    pub(super) fn too_many_recoveries(&self, now: Now) -> bool {
         let recent = self.copies.recoveries.iter().filter(|at| now.mono_ms - **at < RECOVERY_WINDOW_MS);
         recent.count() >= RECOVERIES
+    }
+
+    /// When there were rollbacks or restarts within the window: another supervisor counts on.
+    pub(super) fn recent_recoveries(&self, now: Now) -> Vec<Timestamp> {
+        let ago = |at: &u64| i64::try_from(now.mono_ms - at).unwrap_or(i64::MAX);
+        let recent = self.copies.recoveries.iter().map(ago).filter(|ago| *ago < WINDOW_MS);
+        recent.map(|ago| Timestamp(now.unix_ms.saturating_sub(ago))).collect()
+    }
+
+    /// Counts on where an earlier supervisor stopped.
+    pub(super) fn resume_recoveries(&mut self, recorded: &[Timestamp], now: Now) {
+        let ago = |at: &Timestamp| now.unix_ms.saturating_sub(at.0).max(0);
+        let recent = recorded.iter().map(ago).filter(|ago| *ago < WINDOW_MS);
+        // The clock of this supervisor may have begun later: then it counts a little longer.
+        let at = |ago: i64| now.mono_ms.saturating_sub(ago.unsigned_abs());
+        self.copies.recoveries = recent.map(at).collect();
     }
 
     /// What the session's error says about rollbacks and restarts.
@@ -132,7 +152,8 @@ impl SessionMachine {
             OnCrash::Restart => StateSource::Template,
             OnCrash::Close | OnCrash::Rollback => StateSource::Copy(CopyId::Guard),
         };
-        self.copies.restoring = Some(Replacement { from, cause, stage });
+        let worker = ReplacedWorker::Gone;
+        self.copies.restoring = Some(Replacement { from, cause, stage, worker });
         self.begin_restoring(now);
         self.replace_worker((batch, pending), now, out);
     }

@@ -11,7 +11,7 @@
 
 use super::input::{Now, Respawned, SessionAction};
 use super::machine::{Phase, SessionMachine};
-use super::rollback::{RestoringStage, RollbackCause, StateSource};
+use super::replacement::{RestoringStage, RollbackCause, StateSource};
 use serde_json::Value;
 use vm_system_protocol::limits::RESTART_BACK_OFF_MS;
 use vm_system_protocol::time::Timestamp;
@@ -51,7 +51,13 @@ impl SessionMachine {
     }
 
     pub(super) fn note_restart(&mut self, reason: String, now: Now) {
-        let fact = serde_json::json!({ "at": Timestamp(now.unix_ms), "reason": reason, "reported": false });
+        let fact = serde_json::json!({
+            "at": Timestamp(now.unix_ms),
+            "reason": reason,
+            "reported": false,
+            "generation": self.generation() + 1,
+            "recoveries": self.recent_recoveries(now),
+        });
         self.add_fact(FACT, &fact);
         self.copies.unreported_restart = Some(reason);
         self.creation.startup.clear();

@@ -1,32 +1,23 @@
-//! Frozen copies of a session's worker, and how the session continues from one of them.
+//! Frozen copies of a session's worker: how they are made, listed and given up. [`super::replacement`] is how the session continues from
+//! one of them.
 //!
 //! A copy is a fork that never gets a `Start`: the owner task stops it, and it runs nothing. *Checkpoints* are copies that clients
 //! request. With `on_crash: rollback` there is one more, the *guard copy*: it is made when the session becomes idle, so that it has the state
 //! before each execution and after the last one.
-//!
-//! ```text
-//!  Ready ── rollback ──▶ the worker is killed ─┐ exited
-//!    │                                         ▼
-//!    └── crash, with a guard copy ─────▶ the new generation is stored ──▶ the copy is forked ──▶ Start, Started ──▶ Ready
-//! ```
-//! The copy stays as it is: its fork continues, with messages from 1. Meanwhile the row's status is `starting`, so that a
-//! supervisor that starts in between ends the session instead of adopting a worker without a `Start`.
-//!
-//! With `on_crash: restart` the next worker has no state of the last one ([`super::restart`]); the way to it is the same.
 
-use super::deadlines::EXIT_MS;
 use super::execution::{Current, ExecutionJob, StopCause};
-use super::fork::{FORK_MS, ForkPurpose, Forking};
-use super::input::{ForkFault, Now, Refusal, SessionAction, SessionReply, Token};
-use super::machine::{ChannelState, Phase, SessionMachine, SessionTimers};
+use super::fork::{ForkPurpose, Forking};
+use super::input::{Now, Refusal, SessionAction, SessionReply, Token};
+use super::machine::{Phase, SessionMachine};
 use super::record::{Mark, Pending};
-use std::collections::VecDeque;
+use super::replacement::{Replacement, RestoringStage, StateSource};
+use std::collections::{HashMap, VecDeque};
+use vm_system_protocol::ids::SessionId;
 use vm_system_protocol::json::JsonText;
-use vm_system_protocol::limits::{CHECKPOINTS, HELLO_MS};
-use vm_system_protocol::model::{OnCrash, SessionCheckpoint, SessionEventType, SessionStatus};
-use vm_system_protocol::reason::CloseReason;
+use vm_system_protocol::limits::CHECKPOINTS;
+use vm_system_protocol::model::{OnCrash, SessionCheckpoint, SessionEventType};
 use vm_system_protocol::time::Timestamp;
-use vm_system_protocol::worker::{Start, ToWorker};
+use vm_system_protocol::worker::Start;
 use vm_system_record::Write;
 
 /// A frozen copy of a session's worker.
@@ -37,17 +28,31 @@ pub enum CopyId {
     Guard,
 }
 
+/// The name of a frozen copy in the keeper, and the child's of a fork that may become one. No session has such an id: theirs are UUIDs of
+/// version 7.
+pub fn copy_name(session: SessionId, order: u64) -> SessionId {
+    const VERSION_8: u8 = 0x80;
+    let of_session = session.as_bytes();
+    let mut name = [0; 16];
+    name[..8].copy_from_slice(&of_session[8..]);
+    name[6] = VERSION_8 | (name[6] & 0x0f);
+    name[8..].copy_from_slice(&order.to_be_bytes());
+    SessionId::from_bytes(name)
+}
+
 /// The frozen copies of a session, and how it continues after the end of its worker.
 #[derive(Debug)]
 pub(super) struct Copies {
     pub(super) on_crash: OnCrash,
     /// Counts the session's workers from 1.
-    generation: u64,
+    pub(super) generation: u64,
     last_number: u64,
-    checkpoints: Vec<SessionCheckpoint>,
+    pub(super) checkpoints: Vec<SessionCheckpoint>,
     pub(super) has_guard: bool,
+    /// What the keeper calls them.
+    pub(super) names: HashMap<CopyId, SessionId>,
     /// Checkpoints that ended with the previous supervisor.
-    lost: usize,
+    pub(super) lost: usize,
     /// Times of the last rollbacks or restarts after crashes (`mono_ms`).
     pub(super) recoveries: VecDeque<u64>,
     /// The reason of a restart that no execution has reported yet.
@@ -55,42 +60,6 @@ pub(super) struct Copies {
     /// What the next worker gets.
     pub(super) start: Box<Start>,
     pub(super) restoring: Option<Replacement>,
-}
-
-/// What the next worker has its state from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum StateSource {
-    Copy(CopyId),
-    /// The startup files of the template, alone.
-    Template,
-}
-
-/// Why a session continues with another worker.
-#[derive(Debug)]
-pub(super) enum RollbackCause {
-    Request(Token),
-    Crash(CloseReason),
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum RestoringStage {
-    /// The worker was killed.
-    Ending,
-    /// The new generation is being stored.
-    Storing,
-    /// The back-off of a restart.
-    BackOff,
-    /// The copy is being forked, or a worker is being started.
-    Forking,
-    /// The next worker got its `Start`.
-    SettingUp,
-}
-
-#[derive(Debug)]
-pub(super) struct Replacement {
-    pub(super) from: StateSource,
-    pub(super) cause: RollbackCause,
-    pub(super) stage: RestoringStage,
 }
 
 impl Copies {
@@ -103,6 +72,7 @@ impl Copies {
             last_number: number("last_checkpoint").unwrap_or(0),
             checkpoints: Vec::new(),
             has_guard: false,
+            names: HashMap::new(),
             lost: facts["checkpoints"].as_array().map_or(0, Vec::len),
             recoveries: VecDeque::new(),
             unreported_restart: super::restart::unreported(&facts),
@@ -111,7 +81,7 @@ impl Copies {
         }
     }
 
-    fn find(&self, reference: &str) -> Option<usize> {
+    pub(super) fn find(&self, reference: &str) -> Option<usize> {
         let number = reference.parse().ok();
         self.checkpoints.iter().position(|checkpoint| {
             Some(checkpoint.number) == number || checkpoint.name.as_deref() == Some(reference)
@@ -231,12 +201,14 @@ impl SessionMachine {
             out.push(SessionAction::ForksOver);
             return self.shut_down(now, out);
         }
+        let in_keeper = copy_name(self.id(), forking.order());
         match forking.purpose {
             // A fork of its own kind.
             ForkPurpose::Sessions { .. } => {}
             ForkPurpose::Checkpoint { token, name } => {
                 self.copies.last_number += 1;
                 let number = self.copies.last_number;
+                self.copies.names.insert(CopyId::Checkpoint(number), in_keeper);
                 out.push(SessionAction::Freeze { copy: CopyId::Checkpoint(number) });
                 out.push(SessionAction::ForksOver);
                 let checkpoint = SessionCheckpoint {
@@ -261,6 +233,7 @@ impl SessionMachine {
                 self.rest(now);
             }
             ForkPurpose::Guard { job } => {
+                self.copies.names.insert(CopyId::Guard, in_keeper);
                 out.push(SessionAction::Freeze { copy: CopyId::Guard });
                 out.push(SessionAction::ForksOver);
                 self.copies.has_guard = true;
@@ -281,7 +254,7 @@ impl SessionMachine {
             return Self::reply(token, Err(Refusal::NoCheckpoint(reference.to_owned())), out);
         };
         let number = self.copies.checkpoints.remove(at).number;
-        out.push(SessionAction::DropCopy { copy: CopyId::Checkpoint(number) });
+        self.drop_checkpoint(number, out);
         self.store_facts(Mark::Checkpoints { token, made: None, reply: SessionReply::Done }, None, out);
     }
 
@@ -295,17 +268,21 @@ impl SessionMachine {
         }
         if let Some(at) = self.copies.checkpoints.iter().position(|known| known.number == number) {
             self.copies.checkpoints.remove(at);
-            out.push(SessionAction::DropCopy { copy: CopyId::Checkpoint(number) });
+            self.drop_checkpoint(number, out);
         }
+    }
+
+    fn drop_checkpoint(&mut self, number: u64, out: &mut Vec<SessionAction>) {
+        let copy = CopyId::Checkpoint(number);
+        self.copies.names.remove(&copy);
+        out.push(SessionAction::DropCopy { copy });
     }
 
     /// No rollback may bring their worker back.
     pub(super) fn give_up_checkpoints(&mut self, out: &mut Vec<SessionAction>) {
-        let given_up = std::mem::take(&mut self.copies.checkpoints);
-        let drop = |checkpoint: SessionCheckpoint| SessionAction::DropCopy {
-            copy: CopyId::Checkpoint(checkpoint.number),
-        };
-        out.extend(given_up.into_iter().map(drop));
+        for checkpoint in std::mem::take(&mut self.copies.checkpoints) {
+            self.drop_checkpoint(checkpoint.number, out);
+        }
     }
 
     /// A frozen copy was killed from outside.
@@ -351,203 +328,5 @@ impl SessionMachine {
 
     pub(super) fn add_fact(&mut self, name: &str, fact: &serde_json::Value) {
         self.record.runtime_meta = super::crash::with_fact(&self.record.runtime_meta, name, fact);
-    }
-
-    /// A client's request to continue from a checkpoint.
-    pub(super) fn roll_back(
-        &mut self,
-        token: Token,
-        reference: Option<&str>,
-        now: Now,
-        out: &mut Vec<SessionAction>,
-    ) {
-        if let Some(refusal) = self.refuses_idle_request() {
-            return Self::reply(token, Err(refusal), out);
-        }
-        let found = match reference {
-            Some(reference) => self.copies.find(reference).and_then(|at| self.copies.checkpoints.get(at)),
-            None => self.copies.checkpoints.last(),
-        };
-        let Some(checkpoint) = found else {
-            let reference = reference.unwrap_or("(the newest)").to_owned();
-            return Self::reply(token, Err(Refusal::NoCheckpoint(reference)), out);
-        };
-        let from = StateSource::Copy(CopyId::Checkpoint(checkpoint.number));
-        let (cause, stage) = (RollbackCause::Request(token), RestoringStage::Ending);
-        self.copies.restoring = Some(Replacement { from, cause, stage });
-        self.begin_restoring(now);
-        self.timers.phase_at = Some(now.mono_ms + EXIT_MS);
-        out.push(SessionAction::Kill);
-    }
-
-    pub(super) fn begin_restoring(&mut self, now: Now) {
-        self.phase = Phase::Restoring;
-        self.forget_suspension();
-        self.record.status = SessionStatus::Starting;
-        self.timers = SessionTimers { ttl_at: self.lifetime.ends_at, ..SessionTimers::default() };
-        self.timers.ttl_at = self.timers.ttl_at.map(|at| at.max(now.mono_ms));
-    }
-
-    /// The worker that was killed for a rollback has exited.
-    pub(super) fn exited_for_rollback(&mut self, now: Now, out: &mut Vec<SessionAction>) {
-        if self.stage() == Some(RestoringStage::Ending) {
-            self.ending.usage = None;
-            self.timers.phase_at = None;
-            self.replace_worker((Vec::new(), Pending::default()), now, out);
-        }
-    }
-
-    /// Stores the new generation.
-    pub(super) fn replace_worker(
-        &mut self,
-        (mut batch, mut pending): (Vec<Write>, Pending),
-        now: Now,
-        out: &mut Vec<SessionAction>,
-    ) {
-        let Some(restoring) = &mut self.copies.restoring else { return };
-        restoring.stage = RestoringStage::Storing;
-        let why = match &restoring.cause {
-            RollbackCause::Request(_) => "request".to_owned(),
-            RollbackCause::Crash(reason) => reason.to_string(),
-        };
-        let number = match restoring.from {
-            StateSource::Copy(CopyId::Checkpoint(number)) => Some(number),
-            StateSource::Copy(CopyId::Guard) | StateSource::Template => None,
-        };
-        let detail = number.map_or_else(|| why.clone(), |number| format!("checkpoint {number}"));
-        let kind = if restoring.from == StateSource::Template {
-            self.note_restart(why, now);
-            SessionEventType::Restarted
-        } else {
-            let rollback =
-                serde_json::json!({ "at": Timestamp(now.unix_ms), "checkpoint": number, "reason": why });
-            self.add_fact("rollback", &rollback);
-            if number.is_some() {
-                // The state of the checkpoint lacks nothing.
-                self.restart_reported();
-            }
-            SessionEventType::RolledBack
-        };
-        self.copies.generation += 1;
-        self.peer = ChannelState { forks: self.peer.forks, ..ChannelState::of_new_worker() };
-        self.ledger.begin_worker();
-        self.forget_adoption();
-        batch.push(self.facts_write());
-        batch.push(Write::SessionRestoring { id: self.id(), kind, at: Timestamp(now.unix_ms), detail });
-        pending.mark = Mark::Restoring;
-        self.persist(pending, batch, true, out);
-    }
-
-    /// The new generation is stored: its worker may exist.
-    pub(super) fn restoring_stored(&mut self, now: Now, out: &mut Vec<SessionAction>) {
-        if self.phase != Phase::Restoring {
-            return;
-        }
-        let Some(restoring) = &mut self.copies.restoring else { return };
-        match restoring.from {
-            StateSource::Copy(copy) => {
-                restoring.stage = RestoringStage::Forking;
-                self.timers.phase_at = Some(now.mono_ms + FORK_MS);
-                out.push(SessionAction::ForkCopy { copy });
-            }
-            StateSource::Template => self.back_off(now, out),
-        }
-    }
-
-    pub(super) fn restoring_not_stored(&mut self, error: &str, now: Now, out: &mut Vec<SessionAction>) {
-        if self.phase == Phase::Restoring {
-            self.restoring_failed(&format!("its new generation could not be stored: {error}"), now, out);
-        }
-    }
-
-    /// The result of [`SessionAction::ForkCopy`].
-    pub(super) fn copy_forked(
-        &mut self,
-        result: Result<[u8; 32], ForkFault>,
-        now: Now,
-        out: &mut Vec<SessionAction>,
-    ) {
-        if !self.awaits_fork_of_copy() {
-            return;
-        }
-        match result {
-            Ok(random_seed) => {
-                if let Some(restoring) = &mut self.copies.restoring {
-                    restoring.stage = RestoringStage::SettingUp;
-                }
-                self.phase = Phase::SettingUp;
-                self.timers.phase_at = Some(now.mono_ms + HELLO_MS);
-                let start = Start { random_seed, ..(*self.copies.start).clone() };
-                out.push(SessionAction::Send(ToWorker::Start(Box::new(start))));
-            }
-            Err(ForkFault::Violation(what)) => {
-                let what: String = what.chars().take(150).collect();
-                self.end(CloseReason::ProtocolViolation(format!("its frozen copy: {what}")), now, out);
-            }
-            Err(ForkFault::NotOrdered(failure) | ForkFault::Failed(failure)) => {
-                self.restoring_failed(&failure.why, now, out);
-            }
-        }
-    }
-
-    fn restoring_failed(&mut self, why: &str, now: Now, out: &mut Vec<SessionAction>) {
-        let reason = match self.copies.restoring.as_ref().map(|restoring| &restoring.cause) {
-            Some(RollbackCause::Crash(reason)) => reason.clone(),
-            _ => CloseReason::SpawnFailed(format!("it could not continue from its frozen copy: {why}")),
-        };
-        self.end(reason, now, out);
-    }
-
-    /// The worker that continues is set up; `false`: this is no rollback.
-    pub(super) fn restored(&mut self, now: Now, out: &mut Vec<SessionAction>) -> bool {
-        let from_copy = |restoring: &mut Replacement| restoring.from != StateSource::Template;
-        let Some(restoring) = self.copies.restoring.take_if(from_copy) else { return false };
-        self.timers.phase_at = None;
-        self.phase = Phase::Ready;
-        self.record.status = SessionStatus::Ready;
-        let token = match restoring.cause {
-            RollbackCause::Request(token) => Some(token),
-            RollbackCause::Crash(_) => None,
-        };
-        let pending = Pending { mark: Mark::RolledBack { token }, ..Pending::default() };
-        self.persist(pending, vec![Write::SessionReady { id: self.id() }], true, out);
-        if restoring.from == StateSource::Copy(CopyId::Guard) {
-            // It has the state of this worker.
-            self.rest(now);
-        } else {
-            self.rest_changed(now, out);
-        }
-        true
-    }
-
-    /// A deadline of a rollback has passed.
-    pub(super) fn restoring_overdue(&mut self, now: Now, out: &mut Vec<SessionAction>) {
-        let why = match self.stage() {
-            Some(RestoringStage::BackOff) => return self.respawn(out),
-            Some(RestoringStage::Ending) => "its worker did not exit within the deadline",
-            _ => "the copy was not forked within the deadline",
-        };
-        self.restoring_failed(why, now, out);
-    }
-
-    /// A rollback is given up: the session ends.
-    pub(super) fn give_up_restoring(&mut self, reason: CloseReason, now: Now, out: &mut Vec<SessionAction>) {
-        if self.stage() == Some(RestoringStage::Ending) {
-            // SIGKILL was sent, once; its exit ends the session.
-            self.ending.verdict.get_or_insert_with(|| reason.clone());
-            self.phase = Phase::Killed;
-            self.timers = SessionTimers { phase_at: Some(now.mono_ms + EXIT_MS), ..SessionTimers::default() };
-            self.refuse_rollback(&reason, out);
-        } else {
-            self.end(reason, now, out);
-        }
-    }
-
-    /// The session ends: whoever waits for a rollback gets the reason.
-    pub(super) fn refuse_rollback(&mut self, reason: &CloseReason, out: &mut Vec<SessionAction>) {
-        if let Some(Replacement { cause: RollbackCause::Request(token), .. }) = self.copies.restoring.take() {
-            let why = Refusal::NotReady(format!("it ended while it was rolled back ({reason})"));
-            Self::reply(token, Err(why), out);
-        }
     }
 }

@@ -1,6 +1,7 @@
 //! Tests of single cases, named by behaviour. The invariants of all histories are in the simulation.
 
 mod adoption;
+mod continuation;
 mod drain;
 mod ends;
 mod executions;

@@ -231,7 +231,7 @@ async fn may_take_over(kept: &[KeptJail], store: &StoreHandle) -> Result<(), Dae
         return Ok(());
     }
     let internal = |error: &dyn std::fmt::Display| DaemonError::Internal(error.to_string());
-    let sessions = store.ready_sessions().await.map_err(|error| internal(&error))?.len();
+    let sessions = store.live_sessions().await.map_err(|error| internal(&error))?.len();
     let open = std::fs::read_dir("/proc/self/fd").map_err(|error| internal(&error))?.count() as u64;
     let limit = rlimit::descriptors().map_err(|error| internal(&error))?;
     let needed = open + DESCRIPTORS_OF_SERVING + DESCRIPTORS_OF_A_SESSION * sessions as u64;

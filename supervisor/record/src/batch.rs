@@ -161,12 +161,14 @@ pub enum Write {
     ExecutionDegraded { id: ExecutionId },
     /// Output; (execution, seq) is unique.
     Events(Arc<[Event]>),
-    /// After a start of the supervisor: every `quickjs` session that is starting or ready and not in `alive` becomes
-    /// `crashed(host_restart)`, its unfinished executions `error` with code `WORKER_DIED`, their tasks withdrawn.
+    /// After a start of the supervisor: every `quickjs` session that is starting or ready and not listed here becomes
+    /// `crashed(host_restart)`. Its unfinished executions become `error` with code `WORKER_DIED`, and their tasks are withdrawn.
     HostRestart {
         at: Timestamp,
         /// Sessions with adopted workers.
         alive: Vec<SessionId>,
+        /// Sessions that continue with another worker: their unfinished executions end.
+        continued: Vec<SessionId>,
         /// What is known of the end of the others.
         why: Option<String>,
     },

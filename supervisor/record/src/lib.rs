@@ -20,7 +20,7 @@ pub use retention::{CLIENTS_OF_AN_OWNER, PRUNE_EVERY, PRUNE_ROWS, earlier, oldes
 pub use retention::{KEY_LIFE, Retention};
 pub use rows::{
     AuditEntry, Checkpoint, CheckpointRow, DueTask, ExecutionRow, KeyClaim, KeyRow, LibraryRow,
-    NewProgramVersion, Owner, PolicySnapshot, ProgramCode, ProgramRow, ReadySessionRow, RecordedWorktree,
+    LiveSessionRow, NewProgramVersion, Owner, PolicySnapshot, ProgramCode, ProgramRow, RecordedWorktree,
     RunHead, RunRow, RunningExecutionRow, Scope, SessionRow, TaskOutcome, TaskRow, TemplateRow, VersionRow,
 };
 pub use rows::{INCOMPLETE, RUN_HEAD_STATE_BYTES, http_audit};

@@ -1,8 +1,9 @@
 //! The queries and their results. Every query has one kind of result; `handle.rs` of the store pairs them with types.
 
 use super::rows::{
-    AuditEntry, CheckpointRow, DueTask, ExecutionRow, KeyRow, LibraryRow, Owner, PolicySnapshot, ProgramCode,
-    ProgramRow, ReadySessionRow, RunHead, RunRow, Scope, SessionRow, TaskRow, TemplateRow, VersionRow,
+    AuditEntry, CheckpointRow, DueTask, ExecutionRow, KeyRow, LibraryRow, LiveSessionRow, Owner,
+    PolicySnapshot, ProgramCode, ProgramRow, RunHead, RunRow, Scope, SessionRow, TaskRow, TemplateRow,
+    VersionRow,
 };
 use std::sync::Arc;
 use vm_system_protocol::ids::{ExecutionId, ProgramId, SessionId, TaskId, TemplateId};
@@ -241,8 +242,8 @@ pub enum Query {
         /// At most about this many.
         limit: u32,
     },
-    /// All ready sessions with workers of their own, for the start of a supervisor. → [`QueryResult::ReadySessions`]
-    ReadySessions,
+    /// All starting and ready sessions with workers of their own, for the start of a supervisor. → [`QueryResult::LiveSessions`]
+    LiveSessions,
     /// A meta value of the store. → [`QueryResult::Meta`]
     Meta(String),
 }
@@ -291,7 +292,7 @@ pub enum QueryResult {
     /// A snapshot, if there is such a session.
     Policy(Option<Arc<PolicySnapshot>>),
     Sessions(Vec<SessionRow>),
-    ReadySessions(Vec<ReadySessionRow>),
+    LiveSessions(Vec<LiveSessionRow>),
     SessionEvents(Vec<SessionEvent>),
     /// An execution, if there is one.
     Execution(Option<Box<ExecutionRow>>),

@@ -131,9 +131,9 @@ pub struct ExecutionRow {
     pub facts: RepeatFacts,
 }
 
-/// A ready session of an earlier supervisor: what another one needs to take its worker over.
+/// A session of an earlier supervisor that is starting or ready: what another one needs to continue it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ReadySessionRow {
+pub struct LiveSessionRow {
     pub row: SessionRow,
     pub policy: Arc<PolicySnapshot>,
     pub running: Option<RunningExecutionRow>,

@@ -1,4 +1,4 @@
-//! Takes over the sessions of an earlier supervisor whose workers still run.
+//! Takes over the sessions of an earlier supervisor: those whose workers still run, and those whose workers were being replaced.
 
 use super::facade::{Runtime, commands};
 use super::jails::relay_rest;
@@ -13,11 +13,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
-use vm_system_core::AdoptedExecution;
+use vm_system_core::{AdoptedExecution, Continuation, SessionSpec};
+use vm_system_policy::EffectivePolicy;
 use vm_system_protocol::ids::SessionId;
-use vm_system_protocol::model::SessionEventType;
-use vm_system_record::{PolicySnapshot, ReadySessionRow, Scope, Write};
-use vm_system_spawn::{AdoptedJail, AdoptedWorker, KeptJail, SpawnConfig, Spawner};
+use vm_system_protocol::model::{SessionEventType, SessionStatus};
+use vm_system_record::{LiveSessionRow, PolicySnapshot, Scope, Write};
+use vm_system_spawn::{AdoptedJail, AdoptedWorker, KeptJail, SpawnConfig, Spawner, WorkerHandle};
 
 /// Longest time for which the start waits until all adopted sessions accept executions. The session of a worker that replies later,
 /// because it is in a native that never polls, is busy until then.
@@ -26,18 +27,98 @@ const TAKE_OVER: Duration = Duration::from_secs(1);
 /// Held by the owner task of an adopted session until the session accepts executions or has ended; nothing is ever sent.
 pub(super) type TakingOver = mpsc::Sender<Infallible>;
 
-/// The workers of an earlier supervisor, by session.
-pub(super) type KeptWorkers = HashMap<SessionId, (AdoptedWorker, Spawner)>;
+/// The workers of an earlier supervisor, by their names in the keeper.
+type KeptWorkers = HashMap<SessionId, (AdoptedWorker, Spawner)>;
 
-/// Takes over the workers of these sessions; others are killed.
+/// How a session of an earlier supervisor goes on.
+enum Way {
+    /// With its worker, which may have exited.
+    Worker(AdoptedWorker, Spawner),
+    /// With another worker, as the earlier supervisor had begun; from a frozen copy, or without state.
+    Replacement(Continuation, Option<(WorkerHandle, Spawner)>),
+}
+
+/// The sessions of an earlier supervisor that go on.
+pub(super) struct TakenOver(Vec<(LiveSessionRow, Way)>);
+
+impl TakenOver {
+    /// Those with their workers, and those that continue with others.
+    pub(super) fn sessions(&self) -> [Vec<SessionId>; 2] {
+        let (mut alive, mut continued) = (Vec::new(), Vec::new());
+        for (row, way) in &self.0 {
+            match way {
+                Way::Worker(..) => alive.push(row.row.session.id),
+                Way::Replacement(..) => continued.push(row.row.session.id),
+            }
+        }
+        [alive, continued]
+    }
+}
+
+/// What is to be done with a session, as far as its row says.
+enum Plan {
+    /// Its worker is adopted.
+    Adopt,
+    /// Its worker was being replaced.
+    Continue(Continuation),
+}
+
+impl Plan {
+    /// None: the creation of the session was not finished.
+    fn of(row: &LiveSessionRow) -> Option<Self> {
+        match row.row.session.status {
+            SessionStatus::Ready => Some(Self::Adopt),
+            _ => Continuation::recorded(&row.row.session.runtime_meta).map(Self::Continue),
+        }
+    }
+
+    /// The process that is needed for it, by its name in the keeper.
+    fn process(&self, session: SessionId) -> Option<SessionId> {
+        match self {
+            Self::Adopt => Some(session),
+            Self::Continue(continuation) => continuation.copy.map(|(_, name)| name),
+        }
+    }
+
+    /// None: the process is gone.
+    fn way(self, session: SessionId, workers: &mut KeptWorkers) -> Option<Way> {
+        let process = self.process(session).map(|name| workers.remove(&name));
+        match (self, process) {
+            (Self::Adopt, Some(Some((worker, jail)))) => Some(Way::Worker(worker, jail)),
+            (Self::Continue(continuation), None) => Some(Way::Replacement(continuation, None)),
+            (Self::Continue(continuation), Some(Some((AdoptedWorker::Running(copy), jail)))) => {
+                Some(Way::Replacement(continuation, Some((copy, jail))))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// Takes over the workers of these sessions, and the frozen copies from which they were being rolled back; others are killed.
 pub(super) async fn take_over(
     kept: Vec<KeptJail>,
     config: &SpawnConfig,
-    rows: &[ReadySessionRow],
+    rows: Vec<LiveSessionRow>,
+    registry: &Arc<Registry>,
+) -> TakenOver {
+    let planned: Vec<_> = rows.into_iter().filter_map(|row| Some((Plan::of(&row)?, row))).collect();
+    let owner = |(plan, row): &(Plan, LiveSessionRow)| {
+        Some((plan.process(row.row.session.id)?, row.row.owner.as_str().to_owned()))
+    };
+    let mut workers = adopt_all(kept, config, planned.iter().filter_map(owner).collect(), registry).await;
+    let way = |(plan, row): (Plan, LiveSessionRow)| {
+        let way = plan.way(row.row.session.id, &mut workers)?;
+        Some((row, way))
+    };
+    TakenOver(planned.into_iter().filter_map(way).collect())
+}
+
+async fn adopt_all(
+    kept: Vec<KeptJail>,
+    config: &SpawnConfig,
+    owners: HashMap<SessionId, String>,
     registry: &Arc<Registry>,
 ) -> KeptWorkers {
-    let owners = rows.iter().map(|ready| (ready.row.session.id, ready.row.owner.as_str().to_owned()));
-    let owners = owners.collect();
     let mut all = KeptWorkers::new();
     for jail in kept {
         match jail.adopt(config, &owners).await {
@@ -54,22 +135,30 @@ pub(super) async fn take_over(
 }
 
 impl Runtime {
-    /// Continues the sessions with their workers, and waits until they accept executions.
-    pub(super) async fn continue_sessions(&self, rows: Vec<ReadySessionRow>, mut workers: KeptWorkers) {
+    /// Continues the sessions, and waits until those with their workers accept executions.
+    pub(super) async fn continue_sessions(&self, taken: TakenOver) {
         let (taking_over, mut taken_over) = mpsc::channel(1);
-        for ready in rows {
-            let Some((worker, jail)) = workers.remove(&ready.row.session.id) else { continue };
+        for (live_row, way) in taken.0 {
             let (sender, inbox) = commands();
-            let row = &ready.row;
-            let (policy, policies) = (Arc::clone(&ready.policy), &self.shared().registry.policies);
+            let row = &live_row.row;
+            let (policy, policies) = (Arc::clone(&live_row.policy), &self.shared().registry.policies);
             let live = LiveSession::new(row.session.id, row.owner.clone(), sender, policy, policies);
             let live = Arc::new(live);
-            if self.readmit(&live) {
-                if let Some(running) = &ready.running {
-                    self.shared().registry.execution_began(running.execution.id, &live);
+            if !self.readmit(&live) {
+                continue;
+            }
+            let runtime = self.clone();
+            match way {
+                Way::Worker(worker, jail) => {
+                    if let Some(running) = &live_row.running {
+                        self.shared().registry.execution_began(running.execution.id, &live);
+                    }
+                    let task = (inbox, taking_over.clone());
+                    self.tasks().spawn(continue_session(runtime, live_row, live, task, (worker, jail)));
                 }
-                let task = (inbox, taking_over.clone());
-                self.tasks().spawn(continue_session(self.clone(), ready, live, task, (worker, jail)));
+                Way::Replacement(continuation, copy) => {
+                    self.tasks().spawn(replace_worker(runtime, live_row, live, inbox, (continuation, copy)));
+                }
             }
         }
         drop(taking_over);
@@ -77,45 +166,76 @@ impl Runtime {
             tracing::warn!("adopted sessions whose workers have not replied yet are busy until then");
         }
     }
+
+    /// The parameters of a session of an earlier supervisor, with its worktree and its rights of now.
+    async fn spec_of_row(
+        &self,
+        ready: LiveSessionRow,
+        live: &LiveSession,
+    ) -> (SessionSpec, Worktree, Arc<EffectivePolicy>) {
+        let shared = self.shared();
+        let LiveSessionRow { row, policy, .. } = ready;
+        let (session, owner) = (row.session, row.owner);
+        let opened = match &row.worktree {
+            Some(recorded) => shared.reopen_worktree(recorded, &owner).await,
+            None => shared.open_worktree(PathBuf::from(&session.worktree_path), &owner, None).await,
+        };
+        let worktree = match opened {
+            Ok(worktree) => worktree,
+            Err(error) => {
+                tracing::warn!(session = %session.id, %error, "the worktree of an adopted session cannot be opened");
+                Worktree::unavailable(error.to_string())
+            }
+        };
+        // A row that cannot be read changes nothing: the session's own copy is never exceeded.
+        let template = shared.store.template(&Scope::All, session.template_id).await.ok().flatten();
+        let template = template.map(|row| Arc::new(PolicySnapshot::from(&row.detail)));
+        let rights = live.policy(template.as_ref(), &shared.operator);
+        let spec = spec_of(session, (&owner, &policy), &worktree, &rights);
+        (spec, worktree, rights)
+    }
+
+    async fn note_adoption(&self, live: &LiveSession) {
+        let kind = SessionEventType::Adopted;
+        let adopted = Write::SessionEvent { session: live.id, kind, at: timestamp(), detail: None };
+        if let Err(error) = self.shared().store.of(&live.owner).submit_lazy(adopted).await {
+            tracing::warn!(session = %live.id, %error, "the adoption is not among the events of the session");
+        }
+    }
 }
 
 async fn continue_session(
     runtime: Runtime,
-    ready: ReadySessionRow,
+    mut ready: LiveSessionRow,
     live: Arc<LiveSession>,
     (inbox, taking_over): (mpsc::Receiver<Command>, TakingOver),
     (worker, jail): (AdoptedWorker, Spawner),
 ) {
-    let shared = runtime.shared();
-    let ReadySessionRow { row, policy, running } = ready;
-    let (session, owner) = (row.session, row.owner);
-    let opened = match &row.worktree {
-        Some(recorded) => shared.reopen_worktree(recorded, &owner).await,
-        None => shared.open_worktree(PathBuf::from(&session.worktree_path), &owner, None).await,
-    };
-    let worktree = match opened {
-        Ok(worktree) => worktree,
-        Err(error) => {
-            tracing::warn!(session = %session.id, %error, "the worktree of an adopted session cannot be opened");
-            Worktree::unavailable(error.to_string())
-        }
-    };
-    // A row that cannot be read changes nothing: the session's own copy is never exceeded.
-    let template = shared.store.template(&Scope::All, session.template_id).await.ok().flatten();
-    let template = template.map(|row| Arc::new(PolicySnapshot::from(&row.detail)));
-    let rights = live.policy(template.as_ref(), &shared.operator);
-    let spec = spec_of(session, (&owner, &policy), &worktree, &rights);
-    let kind = SessionEventType::Adopted;
-    let adopted = Write::SessionEvent { session: live.id, kind, at: timestamp(), detail: None };
-    if let Err(error) = shared.store.of(&owner).submit_lazy(adopted).await {
-        tracing::warn!(session = %live.id, %error, "the adoption is not among the events of the session");
-    }
+    let (running, worker_seq) = (ready.running.take(), ready.row.worker_seq);
+    let (spec, worktree, rights) = runtime.spec_of_row(ready, &live).await;
+    runtime.note_adoption(&live).await;
     let running = running.map(|row| AdoptedExecution { row, policy: rights });
     let (handle, exited) = match worker {
         AdoptedWorker::Running(handle) => (Some(handle), None),
         AdoptedWorker::Exited(exit) => (None, Some(exit_status(exit))),
     };
-    let adopted = (spec, row.worker_seq, running);
-    let task = SessionTask::adopt(adopted, (shared, &live), inbox, worktree, (handle, jail));
+    let adopted = (spec, worker_seq, running);
+    let task = SessionTask::adopt(adopted, (runtime.shared(), &live), inbox, worktree, (handle, jail));
     task.run_adopted(exited, taking_over).await;
+}
+
+/// Continues a session whose worker was being replaced.
+async fn replace_worker(
+    runtime: Runtime,
+    row: LiveSessionRow,
+    live: Arc<LiveSession>,
+    inbox: mpsc::Receiver<Command>,
+    (continuation, copy): (Continuation, Option<(WorkerHandle, Spawner)>),
+) {
+    let (spec, worktree, _) = runtime.spec_of_row(row, &live).await;
+    tracing::warn!(session = %live.id, "a session is restarted or rolled back, as the earlier daemon had begun");
+    let shared = (runtime.shared(), &live);
+    let copy = copy.map(|(handle, jail)| (handle, jail, runtime.share_of_adopted(&live)));
+    let task = SessionTask::continue_replacement((spec, continuation), shared, inbox, worktree, copy);
+    task.run().await;
 }

@@ -25,10 +25,37 @@ use vm_system_protocol::ids::SessionId;
 use vm_system_protocol::limits::HELLO_MS;
 use vm_system_protocol::model::{Session, SessionCheckpoint};
 use vm_system_protocol::worker::{FromWorker, ToWorker};
-use vm_system_spawn::{ForkError, Spawner, WorkerHandle};
+use vm_system_spawn::{ForkError, Received, Spawner, WorkerChannelError, WorkerExit, WorkerHandle};
 
 /// A copy must report its fork within this time.
 const REPORT: Duration = Duration::from_millis(HELLO_MS);
+
+/// Why a copy did not do what was ordered.
+#[derive(Debug)]
+enum CopyFault {
+    /// It was killed, or exited: no message says who did that.
+    Exited(WorkerExit),
+    Violation(String),
+}
+
+impl From<WorkerChannelError> for CopyFault {
+    fn from(error: WorkerChannelError) -> Self {
+        match error {
+            // Its exit follows, or has not been reported yet.
+            WorkerChannelError::Closed => Self::Exited(WorkerExit::Unknown),
+            error => Self::Violation(error.to_string()),
+        }
+    }
+}
+
+impl From<CopyFault> for ForkFault {
+    fn from(fault: CopyFault) -> Self {
+        match fault {
+            CopyFault::Exited(exit) => Self::Failed(SpawnFailure::late(format!("it has exited ({exit:?})"))),
+            CopyFault::Violation(what) => Self::Violation(what),
+        }
+    }
+}
 
 /// A frozen copy of a session's worker. Killed when it is dropped.
 pub(super) struct FrozenCopy {
@@ -36,6 +63,8 @@ pub(super) struct FrozenCopy {
     jail: Spawner,
     /// Forks ordered so far.
     orders: u64,
+    /// The number of its last message; unknown of a copy that an earlier supervisor made.
+    last_seq: Option<u64>,
     /// The share of its owner; the guard copy's is the session's.
     _share: Option<Share>,
 }
@@ -55,13 +84,23 @@ pub(super) struct Restored {
     result: Result<WorkerHandle, ForkFault>,
 }
 
+/// A copy that an earlier supervisor made, with its jail and its share.
+pub(super) type AdoptedCopy = (WorkerHandle, Spawner, Share);
+
 pub(super) type Restoring = Pin<Box<dyn Future<Output = Box<Restored>> + Send>>;
 
 impl FrozenCopy {
     fn new(handle: WorkerHandle, jail: Spawner, share: Option<Share>, memory: OwnedMemory) -> Self {
         let link = WorkerLink::new(handle, Reservation::default(), memory);
-        let copy = Self { link, jail, orders: 0, _share: share };
+        let copy = Self { link, jail, orders: 0, last_seq: Some(0), _share: share };
         copy.stop();
+        copy
+    }
+
+    /// A copy that an earlier supervisor made.
+    fn adopted(handle: WorkerHandle, jail: Spawner, share: Option<Share>, memory: OwnedMemory) -> Self {
+        let mut copy = Self::new(handle, jail, share, memory);
+        copy.last_seq = None;
         copy
     }
 
@@ -77,7 +116,38 @@ impl FrozenCopy {
         Box::new(Restored { copy, frozen: self, result })
     }
 
+    /// Passes over what it has sent to an earlier supervisor, which may have ordered a fork.
+    async fn catch_up(&mut self) -> Result<(), CopyFault> {
+        let nonce = uuid::Uuid::new_v4().as_u64_pair().0;
+        // Everything that it keeps is about earlier forks.
+        let adopt = ToWorker::Adopt { last_committed: u64::MAX, nonce };
+        if let Some(error) = self.link.outbox.push(adopt) {
+            return Err(error.into());
+        }
+        let _ = self.link.process.signal(libc::SIGCONT);
+        loop {
+            if let FromWorker::Adopted { nonce: of, last_sent, .. } = self.next_message().await?.message
+                && of == nonce
+            {
+                self.last_seq = Some(last_sent);
+                return Ok(());
+            }
+        }
+    }
+
+    async fn next_message(&mut self) -> Result<Received, CopyFault> {
+        match self.link.next(true).await {
+            LinkEvent::Received(received) => Ok(received),
+            LinkEvent::ReceiveFailed(error) | LinkEvent::SendFailed(error) => Err(error.into()),
+            LinkEvent::Exited(exit) => Err(CopyFault::Exited(exit)),
+        }
+    }
+
     async fn fork(&mut self, session: SessionId) -> Result<WorkerHandle, ForkFault> {
+        if self.last_seq.is_none() {
+            let late = |_| CopyFault::Violation("it did not reply to its adoption".to_owned());
+            timeout(REPORT, self.catch_up()).await.map_err(late).flatten()?;
+        }
         let (mut under_way, way) = self
             .jail
             .fork_worker(&self.link.process, session)
@@ -85,7 +155,7 @@ impl FrozenCopy {
         self.orders += 1;
         let order = self.orders;
         if let Some(error) = self.link.outbox.push_with(ToWorker::Fork { order }, Some(way)) {
-            return Err(ForkFault::Violation(error.to_string()));
+            return Err(CopyFault::from(error).into());
         }
         let _ = self.link.process.signal(libc::SIGCONT);
         // The permission ends only when the copy has reported, or was killed: hidden children are searched after that.
@@ -94,37 +164,36 @@ impl FrozenCopy {
             let _ = self.link.process.kill();
         } else {
             // It keeps its report until then. The message waits in the channel for its next fork.
-            let _ = self.link.outbox.push(ToWorker::Ack { seq: order });
+            let seq = self.last_seq.unwrap_or(0);
+            let _ = self.link.outbox.push(ToWorker::Ack { seq });
         }
         match (report, child) {
             (Ok(Ok(())), Ok(handle)) => Ok(handle),
             (report, Ok(handle)) => {
                 end(&handle);
-                let what =
-                    report.err().unwrap_or_else(|| "a child of a fork that it reported as failed".to_owned());
-                Err(ForkFault::Violation(what))
+                let lied = || "a child of a fork that it reported as failed".to_owned();
+                Err(report.err().unwrap_or_else(|| CopyFault::Violation(lied())).into())
             }
-            (_, Err(ForkError::Violation(what))) | (Err(what), Err(ForkError::Failed(_))) => {
-                Err(ForkFault::Violation(what))
-            }
+            (_, Err(ForkError::Violation(what))) => Err(ForkFault::Violation(what)),
+            (Err(fault), Err(ForkError::Failed(_))) => Err(fault.into()),
             (Ok(_), Err(ForkError::Failed(error))) => Err(ForkFault::Failed(spawn_failure(&error))),
         }
     }
 
     /// What the copy reports of its fork: the errno of a clone that failed. Anything else is a violation.
-    async fn report(&mut self, order: u64) -> Result<Result<(), i32>, String> {
-        let event = timeout(REPORT, self.link.next(true)).await.map_err(|_| "it did not report its fork")?;
-        match event {
-            LinkEvent::Received(received) if received.seq != order => {
-                Err(format!("sequence {}, expected {order}", received.seq))
+    async fn report(&mut self, order: u64) -> Result<Result<(), i32>, CopyFault> {
+        let violation = |what: &str| CopyFault::Violation(what.to_owned());
+        let received = timeout(REPORT, self.next_message()).await;
+        let received = received.map_err(|_| violation("it did not report its fork"))??;
+        let expected = self.last_seq.unwrap_or(0).wrapping_add(1);
+        self.last_seq = Some(expected);
+        match received.message {
+            _ if received.seq != expected => {
+                Err(violation(&format!("sequence {}, expected {expected}", received.seq)))
             }
-            LinkEvent::Received(received) => match received.message {
-                FromWorker::Forked { order: of } if of == order => Ok(Ok(())),
-                FromWorker::ForkFailed { order: of, errno } if of == order => Ok(Err(errno)),
-                _ => Err("another message than the report about its fork".to_owned()),
-            },
-            LinkEvent::ReceiveFailed(error) | LinkEvent::SendFailed(error) => Err(error.to_string()),
-            LinkEvent::Exited(exit) => Err(format!("it has exited ({exit:?})")),
+            FromWorker::Forked { order: of } if of == order => Ok(Ok(())),
+            FromWorker::ForkFailed { order: of, errno } if of == order => Ok(Err(errno)),
+            _ => Err(violation("another message than the report about its fork")),
         }
     }
 }
@@ -134,19 +203,31 @@ impl SessionTask {
     pub(super) fn freeze(&mut self, copy: CopyId) {
         let (Some(handle), Some(jail)) = (self.take_forked(), self.worker.jail.clone()) else { return };
         let share = match copy {
-            CopyId::Checkpoint(number) => {
-                let (process, commands) = (handle.process.clone(), self.live.commands.clone());
-                // Ends with the copy.
-                tokio::spawn(async move {
-                    process.exited().await;
-                    let _ = commands.send(Command::CheckpointExited { number }).await;
-                });
-                self.copies.share.take()
-            }
+            CopyId::Checkpoint(_) => self.copies.share.take(),
             CopyId::Guard => None,
         };
+        self.watch_checkpoint(copy, &handle);
         let memory = self.owned(&handle.process);
         self.copies.frozen.insert(copy, FrozenCopy::new(handle, jail, share, memory));
+    }
+
+    /// Keeps a copy that an earlier supervisor made.
+    pub(super) fn keep_adopted(&mut self, copy: CopyId, (handle, jail, share): AdoptedCopy) {
+        let memory = self.owned(&handle.process);
+        self.watch_checkpoint(copy, &handle);
+        let share = matches!(copy, CopyId::Checkpoint(_)).then_some(share);
+        self.worker.jail = Some(jail.clone());
+        self.copies.frozen.insert(copy, FrozenCopy::adopted(handle, jail, share, memory));
+    }
+
+    /// Reports the exit of a checkpoint. Ends with it.
+    fn watch_checkpoint(&self, copy: CopyId, handle: &WorkerHandle) {
+        let CopyId::Checkpoint(number) = copy else { return };
+        let (process, commands) = (handle.process.clone(), self.live.commands.clone());
+        tokio::spawn(async move {
+            process.exited().await;
+            let _ = commands.send(Command::CheckpointExited { number }).await;
+        });
     }
 
     pub(super) fn drop_copy(&mut self, copy: CopyId) {

@@ -72,8 +72,8 @@ impl Runtime {
         self.0.shared.roots.agents()?.starter().helper()
     }
 
-    /// Builds the jail while the store opens, and takes over the sessions of an earlier supervisor whose workers still run; the others
-    /// become `crashed(host_restart)`. Adopted sessions accept executions when this returns, unless a worker does not reply within a
+    /// Builds the jail while the store opens, and takes over the sessions of an earlier supervisor whose workers still run or were being
+    /// replaced; the others become `crashed(host_restart)`. Adopted sessions accept executions when this returns, unless a worker does not reply within a
     /// second. After an error both are closed, and the keepers wait for the next attempt.
     pub async fn start(
         config: RuntimeConfig,
@@ -96,14 +96,14 @@ impl Runtime {
             (Err(error), Err(_)) => return Err(error.into()),
         };
         let taken = async {
-            let rows = store.ready_sessions().await?;
-            let workers = adoption::take_over(kept, &spawn, &rows, &registry).await;
-            let alive = workers.keys().copied().collect();
+            let rows = store.live_sessions().await?;
+            let taken = adoption::take_over(kept, &spawn, rows, &registry).await;
             let why = (!ended.is_empty()).then(|| ended.join("; "));
-            store.apply(Write::HostRestart { at: timestamp(), alive, why }).await?;
-            Ok((rows, workers))
+            let [alive, continued] = taken.sessions();
+            store.apply(Write::HostRestart { at: timestamp(), alive, continued, why }).await?;
+            Ok(taken)
         };
-        let (rows, workers) = match taken.await {
+        let taken = match taken.await {
             Ok(taken) => taken,
             Err(error) => {
                 jails.shutdown(Duration::from_secs(1)).await;
@@ -137,7 +137,7 @@ impl Runtime {
         let inspections = Shares::new("inspections", "inspections", INSPECTIONS);
         let runtime =
             Self(Arc::new(Inner { shared, durables, sessions, inspections, tasks: TaskTracker::new() }));
-        runtime.continue_sessions(rows, workers).await;
+        runtime.continue_sessions(taken).await;
         // Ends with the runtime.
         tokio::spawn(watch);
         Ok(runtime)
@@ -257,6 +257,11 @@ impl Runtime {
         let holder = self.0.shared.holder(&live.owner);
         let shares = (0..live.processes()).map(|_| self.0.sessions.take_beyond(&holder)).collect();
         self.0.shared.registry.insert(Arc::clone(live), shares).is_ok()
+    }
+
+    /// As [`Self::share_of`], for a process that an earlier supervisor started.
+    pub(super) fn share_of_adopted(&self, live: &LiveSession) -> Share {
+        self.0.sessions.take_beyond(&self.0.shared.holder(&live.owner))
     }
 
     pub(super) fn live(&self, id: SessionId) -> Result<Arc<LiveSession>, RuntimeError> {

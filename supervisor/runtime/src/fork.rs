@@ -16,7 +16,7 @@ use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
 use tokio::sync::{mpsc, oneshot};
 use vm_system_core::{
-    ForkFault, SessionAction as Action, SessionInput as Input, SessionMachine, SessionReply,
+    ForkFault, SessionAction as Action, SessionInput as Input, SessionMachine, SessionReply, copy_name,
 };
 use vm_system_protocol::ids::SessionId;
 use vm_system_protocol::json::JsonText;
@@ -73,10 +73,9 @@ impl Forks {
     }
 
     /// For a frozen copy, which has a name of its own in the keeper.
-    fn of_copy() -> Self {
-        let name = SessionId::from_uuid(uuid::Uuid::now_v7());
+    fn of_copy(session: SessionId, order: u64) -> Self {
         Self {
-            children: [name].into(),
+            children: [copy_name(session, order)].into(),
             made: None,
             under_way: None,
             finished: false,
@@ -111,7 +110,7 @@ impl SessionTask {
         if let Some(requested) = self.forks.requested.take() {
             self.forks.current = Some(requested);
         } else if self.forks.current.is_none() {
-            self.forks.current = Some(Forks::of_copy());
+            self.forks.current = Some(Forks::of_copy(self.live.id, order));
         }
         let (Some(forks), Some(worker), Some(jail)) =
             (&mut self.forks.current, &mut self.worker.link, &self.worker.jail)

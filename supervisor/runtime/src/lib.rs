@@ -48,6 +48,8 @@ mod jails;
 mod libraries;
 mod link;
 mod memory;
+#[cfg(feature = "next-protocol")]
+mod next_protocol;
 mod outbox;
 mod owner_jails;
 mod owner_memory;

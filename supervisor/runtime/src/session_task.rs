@@ -4,7 +4,7 @@
 use super::adoption::TakingOver;
 use super::callers::Callers;
 use super::clock::Clock;
-use super::copies::{FrozenCopy, Restored, Restoring};
+use super::copies::{AdoptedCopy, FrozenCopy, Restored, Restoring};
 use super::followers::{self, Followers};
 use super::fork::{self, Forks};
 use super::host::HostCallFuture;
@@ -30,8 +30,8 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 use uuid::Uuid;
 use vm_system_core::{
-    AdoptedExecution, ChannelFault, CopyId, Refusal, SessionAction as Action, SessionInput as Input,
-    SessionMachine, SessionReply, SessionSpec, WorkerExitStatus,
+    AdoptedExecution, ChannelFault, Continuation, CopyId, Refusal, SessionAction as Action,
+    SessionInput as Input, SessionMachine, SessionReply, SessionSpec, WorkerExitStatus,
 };
 use vm_system_record::StoreError;
 use vm_system_spawn::{
@@ -196,6 +196,29 @@ impl SessionTask {
             // The earlier supervisor may have suspended it. It fails if it has exited.
             let _ = handle.process.signal(libc::SIGCONT);
             task.connect(handle);
+        }
+        for action in actions {
+            task.carry_out(action);
+        }
+        task.withdraw_own_drain();
+        task
+    }
+
+    /// The task of a session whose worker an earlier supervisor was replacing.
+    pub(super) fn continue_replacement(
+        (spec, continuation): (SessionSpec, Continuation),
+        (shared, live): (&Arc<RuntimeContext>, &Arc<LiveSession>),
+        inbox: mpsc::Receiver<Command>,
+        worktree: Worktree,
+        adopted: Option<AdoptedCopy>,
+    ) -> Self {
+        let clock = Clock::new(shared.started);
+        let (mut actions, copy) = (Vec::new(), continuation.copy);
+        let machine = SessionMachine::continue_replacement(spec, continuation, clock.now(), &mut actions);
+        let libraries = Libraries::Installed(LibrarySet::default());
+        let mut task = Self::new(machine, (shared, live), inbox, worktree, libraries);
+        if let (Some((copy, _)), Some(adopted)) = (copy, adopted) {
+            task.keep_adopted(copy, adopted);
         }
         for action in actions {
             task.carry_out(action);
@@ -461,6 +484,8 @@ impl SessionTask {
         self.worker.process = Some(handle.process.clone());
         let memory = self.owned(&handle.process);
         self.worker.link = Some(WorkerLink::new(handle, self.host.reservation.clone(), memory));
+        #[cfg(feature = "next-protocol")]
+        self.announce();
     }
 
     /// Has what a process of this session holds count for its owner.

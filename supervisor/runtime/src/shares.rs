@@ -119,6 +119,7 @@ impl std::error::Error for ShareRefusal {}
 
 impl ShareRefusal {
     /// The refusal of a request for several, of which there are only some.
+    #[must_use]
     pub fn of_several(self, requested: usize, available: usize) -> Self {
         Self { several: (requested > 1).then_some((requested, available)), ..self }
     }

@@ -13,9 +13,9 @@ use vm_system_protocol::ids::{ExecutionId, ProgramId, SessionId, TaskId, Templat
 use vm_system_protocol::model::{Event, SessionEvent};
 use vm_system_protocol::time::Timestamp;
 use vm_system_record::{
-    Applied, AuditEntry, Batch, CheckpointRow, DueTask, ExecutionRow, IdKind, KeyRow, LibraryRow, Owner,
-    Page, PageVersion, PolicySnapshot, ProgramCode, ProgramRow, Query, QueryResult, ReadySessionRow, RunHead,
-    RunRow, Scope, SessionQuery, SessionRow, StoreError, TaskRow, TemplateRow, VersionRow,
+    Applied, AuditEntry, Batch, CheckpointRow, DueTask, ExecutionRow, IdKind, KeyRow, LibraryRow,
+    LiveSessionRow, Owner, Page, PageVersion, PolicySnapshot, ProgramCode, ProgramRow, Query, QueryResult,
+    RunHead, RunRow, Scope, SessionQuery, SessionRow, StoreError, TaskRow, TemplateRow, VersionRow,
 };
 
 /// A queued batch. Resolves when it is committed or has failed; dropping the ticket does not cancel the batch.
@@ -194,9 +194,9 @@ impl StoreHandle {
         query!(self, Query::Sessions(scope.clone(), filter, page), Sessions)
     }
 
-    /// All ready sessions with workers of their own.
-    pub async fn ready_sessions(&self) -> Result<Vec<ReadySessionRow>, StoreError> {
-        query!(self, Query::ReadySessions, ReadySessions)
+    /// All starting and ready sessions with workers of their own.
+    pub async fn live_sessions(&self) -> Result<Vec<LiveSessionRow>, StoreError> {
+        query!(self, Query::LiveSessions, LiveSessions)
     }
 
     /// An execution, without its events.

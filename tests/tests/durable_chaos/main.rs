@@ -75,7 +75,7 @@ fn survive(seed: u64) {
         // Without further kills, the agents answer the remaining tasks.
         let finished: u32 = agents.into_iter().map(|agent| agent.join().expect("an agent")).sum();
         println!("seed {seed}: {finished} programs, {killer}");
-        killer.into_daemon().stop();
+        killer.into_daemon().0.stop();
     });
 }
 

@@ -16,6 +16,7 @@ as_both!(
     signals_cost_the_execution_and_not_the_state,
     a_worker_that_is_killed_while_it_is_idle_costs_nothing,
     too_many_crashes_end_the_session_and_its_error_says_so,
+    a_session_whose_guard_copy_was_killed_ends_by_the_reason_of_its_worker,
     a_session_closes_whatever_its_worker_does,
     the_next_supervisor_makes_a_guard_copy_again,
 );
@@ -100,6 +101,21 @@ mod cases {
         let error = record.last_error.expect("an error");
         assert!(error.contains(&format!("rolled back {RECOVERIES} times within 60 s")), "{error}");
         watch::until(|| stopped_processes(&daemon).is_empty(), || "a copy is left".to_owned());
+        daemon.stop();
+    }
+
+    pub(super) fn a_session_whose_guard_copy_was_killed_ends_by_the_reason_of_its_worker(user: User) {
+        let daemon = Daemon::start(user);
+        let mut client = daemon.client();
+        let session = session(&daemon, rolling(Settings::default()));
+        guarded(&daemon, 1);
+        for copy in stopped_processes(&daemon) {
+            copy.kill().expect("alive");
+        }
+        guarded(&daemon, 0);
+        worker(&mut client, &session).signal(11).expect("alive");
+        let record = client.until(&session, SessionStatus::Crashed);
+        assert_eq!(record.close_reason.as_deref(), Some("signal(SIGSEGV)"), "{record:?}");
         daemon.stop();
     }
 

@@ -2,6 +2,7 @@
 
 mod abuse;
 mod apis;
+mod continued;
 mod crashes;
 mod restarts;
 

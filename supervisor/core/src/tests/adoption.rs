@@ -139,6 +139,34 @@ fn what_an_earlier_supervisor_gave_up_is_lost_and_no_violation() {
     let ended = bench.ended();
     assert!(!bench.killed && ended.degraded);
     assert!(ended.error.expect("an error").message.contains("its result is lost"));
+    // It had ended, and the worker has run another one since, or runs it.
+    for runs in [false, true] {
+        let other = ExecutionId::from_bytes([21; 16]);
+        let mut bench = adopted(Some(EXECUTION));
+        let (running, finished) = if runs { (Some(other), Some(EXECUTION)) } else { (None, Some(other)) };
+        gives_up(&mut bench, 30, 2, running, finished);
+        bench.prints_in(other);
+        assert!(!bench.killed && bench.ended().degraded, "{runs}");
+        assert_eq!(bench.code(), "HOST_RESTART");
+        bench.ends_in(other);
+        assert!(!bench.killed, "{runs}");
+    }
+    // Executions before it, whose output and ends were lost, are sent again first.
+    let earlier = ExecutionId::from_bytes([22; 16]);
+    let mut bench = adopted(Some(EXECUTION));
+    gives_up(&mut bench, 0, 4, None, Some(EXECUTION));
+    bench.prints_in(earlier);
+    bench.ends_in(earlier);
+    bench.prints_in(EXECUTION);
+    bench.ends_in(EXECUTION);
+    assert!(!bench.killed);
+    assert_eq!(bench.ended().id, EXECUTION);
+    // After it, they are a violation.
+    let mut bench = adopted(Some(EXECUTION));
+    gives_up(&mut bench, 0, 2, Some(EXECUTION), None);
+    bench.prints_in(EXECUTION);
+    bench.prints_in(earlier);
+    assert!(bench.killed);
     // Nothing ran.
     let mut bench = adopted(None);
     gives_up(&mut bench, 3, 0, None, None);
@@ -300,12 +328,10 @@ fn an_unknown_execution_is_a_violation_where_nothing_explains_it() {
     another.is_a_violation("a message about an execution while nothing runs");
 
     // The worker cannot begin another before it has sent the end of the stored one.
-    for running in [EXECUTION, UNRECORDED] {
-        let mut between = adopted(Some(EXECUTION));
-        between.reports(2, Some(running), None);
-        between.prints_in(UNRECORDED);
-        between.is_a_violation("unknown execution id");
-    }
+    let mut between = adopted(Some(EXECUTION));
+    between.reports(2, Some(UNRECORDED), None);
+    between.prints_in(UNRECORDED);
+    between.is_a_violation("unknown execution id");
 }
 
 #[test]

@@ -72,7 +72,7 @@ pub(super) fn run_query(c: &Connection, query: &Query) -> Read<QueryResult> {
         Query::SessionEvents { session, after, limit } => {
             QueryResult::SessionEvents(sessions::events(c, *session, *after, *limit)?)
         }
-        Query::ReadySessions => QueryResult::ReadySessions(sessions::ready(c)?),
+        Query::LiveSessions => QueryResult::LiveSessions(sessions::live(c)?),
         Query::Execution(scope, id) => {
             QueryResult::Execution(executions::by_id(c, scope, *id)?.map(Box::new))
         }

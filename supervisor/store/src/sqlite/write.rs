@@ -138,7 +138,9 @@ fn apply_one(
         Write::ExecutionFacts { id, facts } => executions::add_facts(c, *id, *facts),
         Write::ExecutionDegraded { id } => executions::degraded(c, *id),
         Write::Events(events) => executions::events(c, events),
-        Write::HostRestart { at, alive, why } => sessions::host_restart(c, *at, alive, why.as_deref()),
+        Write::HostRestart { at, alive, continued, why } => {
+            sessions::host_restart(c, *at, (alive, continued), why.as_deref())
+        }
         Write::ProgramVersion(version) => durable::program_version(c, version),
         Write::ProgramImport(version) => durable::program_import(c, version),
         Write::ProgramImported { id } => durable::program_imported(c, *id),

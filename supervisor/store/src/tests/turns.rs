@@ -57,7 +57,12 @@ fn write() -> impl Strategy<Value = Write> {
             reason: CloseReason::KeeperLost,
             last_error: None,
         }),
-        1 => Just(Write::HostRestart { at: Timestamp(6_000), alive: vec![session_id(1)], why: None }),
+        1 => Just(Write::HostRestart {
+            at: Timestamp(6_000),
+            alive: vec![session_id(1)],
+            continued: Vec::new(),
+            why: None
+        }),
         1 => Just(Write::Prune { before: Timestamp(4_500), keys_before: Timestamp(0), max_rows: 1_000 }),
     ]
 }

@@ -204,7 +204,7 @@ fn unreadable_session_does_not_keep_the_others_from_adoption() {
     .expect("rows of a schema of our own");
     let policy = serde_json::to_string(&*crate::tests::fixture::policy()).expect("plain data");
     c.execute("UPDATE policies SET snapshot = ?1", [policy]).expect("a row");
-    let Ok(QueryResult::ReadySessions(rows)) = run_query(&c, &Query::ReadySessions) else {
+    let Ok(QueryResult::LiveSessions(rows)) = run_query(&c, &Query::LiveSessions) else {
         panic!("a row that cannot be read fails them all")
     };
     assert_eq!(rows.iter().map(|row| row.row.session.created_at.0).collect::<Vec<_>>(), [1, 3]);

@@ -9,7 +9,7 @@ use vm_system_protocol::ids::{ExecutionId, SessionId, TemplateId};
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{Engine, Session, SessionEvent, SessionEventType, SessionStatus};
 use vm_system_record::{
-    Owner, Page, PolicySnapshot, ReadySessionRow, RecordedWorktree, Scope, SessionQuery, SessionRow,
+    LiveSessionRow, Owner, Page, PolicySnapshot, RecordedWorktree, Scope, SessionQuery, SessionRow,
 };
 
 const COLUMNS: &str =
@@ -122,13 +122,13 @@ fn policy_hash(c: &Connection, id: SessionId) -> Read<Option<Vec<u8>>> {
     select.first(c, |row| Ok(row.get(0)?))
 }
 
-/// Ready sessions of scripts. What cannot be read is left out: its worker is not adopted.
-pub(super) fn ready(c: &Connection) -> Read<Vec<ReadySessionRow>> {
+/// Starting and ready sessions of scripts. What cannot be read is left out: its worker is not adopted.
+pub(super) fn live(c: &Connection) -> Read<Vec<LiveSessionRow>> {
     let mut select = Select::new(COLUMNS);
     select.text(" INDEXED BY sessions_live WHERE durable = 0 AND status IN ('starting', 'ready')");
     let mut rows = Vec::new();
     select.each(c, |row| {
-        rows.extend(session(row).ok().filter(|row| row.session.status == SessionStatus::Ready));
+        rows.extend(session(row).ok());
         Ok(true)
     })?;
     // Sessions of one template have one copy of it.
@@ -140,7 +140,7 @@ pub(super) fn ready(c: &Connection) -> Read<Vec<ReadySessionRow>> {
             Entry::Vacant(entry) => Arc::clone(entry.insert(policy(c, row.session.id).ok()??)),
         };
         let running = super::executions::unfinished(c, row.session.id).ok()?;
-        Some(ReadySessionRow { row, policy, running })
+        Some(LiveSessionRow { row, policy, running })
     };
     Ok(rows.into_iter().filter_map(with_state).collect())
 }

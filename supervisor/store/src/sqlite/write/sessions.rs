@@ -205,18 +205,22 @@ const GONE: &str = "the worker was gone when the supervisor started";
 pub(super) fn host_restart(
     c: &Connection,
     at: Timestamp,
-    alive: &[SessionId],
+    (alive, continued): (&[SessionId], &[SessionId]),
     why: Option<&str>,
 ) -> Result<u64, SqliteFailure> {
     let gone_because = why.map_or_else(|| GONE.to_owned(), |why| format!("{GONE}: {why}"));
     let reason = CloseReason::HostRestart.to_string();
+    let mut rows = 0;
+    for id in alive {
+        rows += end_older(c, *id, at)?;
+    }
     let alive: std::collections::HashSet<&SessionId> = alive.iter().collect();
     let gone: Vec<[u8; 16]> = c
         .prepare_cached(LIVE)?
         .query_map([], |row| row.get::<_, [u8; 16]>(0))?
         .filter(|id| id.as_ref().map_or(true, |id| !alive.contains(&SessionId::from_bytes(*id))))
         .collect::<Result<_, _>>()?;
-    let mut rows = 0;
+    let continued: std::collections::HashSet<&[u8; 16]> = continued.iter().map(SessionId::as_bytes).collect();
     for id in gone {
         rows += run(
             c,
@@ -231,6 +235,9 @@ pub(super) fn host_restart(
              WHERE session = ?1 AND status IN ('running', 'waiting')",
             params![id, at.0, reason, gone_because],
         )?;
+        if continued.contains(&id) {
+            continue;
+        }
         rows += run(
             c,
             "UPDATE sessions SET status = 'crashed', closed_at = ?2, close_reason = ?3, last_error = ?4
@@ -239,6 +246,27 @@ pub(super) fn host_restart(
         )?;
     }
     Ok(rows)
+}
+
+/// Of an execution of an adopted session that was not the last one.
+const END_LOST: &str =
+    "an earlier daemon could not store the end of this execution, and was killed: its result is lost";
+
+/// Ends all unfinished executions of a session but the newest, which is the only one that may still run: the ends of the others were
+/// never stored, because the disk was full.
+fn end_older(c: &Connection, session: SessionId, at: Timestamp) -> Result<u64, SqliteFailure> {
+    let sql = "UPDATE executions SET status = 'error', ended_at = ?2, error_code = 'HOST_RESTART', error_message = ?3,
+             degraded = 1, duration_ms = max(0, ?2 - started_at)
+         WHERE session = ?1 AND status IN ('running', 'waiting') AND id <>
+             (SELECT id FROM executions WHERE session = ?1 AND status IN ('running', 'waiting')
+              ORDER BY started_at DESC, id DESC LIMIT 1)";
+    let rows = run(c, sql, params![session.as_bytes(), at.0, END_LOST])?;
+    if rows == 0 {
+        return Ok(0);
+    }
+    let sql = "UPDATE tasks SET ended_at = ?2, outcome = ?3 WHERE ended_at IS NULL AND execution IN
+             (SELECT id FROM executions WHERE session = ?1 AND status NOT IN ('running', 'waiting'))";
+    Ok(rows + run(c, sql, params![session.as_bytes(), at.0, TaskOutcome::Withdrawn.as_str()])?)
 }
 
 #[cfg(test)]
@@ -251,7 +279,7 @@ mod tests {
     #[test]
     fn a_start_does_not_read_sessions_of_programs_that_wait() {
         let (_folder, c) = filled();
-        assert_eq!(host_restart(&c, Timestamp(1), &[], None).ok(), Some(0));
+        assert_eq!(host_restart(&c, Timestamp(1), (&[], &[]), None).ok(), Some(0));
         let steps =
             c.prepare_cached(LIVE).expect("prepared a moment ago").get_status(StatementStatus::VmStep);
         assert!((1..100).contains(&steps), "{steps} instructions");

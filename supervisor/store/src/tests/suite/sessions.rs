@@ -131,12 +131,26 @@ async fn restart_of_the_host_ends_sessions_without_a_worker() {
             worktree: None,
         };
         store.apply(running()).await.expect("new");
-        let more = vec![session(2, 1), cvm, started(2, 2), started(3, 3), started(4, 1)];
+        let more = vec![
+            session(2, 1),
+            cvm,
+            session(5, 1),
+            started(2, 2),
+            started(3, 3),
+            started(4, 1),
+            started(5, 5),
+            started(6, 2),
+        ];
         store.apply(Batch(more)).await.expect("new");
         let wait = Write::ExecutionStatus { id: execution_id(4), status: ExecutionStatus::Waiting };
         store.apply(wait).await.expect("running");
-        let restart = || Write::HostRestart { at: Timestamp(9_000), alive: vec![session_id(2)], why: None };
-        assert_eq!(store.apply(restart()).await.map(|applied| applied.rows), Ok(3));
+        let restart = || Write::HostRestart {
+            at: Timestamp(9_000),
+            alive: vec![session_id(2)],
+            continued: vec![session_id(5)],
+            why: None,
+        };
+        assert_eq!(store.apply(restart()).await.map(|applied| applied.rows), Ok(5));
         assert_eq!(store.apply(restart()).await.map(|applied| applied.rows), Ok(0));
         let session = store.session(&mine(), session_id(1)).await.expect("readable").expect("there").session;
         assert_eq!(session.status, SessionStatus::Crashed);
@@ -153,8 +167,14 @@ async fn restart_of_the_host_ends_sessions_without_a_worker() {
             .because(Some("host_restart".to_owned()));
         assert_eq!((died.status, died.error), (ExecutionStatus::Error, Some(expected)));
         assert_eq!(status(4).await.status, ExecutionStatus::Error);
-        assert_eq!(status(2).await.status, ExecutionStatus::Running, "its worker was adopted");
+        let statuses = [status(2).await, status(6).await].map(|execution| execution.status);
+        assert!(statuses.contains(&ExecutionStatus::Running), "its worker was adopted: {statuses:?}");
+        assert!(statuses.contains(&ExecutionStatus::Error), "one runs at a time: {statuses:?}");
         assert_eq!(status(3).await.status, ExecutionStatus::Running, "durable executions resume");
+        assert_eq!(status(5).await.status, ExecutionStatus::Error, "its worker is replaced");
+        let continued =
+            store.session(&mine(), session_id(5)).await.expect("readable").expect("there").session;
+        assert_eq!(continued.closed_at, None);
     })
     .await;
 }

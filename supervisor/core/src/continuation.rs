@@ -1,0 +1,98 @@
+//! The beginning with a session whose worker was being replaced when its supervisor exited. What was begun is in the session's facts,
+//! in the commit of its new generation: the restart begins anew, the rollback forks the same frozen copy again. A worker that the earlier
+//! supervisor had started for that is killed. Each continuation counts as a recovery, so that a session that ends its supervisors ends,
+//! too.
+
+use super::input::{Now, SessionAction, SessionSpec};
+use super::machine::SessionMachine;
+use super::record::Pending;
+use super::replacement::{ReplacedWorker, Replacement, RestoringStage, RollbackCause, StateSource};
+use super::rollback::CopyId;
+use serde_json::Value;
+use vm_system_protocol::ids::SessionId;
+use vm_system_protocol::json::JsonText;
+use vm_system_protocol::model::SessionCheckpoint;
+use vm_system_protocol::reason::CloseReason;
+use vm_system_protocol::time::Timestamp;
+
+/// The replacement of a worker that an earlier supervisor has begun.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Continuation {
+    /// The frozen copy with its name in the keeper; none for a restart.
+    pub copy: Option<(CopyId, SessionId)>,
+    reason: String,
+    recoveries: Vec<Timestamp>,
+}
+
+impl Continuation {
+    /// What a session that is starting was doing; none if it was being created.
+    pub fn recorded(facts: &JsonText) -> Option<Self> {
+        let facts = facts.to_value()?;
+        let generation = facts["generation"].as_u64()?;
+        let current =
+            |name: &str| facts.get(name).filter(|fact| fact["generation"].as_u64() == Some(generation));
+        let (fact, copy) = match (current("rollback"), current("restart")) {
+            (Some(rollback), _) => (rollback, Some(copy_of(rollback)?)),
+            (None, Some(restart)) => (restart, None),
+            (None, None) => return None,
+        };
+        let recoveries = serde_json::from_value(fact["recoveries"].clone()).unwrap_or_default();
+        Some(Self { copy, reason: fact["reason"].as_str()?.to_owned(), recoveries })
+    }
+}
+
+fn copy_of(rollback: &Value) -> Option<(CopyId, SessionId)> {
+    let copy = rollback["checkpoint"].as_u64().map_or(CopyId::Guard, CopyId::Checkpoint);
+    Some((copy, serde_json::from_value(rollback["copy"].clone()).ok()?))
+}
+
+impl SessionMachine {
+    /// A session that continues with another worker, as an earlier supervisor had begun. Its frozen copy was adopted.
+    pub fn continue_replacement(
+        spec: SessionSpec,
+        continuation: Continuation,
+        now: Now,
+        out: &mut Vec<SessionAction>,
+    ) -> Self {
+        let facts = spec.record.runtime_meta.to_value().unwrap_or_default();
+        let mut machine = Self::without_creation(spec, now);
+        let Continuation { copy, reason, recoveries } = continuation;
+        let from = match copy {
+            None => StateSource::Template,
+            Some((copy, name)) => {
+                machine.keep_copy(copy, name, &facts);
+                StateSource::Copy(copy)
+            }
+        };
+        machine.begin_with_drain(now);
+        machine.forget_lost_copies(out);
+        machine.resume_recoveries(&recoveries, now);
+        let too_many = machine.too_many_recoveries(now);
+        machine.copies.recoveries.push_back(now.mono_ms);
+        let (cause, stage) = (RollbackCause::Continued(reason), RestoringStage::Storing);
+        let worker = ReplacedWorker::Gone;
+        machine.copies.restoring = Some(Replacement { from, cause, stage, worker });
+        machine.begin_restoring(now);
+        if too_many {
+            machine.end(CloseReason::HostRestart, now, out);
+        } else {
+            machine.replace_worker((Vec::new(), Pending::default()), now, out);
+        }
+        machine
+    }
+
+    /// The copy from which the session continues outlived its supervisor.
+    fn keep_copy(&mut self, copy: CopyId, name: SessionId, facts: &Value) {
+        self.copies.names.insert(copy, name);
+        let CopyId::Checkpoint(number) = copy else {
+            self.copies.has_guard = true;
+            return;
+        };
+        let recorded: Vec<SessionCheckpoint> =
+            serde_json::from_value(facts["checkpoints"].clone()).unwrap_or_default();
+        if let Some(checkpoint) = recorded.into_iter().find(|checkpoint| checkpoint.number == number) {
+            self.copies.checkpoints.push(checkpoint);
+            self.copies.lost = self.copies.lost.saturating_sub(1);
+        }
+    }
+}

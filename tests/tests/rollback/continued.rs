@@ -1,0 +1,106 @@
+//! A daemon that is killed while a session is being restarted or rolled back: the next one continues that.
+
+use super::crashes::worker;
+use super::restarts::{restarting, restarts_of, warning_of};
+use super::{checkpoint, checkpoints, rollback, session};
+use vm_system_protocol::control::{Op, Reply};
+use vm_system_protocol::model::{Session, SessionEvent, SessionEventType, SessionStatus, Settings};
+use vm_system_sandbox::pidfd::PidFd;
+use vm_system_tests::client::Client;
+use vm_system_tests::daemon::{Daemon, DaemonOptions};
+use vm_system_tests::place::User;
+use vm_system_tests::{as_both, watch};
+
+as_both!(a_restart_is_made_again_by_the_next_daemon, a_rollback_is_continued_by_the_next_daemon);
+
+fn events_of(client: &mut Client, session: &Session) -> Vec<SessionEvent> {
+    let op = Op::SessionEvents { session: session.id.to_string(), after_seq: 0, limit: 100, wait: false };
+    let Ok(Reply::SessionEvents(page)) = client.op(op) else { panic!("no events") };
+    page.events
+}
+
+mod cases {
+    use super::*;
+
+    pub(super) fn a_restart_is_made_again_by_the_next_daemon(user: User) {
+        let daemon = Daemon::start(user);
+        let mut client = daemon.client();
+        let session = restarting(&daemon, "globalThis.begun = 'yes'");
+        client.preview_of(&session, "globalThis.n = 1");
+        // The startup file of the next worker waits for another file.
+        let waits = "while (!require('fs').existsSync('go')); globalThis.begun = 'yes'";
+        std::fs::write(daemon.place.worktree().join("begin.js"), waits).expect("worktree");
+        worker(&mut client, &session).kill().expect("alive");
+        let is_starting_up = |client: &mut Client| {
+            let events = events_of(client, &session);
+            let restart = events.iter().position(|event| event.kind == SessionEventType::Restarted);
+            restart.is_some_and(|at| {
+                events[at..].iter().any(|event| event.kind == SessionEventType::ExecutionStarted)
+            })
+        };
+        watch::until(|| is_starting_up(&mut client), || "it is not restarted".to_owned());
+        drop(client);
+        let (place, _) = daemon.kill();
+        place.write("go", "");
+        let daemon = Daemon::start_with(place, &DaemonOptions::default());
+        let mut client = daemon.client();
+        client.until(&session, SessionStatus::Ready);
+        assert_eq!(restarts_of(&mut client, &session), ["signal(SIGKILL)", "signal(SIGKILL)"]);
+        let next = client.eval(&session, "`${begun} ${typeof n}`").expect("ready");
+        assert_eq!(next.result.as_ref().expect("a value").preview, "'yes undefined'");
+        let warning = warning_of(&mut client, &next).expect("it says so");
+        assert!(warning.contains("restarted, because its worker ended (signal(SIGKILL))"), "{warning}");
+        // The startup file that was running has ended.
+        let list = Op::ExecList {
+            session: session.id.to_string(),
+            page: vm_system_protocol::control::ListPage::first(50),
+        };
+        let Ok(Reply::Executions(executions)) = client.op(list) else { panic!("no list") };
+        assert!(executions.iter().all(|execution| execution.status.is_final()), "{executions:#?}");
+        drop(client);
+        daemon.stop();
+    }
+
+    pub(super) fn a_rollback_is_continued_by_the_next_daemon(user: User) {
+        let daemon = Daemon::start(user);
+        let mut client = daemon.client();
+        let session = session(&daemon, Settings::default());
+        client.preview_of(&session, "var n = 1");
+        checkpoint(&mut client, &session, None).expect("made");
+        client.preview_of(&session, "n = 2");
+        checkpoint(&mut client, &session, None).expect("made");
+        client.preview_of(&session, "n = 3");
+        // Without its keeper, the copy cannot fork.
+        let keeper = PidFd::open(daemon.info().keeper_pid.expect("a jail")).expect("alive");
+        keeper.signal(nix::libc::SIGSTOP).expect("alive");
+        let mut other = daemon.client();
+        other.send(Op::SessionRollback { session: session.id.to_string(), checkpoint: Some("1".to_owned()) });
+        let is_stored = |client: &mut Client| {
+            events_of(client, &session).iter().any(|event| event.kind == SessionEventType::RolledBack)
+        };
+        watch::until(|| is_stored(&mut client), || "it is not rolled back".to_owned());
+        assert_eq!(client.session_record(&session).status, SessionStatus::Starting);
+        drop((client, other));
+        let (place, _) = daemon.kill();
+        keeper.signal(nix::libc::SIGCONT).expect("alive");
+        let daemon = Daemon::start_with(place, &DaemonOptions::default());
+        let mut client = daemon.client();
+        client.until(&session, SessionStatus::Ready);
+        assert_eq!(client.preview_of(&session, "n"), "1");
+        let events = events_of(&mut client, &session);
+        let details: Vec<_> = events
+            .iter()
+            .filter(|event| event.kind == SessionEventType::RolledBack)
+            .filter_map(|event| event.detail.as_deref())
+            .collect();
+        assert_eq!(details, ["checkpoint 1", "checkpoint 1"]);
+        // The checkpoint from which it was continued is there; the other one ended with the earlier daemon.
+        let left: Vec<u64> = checkpoints(&mut client, &session).iter().map(|made| made.number).collect();
+        assert_eq!(left, [1]);
+        client.preview_of(&session, "n = 4");
+        rollback(&mut client, &session, None).expect("rolled back");
+        assert_eq!(client.preview_of(&session, "n"), "1");
+        client.close(&session);
+        daemon.stop();
+    }
+}
