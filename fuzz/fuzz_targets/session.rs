@@ -247,7 +247,8 @@ impl World {
                 if let Some(to) = self.machine.running().filter(|_| addressed) {
                     address(&mut message, to);
                 }
-                self.input(SessionInput::Message { seq, message });
+                let bytes = content.len() as u64;
+                self.input(SessionInput::Message { seq, bytes, message });
             }
             Err(error) => {
                 self.channel = false;
@@ -380,7 +381,8 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
     if begun % 4 > 0 {
         world.spawned();
         world.seq = 1;
-        world.input(SessionInput::Message { seq: 1, message: FromWorker::Started { heap_bytes: 1 } });
+        let message = FromWorker::Started { heap_bytes: 1 };
+        world.input(SessionInput::Message { seq: 1, bytes: 1, message });
         while !world.writes.is_empty() {
             world.stored();
         }

@@ -63,7 +63,11 @@ impl RuntimeApi for NoRuntime {
     fn kill_session(&self, _: SessionId, _: i32) -> BoxFuture<'_, Result<(), RuntimeError>> {
         not_live()
     }
-    fn inspect_session(&self, _: SessionId, _: Holder) -> BoxFuture<'_, Result<SessionInspection, RuntimeError>> {
+    fn inspect_session(
+        &self,
+        _: SessionId,
+        _: Holder,
+    ) -> BoxFuture<'_, Result<SessionInspection, RuntimeError>> {
         not_live()
     }
     fn execute(
