@@ -352,6 +352,7 @@ owners() {
 check "files that were made belong to the user" "alice" owners
 # Owners have groups here. A worker is in its owner's; what the agent starts stays in the agent's unit, from which the daemon may not
 # move it: files and commands work all the same, as seen above.
+check "cgroups: doctor says what is outside of them" "vm-files@UID.service hold" v ops doctor
 check "cgroups: a worker is in its owner's, beside an agent" "processes" \
     ls "/sys/fs/cgroup/system.slice/vm-system.service/owner-uid:$(id -u alice)"
 as=()

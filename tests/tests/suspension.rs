@@ -340,7 +340,9 @@ fn while_one_owner_holds_the_memory_others_begin_new_things_and_its_largest_work
     run(greedy, &large, "var kept = new Uint8Array(300 << 20).fill(7); kept.length");
     run(other, &bystander, "var n = 1");
     let script = folders[0].join("loops.js");
-    std::fs::write(&script, "for (;;) {}").expect("a file");
+    // A worker that holds next to nothing would not be ended.
+    let source = "const kept = new Uint8Array(32 << 20).fill(7); for (;;) {}";
+    std::fs::write(&script, source).expect("a file");
     let script = script.to_string_lossy();
     let start =
         ["-q", "program", "start", &script, "--name", "loops", "--no-wait", "--template-id", "programs"];
@@ -379,10 +381,7 @@ fn while_one_owner_holds_the_memory_others_begin_new_things_and_its_largest_work
     assert!(ended.last_error.as_deref().is_some_and(|why| why.contains("more than its share")), "{ended:?}");
     let log = std::fs::read_to_string(daemon.place.path("daemon.log")).expect("a log");
     let program = log.find("ended a program's worker of the largest owner").expect("in the log");
-    assert!(
-        log.find("ends the largest session of the largest owner").is_some_and(|at| at > program),
-        "{log}"
-    );
+    assert!(log.find("ends a session of the largest owner").is_some_and(|at| at > program), "{log}");
     // Without it its owner is no cause: the program goes on with another worker.
     let workers = || {
         let summary = greedy.cli(&daemon, &["--output", "json", "ops", "runtime-summary"]).ok();

@@ -1,12 +1,14 @@
 //! The host and the jail, wall by wall: what is in force, what this host supports, what to do about the rest.
 
 use crate::egress::Egress;
+use crate::files_agents::FilesAgents;
 use std::time::Duration;
 use vm_system_protocol::control::{DoctorReport, SandboxLayer};
 use vm_system_protocol::keeper::LayerReport;
 use vm_system_sandbox::inspect::{self, Status};
 use vm_system_sandbox::privileges;
 use vm_system_sandbox::step::Layer;
+use vm_system_spawn::files_agent::AgentStarter;
 use vm_system_spawn::helper::SpawnHelper;
 use vm_system_spawn::{Cgroups, SandboxMode, SpawnConfig, Spawner, examine, is_wanted};
 
@@ -28,11 +30,11 @@ pub async fn examine_host(config: SpawnConfig) -> DoctorReport {
 /// The report about a jail, or about why it could not be built.
 pub(super) async fn report(
     config: &SpawnConfig,
-    (helper, egress): (Option<&SpawnHelper>, Option<&Egress>),
+    (agents, egress): (Option<&FilesAgents>, Option<&Egress>),
     jail: Result<&Spawner, String>,
 ) -> DoctorReport {
     let (layers, mut problem) = match jail {
-        Ok(jail) => (layers(jail, config, helper, egress), None),
+        Ok(jail) => (layers(jail, config, agents, egress), None),
         Err(problem) => (Vec::new(), Some(problem)),
     };
     let host = examine(config).await.unwrap_or_else(|error| {
@@ -54,13 +56,15 @@ pub(super) async fn report(
 pub(super) fn layers(
     jail: &Spawner,
     config: &SpawnConfig,
-    helper: Option<&SpawnHelper>,
+    agents: Option<&FilesAgents>,
     egress: Option<&Egress>,
 ) -> Vec<SandboxLayer> {
+    let starter = agents.map(FilesAgents::starter);
+    let in_units = matches!(starter, Some(AgentStarter::Sockets(_)));
     let reported = jail.layers().iter().map(|report| layer(report, config.sandbox));
     reported
-        .chain([cgroups(&config.cgroups), supervisor()])
-        .chain(helper.map(of_helper))
+        .chain([cgroups(&config.cgroups, in_units), supervisor()])
+        .chain(starter.and_then(AgentStarter::helper).map(of_helper))
         .chain(egress.map(of_egress))
         .collect()
 }
@@ -116,16 +120,24 @@ fn of_process(
 }
 
 /// The groups of owners, which the daemon makes and not the keeper.
-fn cgroups(cgroups: &Cgroups) -> SandboxLayer {
+fn cgroups(cgroups: &Cgroups, agents_in_units: bool) -> SandboxLayer {
     let (in_force, detail) = match cgroups {
         Cgroups::Unused(why) => (false, why.clone()),
         Cgroups::Used(groups) => {
             let (path, controllers) = (groups.subtree().path().display(), groups.subtree().controllers());
             let names = controllers.names();
             let lacks = if controllers.are_complete() { "" } else { "; needs cpu, memory and pids" };
+            let outside = if agents_in_units {
+                "; not of commands and file brokers, for which the limits of vm-files@UID.service hold"
+            } else {
+                ""
+            };
             (
                 controllers.are_complete(),
-                format!("{path}: {}{lacks}", if names.is_empty() { "no controller" } else { &names }),
+                format!(
+                    "{path}: {}{lacks}{outside}",
+                    if names.is_empty() { "no controller" } else { &names }
+                ),
             )
         }
     };

@@ -4,7 +4,6 @@ use super::api::{CreateSession, RuntimeConfig, RuntimeError};
 use super::durable::Durables;
 use super::follow::{EventTail, Follower, joined};
 use super::fork::ForkSession;
-use super::inspect::{Facts, inspect};
 use super::interface::{DrainChange, RuntimeApi, RuntimeFacts};
 use super::owner_jails::OwnerJails;
 use super::registry::{AdmissionError, LiveSession, Registry};
@@ -14,7 +13,7 @@ use super::task::{Command, RuntimeContext, SessionResponder, spawn_failure};
 use super::{adoption, doctor, followers, pressure};
 use crate::brokers::Brokers;
 use crate::egress::Egress;
-use crate::shares::{Holder, Share, ShareLimits, Shares};
+use crate::shares::{Holder, Share, Shares};
 use crate::worktree::clean_relative;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -35,8 +34,6 @@ use vm_system_store::{BoxFuture, OpenError, StoreHandle};
 
 /// Commands that may wait for a session's owner task.
 const COMMANDS: usize = 16;
-/// Inspections at a time: each takes a thread, for tens of milliseconds if the process is large.
-const INSPECTIONS: ShareLimits = ShareLimits { most: 4, per_owner: 1, reserved: 1 };
 
 /// All live sessions. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -47,8 +44,6 @@ struct Inner {
     shared: Arc<RuntimeContext>,
     durables: Arc<Durables>,
     sessions: Arc<Shares>,
-    /// Processes whose memory is being read for `inspect`.
-    inspections: Arc<Shares>,
     tasks: TaskTracker,
 }
 
@@ -125,6 +120,7 @@ impl Runtime {
             suspend_after: config.suspend_after,
             pressure: Arc::default(),
             files: Shares::new("file calls", "file_calls", config.file_calls),
+            inspections: Shares::new("inspections", "inspections", super::inspect::INSPECTIONS),
             budget: super::memory::MemoryBudget::new(),
             failed_starts: super::failed_starts::FailedStarts::default(),
             stdin: config.stdin,
@@ -134,9 +130,7 @@ impl Runtime {
             pressure::watch(config.pressure, Arc::clone(&shared.pressure), Arc::clone(&shared.registry));
         let durables = Durables::start(Arc::clone(&shared), config.durable);
         let sessions = Shares::new("sessions", "sessions", config.sessions);
-        let inspections = Shares::new("inspections", "inspections", INSPECTIONS);
-        let runtime =
-            Self(Arc::new(Inner { shared, durables, sessions, inspections, tasks: TaskTracker::new() }));
+        let runtime = Self(Arc::new(Inner { shared, durables, sessions, tasks: TaskTracker::new() }));
         runtime.continue_sessions(taken).await;
         // Ends with the runtime.
         tokio::spawn(watch);
@@ -410,30 +404,7 @@ impl RuntimeApi for Runtime {
         id: SessionId,
         holder: Holder,
     ) -> BoxFuture<'_, Result<SessionInspection, RuntimeError>> {
-        Box::pin(async move {
-            let turn = self.0.inspections.wait(&holder, 1).await;
-            let facts = if let Some(worker) = self.0.durables.worker(id) {
-                Facts::of_program(worker)
-            } else {
-                let live = self.live(id)?;
-                let (responder, response) = oneshot::channel();
-                live.commands
-                    .send(Command::Inspect { responder })
-                    .await
-                    .map_err(|_| RuntimeError::NotLive)?;
-                response.await.map_err(|_| RuntimeError::NotLive)?
-            };
-            // The turn is the thread's: reading the memory of a large process takes long, also when its client has gone.
-            let inspected = tokio::task::spawn_blocking(move || {
-                let inspected = inspect(id, facts);
-                drop(turn);
-                inspected
-            });
-            inspected
-                .await
-                .map_err(|error| RuntimeError::Internal(error.to_string()))?
-                .ok_or(RuntimeError::NotLive)
-        })
+        Box::pin(self.inspect(id, holder))
     }
 
     fn execute(
@@ -577,7 +548,12 @@ impl RuntimeApi for Runtime {
             memory: self.0.shared.pressure.level(),
             largest_owner: self.0.shared.pressure.largest(),
             helper_problem: self.helper().and_then(SpawnHelper::problem),
-            sandbox: doctor::layers(&jail, jails.config(), self.helper(), Some(&self.0.shared.egress)),
+            sandbox: doctor::layers(
+                &jail,
+                jails.config(),
+                self.0.shared.roots.agents(),
+                Some(&self.0.shared.egress),
+            ),
             zygotes: jail.zygotes().into_iter().map(info).collect(),
             sessions_created: registry.sessions_created.load(Ordering::Relaxed),
             executions_started: registry.executions_started.load(Ordering::Relaxed),
@@ -591,7 +567,7 @@ impl RuntimeApi for Runtime {
     fn doctor(&self) -> BoxFuture<'_, DoctorReport> {
         Box::pin(async move {
             let jails = self.0.shared.jails.common();
-            let processes = (self.helper(), Some(&self.0.shared.egress));
+            let processes = (self.0.shared.roots.agents(), Some(&self.0.shared.egress));
             doctor::report(jails.config(), processes, Ok(&jails.present())).await
         })
     }

@@ -1,8 +1,13 @@
 //! A live session as the kernel sees it. Reads `/proc`, so it blocks: callers use the blocking pool.
 
+use super::api::RuntimeError;
 use super::durable::ProgramWorker;
+use super::facade::Runtime;
+use super::task::Command;
+use crate::shares::{Holder, ShareLimits};
 use std::fs;
 use std::time::Duration;
+use tokio::sync::oneshot;
 use vm_system_protocol::ids::{ExecutionId, SessionId};
 use vm_system_protocol::model::{SessionInspection, SessionStatus};
 use vm_system_protocol::time::Timestamp;
@@ -38,8 +43,40 @@ impl Facts {
     }
 }
 
+/// Inspections at a time: each takes a thread, for tens of milliseconds if the process is large.
+pub(super) const INSPECTIONS: ShareLimits = ShareLimits { most: 4, per_owner: 1, reserved: 1 };
+
+impl Runtime {
+    /// A live session as the kernel sees it, when it is the holder's turn.
+    pub(super) async fn inspect(
+        &self,
+        id: SessionId,
+        holder: Holder,
+    ) -> Result<SessionInspection, RuntimeError> {
+        let turn = self.shared().inspections.wait(&holder, 1).await;
+        let facts = if let Some(worker) = self.durables().worker(id) {
+            Facts::of_program(worker)
+        } else {
+            let live = self.live(id)?;
+            let (responder, response) = oneshot::channel();
+            live.commands.send(Command::Inspect { responder }).await.map_err(|_| RuntimeError::NotLive)?;
+            response.await.map_err(|_| RuntimeError::NotLive)?
+        };
+        // The turn is the thread's: reading the memory of a large process takes long, also when its client has gone.
+        let inspected = tokio::task::spawn_blocking(move || {
+            let inspected = inspect(id, facts);
+            drop(turn);
+            inspected
+        });
+        inspected
+            .await
+            .map_err(|error| RuntimeError::Internal(error.to_string()))?
+            .ok_or(RuntimeError::NotLive)
+    }
+}
+
 /// Adds the facts from the kernel; `None` without a worker.
-pub(super) fn inspect(session: SessionId, facts: Facts) -> Option<SessionInspection> {
+fn inspect(session: SessionId, facts: Facts) -> Option<SessionInspection> {
     let process = facts.process?;
     let pid = process.pid();
     let memory = process.memory().ok();

@@ -56,6 +56,8 @@ pub(super) struct RuntimeContext {
     pub(super) pressure: Arc<MemoryPressure>,
     /// Work on files of worktrees that is done at a time.
     pub(super) files: Arc<Shares>,
+    /// Processes whose memory is being read for `inspect`.
+    pub(super) inspections: Arc<Shares>,
     pub(super) budget: MemoryBudget,
     pub(super) failed_starts: FailedStarts,
     /// What scripts read as their standard input; none: they are at its end.

@@ -53,7 +53,7 @@ impl StoreLock {
     }
 }
 
-/// Locks a file, or returns who holds what it stands for, by the content of the file.
+/// Locks the file of a lock, or returns who holds it, by its content.
 fn take(
     path: &Path,
     (held, option): (&Path, &'static str),

@@ -57,9 +57,7 @@ pub(super) async fn with_stack(
     error: Option<&ExecutionError>,
     text: String,
 ) -> Result<String, ToolError> {
-    if error.is_none_or(|error| error.code != "EXCEPTION") {
-        return Ok(text);
-    }
+    let Some(error) = error.filter(|error| error.code == "EXCEPTION") else { return Ok(text) };
     let run = call.run(DurableOp::RunGet { execution: execution.to_owned() }).await?;
     let after_seq = run.execution.metrics.events.saturating_sub(LAST_EVENTS);
     let (execution, limit) = (execution.to_owned(), 64);
@@ -74,7 +72,12 @@ pub(super) async fn with_stack(
         Some(stack) => cut(match shortened(stack, STACK_BYTES) {
             None => format!("Error: {stack}"),
             Some(short) => {
-                format!("Error: {short}\n[truncated: {} of {} bytes are shown]", short.len(), stack.len())
+                // The stack was cut before, too, if the message was.
+                let whole = error.full_bytes.map_or_else(
+                    || format!("{} bytes", stack.len()),
+                    |bytes| format!("an error whose message has {bytes} bytes"),
+                );
+                format!("Error: {short}\n[truncated: {} bytes of {whole} are shown]", short.len())
             }
         }),
         None => text,
