@@ -64,6 +64,8 @@ pub(super) struct ProcessReading {
     pub(super) owner: Owner,
     of: WorkOf,
     pub(super) bytes: u64,
+    /// What its end alone frees (bytes).
+    private: u64,
     process: WorkerProcess,
     released: Arc<AtomicBool>,
 }
@@ -106,9 +108,10 @@ impl OwnedProcesses {
             processes.values().cloned().collect()
         };
         let read = processes.into_iter().filter_map(|entry| {
-            let bytes = entry.process.memory().ok()?.pss;
+            let memory = entry.process.memory().ok()?;
+            let (bytes, private) = (memory.pss, memory.uss);
             let OwnedProcess { owner, of, process, released } = entry;
-            Some(ProcessReading { owner, of, bytes, process, released })
+            Some(ProcessReading { owner, of, bytes, private, process, released })
         });
         read.collect()
     }
@@ -144,34 +147,57 @@ impl ProcessReading {
 /// A worker of a program that holds less is not ended: that would free nothing (bytes).
 const WORTH_ENDING: u64 = 8 << 20;
 
-/// What to end of an owner until it has held so much (bytes), at least one piece: the largest workers of programs, then its largest
-/// sessions. Forks share pages, each of which counts in parts, so that several of them hold together what one of them frees alone.
+/// What to end of an owner until that frees so much (bytes), at least one piece: the largest workers of programs, then its largest
+/// sessions. The end of one of many forks frees next to nothing, that of all of them what they share: then all end. A session with
+/// frozen copies shares its pages with these, which end with it.
 pub(super) fn largest_of<'a>(
     owner: &Owner,
     read: &'a [ProcessReading],
     missing: u64,
 ) -> Vec<LargestWork<'a>> {
     let mut programs = Vec::new();
-    let mut sessions = HashMap::<SessionId, u64>::new();
+    let mut sessions = HashMap::<SessionId, SessionMemory>::new();
     for process in read.iter().filter(|process| process.owner == *owner) {
         match process.of {
             WorkOf::Program(execution) if process.bytes >= WORTH_ENDING => {
-                programs.push(LargestWork::Program(execution, process));
+                programs.push((LargestWork::Program(execution, process), process.private));
             }
             WorkOf::Program(_) => {}
-            WorkOf::Session(session) => *sessions.entry(session).or_default() += process.bytes,
+            WorkOf::Session(session) => sessions.entry(session).or_default().add(process),
         }
     }
-    programs.sort_by_key(|work| Reverse(work.bytes()));
+    programs.sort_by_key(|(work, _)| Reverse(work.bytes()));
     let mut sessions: Vec<_> = sessions.into_iter().collect();
-    sessions.sort_by_key(|(session, bytes)| (Reverse(*bytes), *session));
-    let sessions = sessions.into_iter().map(|(session, bytes)| LargestWork::Session(session, bytes));
-    let mut held = 0;
+    sessions.sort_by_key(|(session, memory)| (Reverse(memory.bytes), *session));
+    let sessions = sessions
+        .into_iter()
+        .map(|(session, memory)| (LargestWork::Session(session, memory.bytes), memory.freed()));
+    let mut freed = None;
     let all = programs.into_iter().chain(sessions);
-    all.take_while(|work| {
-        let is_needed = held == 0 || held < missing;
-        held += work.bytes();
+    let needed = all.take_while(|(_, frees)| {
+        let is_needed = freed.is_none_or(|freed| freed < missing);
+        freed = Some(freed.unwrap_or(0) + frees);
         is_needed
-    })
-    .collect()
+    });
+    needed.map(|(work, _)| work).collect()
+}
+
+/// What the processes of one session hold.
+#[derive(Debug, Default)]
+struct SessionMemory {
+    processes: u32,
+    bytes: u64,
+    private: u64,
+}
+
+impl SessionMemory {
+    fn add(&mut self, process: &ProcessReading) {
+        self.processes += 1;
+        self.bytes += process.bytes;
+        self.private += process.private;
+    }
+
+    fn freed(&self) -> u64 {
+        if self.processes > 1 { self.bytes } else { self.private }
+    }
 }
