@@ -45,8 +45,16 @@ pub(super) struct Unrecorded {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Unconfirmed {
     pub(super) execution: ExecutionId,
-    /// The worker has reported something of it, so that its end must be among the repeated messages.
+    /// The worker has sent something of it again, so that its end must be among the repeated messages.
     pub(super) began: bool,
+    /// The worker has ended it, or a later one. If its end is not repeated, an earlier supervisor could not store and gave it up.
+    ended: bool,
+}
+
+impl Unconfirmed {
+    pub(super) const fn new(execution: ExecutionId) -> Self {
+        Self { execution, began: false, ended: false }
+    }
 }
 
 impl SessionMachine {
@@ -91,7 +99,8 @@ impl SessionMachine {
             self.timers.phase_at = None;
         }
         if let Some(stored) = &mut self.peer.stored_running {
-            stored.began = *finished == Some(stored.execution);
+            // Identifiers grow with the time at which they were made.
+            stored.ended = finished.is_some_and(|finished| finished >= stored.execution);
         }
         let stored = self.peer.stored_running.map(|stored| stored.execution);
         match *running {
@@ -113,32 +122,26 @@ impl SessionMachine {
         if self.running() != Some(stored.execution) {
             return;
         }
-        if (stored.began || self.peer.unrecorded.is_some()) && self.peer.gave_up {
-            // Its end is among what was given up.
-            return self.never_began(END_LOST, now, out);
-        }
-        if stored.began || self.peer.unrecorded.is_some() {
+        if stored.began {
             return self.violation("neither runs an execution nor has ended it", now, out);
         }
-        self.never_began(NEVER_BEGAN, now, out);
+        let is_past = stored.ended || self.peer.unrecorded.is_some();
+        self.lost_with_supervisor(if is_past { END_LOST } else { NEVER_BEGAN }, now, out);
     }
 
-    /// A message about another execution than the stored one, whose end an earlier supervisor could not store and gave up: the worker has
-    /// run more since.
+    /// A message about a later execution than the stored one, whose end an earlier supervisor could not store and gave up.
     pub(super) fn pass_over_lost_end(
         &mut self,
         subject: Option<ExecutionId>,
         now: Now,
         out: &mut Vec<SessionAction>,
     ) {
-        let stored = self.peer.stored_running.filter(|_| self.peer.gave_up);
-        let Some(stored) = stored.filter(|stored| subject.is_some_and(|subject| subject != stored.execution))
-        else {
-            return;
-        };
-        if self.running() == Some(stored.execution) {
+        let (Some(stored), Some(subject)) = (self.peer.stored_running, subject) else { return };
+        let runs = self.peer.unrecorded.as_ref().is_some_and(|unrecorded| unrecorded.execution == subject);
+        let is_later = runs || subject > stored.execution;
+        if is_later && !stored.began && self.running() == Some(stored.execution) {
             self.peer.stored_running = None;
-            self.never_began(END_LOST, now, out);
+            self.lost_with_supervisor(END_LOST, now, out);
         }
     }
 
@@ -146,7 +149,6 @@ impl SessionMachine {
     /// loss. A worker that claims this without reason loses its own output.
     fn pass_over(&mut self, acknowledged: u64, out: &mut Vec<SessionAction>) {
         self.peer.next_seq = acknowledged + 1;
-        self.peer.gave_up = true;
         let running = self.running();
         self.lost(running, false, LOST);
         self.ledger.settle(acknowledged);

@@ -163,8 +163,8 @@ impl SessionMachine {
         }
     }
 
-    /// The worker never received the execution: it was lost with the previous supervisor.
-    pub(super) fn never_began(&mut self, message: &str, now: Now, out: &mut Vec<SessionAction>) {
+    /// The worker never received the execution, or its end was lost with an earlier supervisor.
+    pub(super) fn lost_with_supervisor(&mut self, message: &str, now: Now, out: &mut Vec<SessionAction>) {
         let Some(Current::Running(mut running)) = self.current.take() else { return };
         let ending = ExecutionOutcome::error(ExecutionStatus::Error, "HOST_RESTART", message);
         let text = message.to_owned();

@@ -563,7 +563,7 @@ pub enum Refusal {
     #[error("the worker could not be started: {}", .0.why)]
     SpawnFailed(SpawnFailure),
     /// The worker could not be forked.
-    #[error("the session could not be forked: {}", .0.why)]
+    #[error("the worker could not be forked: {}", .0.why)]
     Fork(SpawnFailure),
     /// The session has no such checkpoint.
     #[error("the session has no checkpoint {0}")]

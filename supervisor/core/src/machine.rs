@@ -95,8 +95,6 @@ pub(super) struct ChannelState {
     /// The running execution was begun under the previous supervisor: the worker may repeat host calls that got their
     /// replies before.
     pub(super) repeating: bool,
-    /// An earlier supervisor acknowledged messages that it could not store.
-    pub(super) gave_up: bool,
     /// The execution that runs according to the store; until the worker has confirmed that it runs, or has sent everything again.
     pub(super) stored_running: Option<Unconfirmed>,
     /// The worker has sent nothing about the running execution since the adoption: messages about those before it may come first, which
@@ -127,7 +125,6 @@ impl ChannelState {
             adopting: None,
             setting_up: true,
             repeating: false,
-            gave_up: false,
             awaits_stored: false,
             stored_running: None,
             repeated_up_to: 0,
@@ -261,7 +258,7 @@ impl SessionMachine {
         machine.peer.database_restarted = running.is_some();
         machine.peer.awaits_stored = running.is_some();
         machine.peer.stored_running =
-            running.as_ref().map(|running| Unconfirmed { execution: running.row.execution.id, began: false });
+            running.as_ref().map(|running| Unconfirmed::new(running.row.execution.id));
         // Different from the numbers that earlier supervisors gave: a report about their last fork may follow.
         machine.peer.forks = nonce << 20;
         machine.peer.next_seq = last_committed.saturating_add(1);

@@ -211,7 +211,9 @@ impl<'a> Driver<'a> {
                     self.compare(&known);
                 } else {
                     let known = &self.known[chosen];
-                    let was_replaced = refused.code == ErrorCode::SessionNotReady;
+                    // Its worker may have ended before it was forked.
+                    let codes = [ErrorCode::SessionNotReady, ErrorCode::CapacityExceeded];
+                    let was_replaced = codes.contains(&refused.code);
                     assert!(was_replaced && !known.never_continues(), "{refused:?} of {known:#?}");
                 }
             }

@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use vm_system_protocol::ids::{ExecutionId, TaskId};
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{
-    ConsoleLevel, Event, EventPayload, Execution, ExecutionKind, SessionEventType, SessionStatus,
+    ConsoleLevel, Event, EventPayload, Execution, ExecutionKind, ExecutionStatus, SessionEventType,
+    SessionStatus,
 };
 use vm_system_protocol::time::Timestamp;
 use vm_system_record::{TaskOutcome, TaskRow, Write};
@@ -17,6 +18,8 @@ pub(super) struct Database {
     pub(super) executions: BTreeMap<ExecutionId, Stored>,
     /// Executions of which a batch was lost.
     pub(super) holes: BTreeSet<ExecutionId>,
+    /// Those that were lost before an exit of the supervisor, which nobody may have marked.
+    pub(super) unmarked: BTreeSet<ExecutionId>,
     /// Highest worker sequence that was committed, or given up with a lost batch.
     pub(super) worker_seq: u64,
     pub(super) let_go_seq: u64,
@@ -187,7 +190,23 @@ impl Database {
     }
 
     pub(super) fn running(&self) -> Option<&Stored> {
-        self.executions.values().find(|stored| !stored.record.status.is_final())
+        let unfinished = self.executions.values().filter(|stored| !stored.record.status.is_final());
+        unfinished.max_by_key(|stored| stored.record.started_at)
+    }
+
+    /// The supervisor exits: what it had not marked as lost stays so, and another one ends all unfinished executions but the newest.
+    pub(super) fn supervisor_exits(&mut self, at: Timestamp) {
+        self.queue.clear();
+        self.unmarked.extend(&self.holes);
+        let newest = self.running().map(|stored| stored.record.id);
+        for stored in self.executions.values_mut().filter(|stored| !stored.record.status.is_final()) {
+            if newest != Some(stored.record.id) {
+                stored.record.status = ExecutionStatus::Error;
+                stored.record.ended_at = Some(at);
+                stored.record.degraded = true;
+                stored.record.metrics.events = stored.events;
+            }
+        }
     }
 }
 

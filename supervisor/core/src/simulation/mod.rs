@@ -30,7 +30,7 @@ impl SimulatedFaults {
 
     /// Whether sessions may crash: one that is adopted continues.
     fn crash(self) -> bool {
-        self.hostile || self.exits || self.store
+        self.hostile || self.exits
     }
 }
 
@@ -94,6 +94,11 @@ fn every_invariant_holds_when_the_store_fails() {
 #[test]
 fn every_invariant_holds_when_supervisors_exit_and_adopt() {
     play("adoption and exits", SimulatedFaults { adoption: true, exits: true, ..SimulatedFaults::NONE });
+}
+
+#[test]
+fn supervisors_that_exit_while_the_store_refuses_writes_never_end_a_session() {
+    play("store and adoption", SimulatedFaults { store: true, adoption: true, ..SimulatedFaults::NONE });
 }
 
 #[test]

@@ -134,17 +134,13 @@ impl SimulatedWorker {
                 self.kept.retain(|(kept, _)| *kept > seq);
             }
             ToWorker::Adopt { last_committed, nonce } => {
-                if last_committed < self.acked {
-                    return Err(format!(
-                        "Adopt {last_committed} below the acknowledged number {}",
-                        self.acked
-                    ));
-                }
                 self.adopted = true;
-                self.kept.retain(|(kept, _)| *kept > last_committed);
+                // Above the stored number if the supervisor before could not store what it acknowledged.
+                self.acked = self.acked.max(last_committed);
+                let acknowledged = self.acked;
+                self.kept.retain(|(kept, _)| *kept > acknowledged);
                 let running = self.script.as_ref().map(|script| script.execution);
                 let (last_sent, finished) = (self.next_seq - 1, self.finished);
-                let acknowledged = last_committed;
                 let adopted = FromWorker::Adopted { nonce, acknowledged, last_sent, running, finished };
                 self.sent.push_back((0, adopted));
                 self.sent.extend(self.kept.iter().cloned());

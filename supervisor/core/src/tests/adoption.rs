@@ -152,7 +152,7 @@ fn what_an_earlier_supervisor_gave_up_is_lost_and_no_violation() {
         assert!(!bench.killed, "{runs}");
     }
     // Executions before it, whose output and ends were lost, are sent again first.
-    let earlier = ExecutionId::from_bytes([22; 16]);
+    let earlier = ExecutionId::from_bytes([6; 16]);
     let mut bench = adopted(Some(EXECUTION));
     gives_up(&mut bench, 0, 4, None, Some(EXECUTION));
     bench.prints_in(earlier);
@@ -182,6 +182,38 @@ fn what_an_earlier_supervisor_gave_up_is_lost_and_no_violation() {
     };
     bench.input(from_worker(0, message));
     assert!(bench.killed);
+}
+
+#[test]
+fn an_execution_whose_end_was_given_up_before_later_messages_were_stored_is_lost_and_no_violation() {
+    let later = ExecutionId::from_bytes([23; 16]);
+    let lost = |bench: &Bench, case: &str| {
+        let ended = bench.ended();
+        assert!(!bench.killed && ended.id == EXECUTION, "{case}");
+        assert!(ended.error.expect("an error").message.contains("its result is lost"), "{case}");
+    };
+    // The worker runs nothing; a later execution, or a fork after it, is stored.
+    for finished in [EXECUTION, later] {
+        let mut bench = adopted(Some(EXECUTION));
+        bench.reports(0, None, Some(finished));
+        lost(&bench, "idle");
+        bench.goes_on(0);
+    }
+    // It runs one that is not stored, and has sent output of it already, or not.
+    for repeated in [0, 1] {
+        let mut bench = adopted(Some(EXECUTION));
+        bench.reports(repeated, Some(UNRECORDED), Some(later));
+        bench.prints_in(UNRECORDED);
+        lost(&bench, "runs");
+        bench.ends_in(UNRECORDED);
+        bench.goes_on(1);
+    }
+    // It runs: the clock was set back before it began.
+    let mut bench = adopted(Some(EXECUTION));
+    bench.reports(1, Some(EXECUTION), Some(later));
+    bench.prints_in(EXECUTION);
+    bench.ends_in(EXECUTION);
+    assert!(!bench.killed && bench.ended().error.is_none_or(|error| error.code != "HOST_RESTART"));
 }
 
 #[test]
@@ -330,6 +362,7 @@ fn an_unknown_execution_is_a_violation_where_nothing_explains_it() {
     // The worker cannot begin another before it has sent the end of the stored one.
     let mut between = adopted(Some(EXECUTION));
     between.reports(2, Some(UNRECORDED), None);
+    between.prints_in(EXECUTION);
     between.prints_in(UNRECORDED);
     between.is_a_violation("unknown execution id");
 }
@@ -358,12 +391,9 @@ fn a_report_that_contradicts_the_store_is_a_violation() {
     began.prints(0, "x");
     began.is_a_violation(WITHOUT_END);
 
-    let mut no_end = adopted(Some(EXECUTION));
-    no_end.reports(0, None, Some(EXECUTION));
-    no_end.is_a_violation(WITHOUT_END);
-
     let mut replaced = adopted(Some(EXECUTION));
-    replaced.reports(0, Some(UNRECORDED), None);
+    replaced.reports(1, Some(UNRECORDED), None);
+    replaced.prints_in(EXECUTION);
     replaced.is_a_violation(WITHOUT_END);
 }
 

@@ -5,6 +5,7 @@ use crate::{AdoptedExecution, ChannelFault, SessionInput, SessionMachine, Worker
 use std::sync::Arc;
 use vm_system_protocol::ids::ExecutionId;
 use vm_system_protocol::model::SessionStatus;
+use vm_system_protocol::time::Timestamp;
 use vm_system_record::RunningExecutionRow;
 
 impl World {
@@ -46,6 +47,8 @@ impl World {
         if !(ready && unharmed) {
             return;
         }
+        self.note(|| "the supervisor exits".to_owned());
+        self.database.supervisor_exits(Timestamp(self.now.unix_ms));
         let running = self.database.running().map(|stored| AdoptedExecution {
             row: RunningExecutionRow {
                 execution: stored.record.clone(),
@@ -56,8 +59,6 @@ impl World {
             },
             policy: Arc::clone(&self.policy),
         });
-        self.note(|| "the supervisor exits".to_owned());
-        self.database.queue.clear();
         self.outbox.clear();
         self.loading = None;
         let is_unrecorded = |id: &ExecutionId| !self.database.executions.contains_key(id);

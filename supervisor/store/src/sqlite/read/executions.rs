@@ -1,7 +1,7 @@
 //! Executions and their events.
 
 use super::{Read, ReadError, Select, count, maybe_moment, moment, parsed};
-use rusqlite::{Connection, Row};
+use rusqlite::{Connection, OptionalExtension as _, Row};
 use vm_system_protocol::ids::{ExecutionId, SessionId};
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{Event, EventPayload, Execution, ExecutionError, Metrics, ResultValue};
@@ -79,9 +79,17 @@ fn value(label: &str, preview: String, json: Option<JsonText>) -> Read<ResultVal
 
 /// The unfinished execution of a session.
 pub(super) fn unfinished(c: &Connection, session: SessionId) -> Read<Option<RunningExecutionRow>> {
+    // There are few, however many the session has had.
+    let newest = c
+        .prepare_cached(
+            "SELECT id FROM executions INDEXED BY executions_unfinished
+             WHERE session = ?1 AND status IN ('running', 'waiting') ORDER BY started_at DESC, id DESC LIMIT 1",
+        )?
+        .query_row([session.as_bytes()], |row| row.get::<_, [u8; 16]>(0))
+        .optional()?;
+    let Some(newest) = newest else { return Ok(None) };
     let mut select = Select::new(COLUMNS);
-    select.text(" INDEXED BY executions_by_session").and_value("session =", session.as_bytes().to_vec());
-    select.and("status IN ('running', 'waiting')").newest_first("started_at", Page::first(1));
+    select.and_value("id =", newest.to_vec());
     let Some(row) = select.first(c, execution)? else { return Ok(None) };
     let execution = row.execution;
     let mut sums = Select::new("SELECT max(seq), sum(octet_length(text)), max(ts) FROM events");

@@ -231,7 +231,8 @@ pub(super) fn host_restart(
         rows += run(
             c,
             "UPDATE executions SET status = 'error', ended_at = ?2, error_code = 'WORKER_DIED',
-                 error_message = ?4, error_reason = ?3, duration_ms = max(0, ?2 - started_at)
+                 error_message = ?4, error_reason = ?3, duration_ms = max(0, ?2 - started_at),
+                 events = (SELECT coalesce(max(seq), 0) FROM events WHERE execution = executions.id)
              WHERE session = ?1 AND status IN ('running', 'waiting')",
             params![id, at.0, reason, gone_because],
         )?;
@@ -256,7 +257,8 @@ const END_LOST: &str =
 /// never stored, because the disk was full.
 fn end_older(c: &Connection, session: SessionId, at: Timestamp) -> Result<u64, SqliteFailure> {
     let sql = "UPDATE executions SET status = 'error', ended_at = ?2, error_code = 'HOST_RESTART', error_message = ?3,
-             degraded = 1, duration_ms = max(0, ?2 - started_at)
+             degraded = 1, duration_ms = max(0, ?2 - started_at),
+             events = (SELECT coalesce(max(seq), 0) FROM events WHERE execution = executions.id)
          WHERE session = ?1 AND status IN ('running', 'waiting') AND id <>
              (SELECT id FROM executions WHERE session = ?1 AND status IN ('running', 'waiting')
               ORDER BY started_at DESC, id DESC LIMIT 1)";
