@@ -133,7 +133,7 @@ impl SessionFork {
         let mut result = self.deliver(way).await;
         let failed = result.is_err();
         let unused = failed && self.jail.orders.take(self.parent.pid);
-        if unused && matches!(result, Err(ForkError::Failed(_))) && !self.parent_exits().await {
+        if unused && matches!(result, Err(ForkError::Failed(_))) && !exits(&self.parent.pidfd).await {
             // A correct worker tries to fork, and then the order is used.
             result = Err(ForkError::violation("it closed the child's socket and did not fork"));
         }
@@ -158,12 +158,6 @@ impl SessionFork {
         }
     }
 
-    /// Whether the parent has exited or does so now: the kernel closes the descriptors of a killed process before it reports the exit.
-    async fn parent_exits(&self) -> bool {
-        !self.parent.pidfd.is_alive()
-            || matches!(timeout(DYING, exit_of(&self.parent.pidfd)).await, Ok(Ok(())))
-    }
-
     async fn deliver(&self, way: WatchedFd) -> Result<WorkerHandle, ForkError> {
         let child = match receive_hello(&way).await {
             Ok(child) => child,
@@ -182,18 +176,19 @@ impl SessionFork {
 
     /// From the first hello to an independent worker.
     async fn raise(&self, way: &WatchedFd, child: &UnassignedWorker) -> Result<WorkerHandle, ForkError> {
-        self.examine(child)?;
+        self.examine(child).await?;
         let (ours, its) = channel()?;
         let deadline = Instant::now() + Duration::from_millis(WRITE_MS);
         let welcome = Hello::ours().to_packet();
         let sent = packets::send(way, &[&welcome], &[its.as_fd()], deadline).await;
         drop(its);
-        // The child exited before it had its own channel.
-        sent.map_err(|_| ForkError::violation("the child exited before it had a channel"))?;
+        if sent.is_err() {
+            return Err(closed(child, "the child closed its socket before it had a channel").await);
+        }
         let again = match receive_hello(&ours).await {
             Ok(again) => again,
             Err(HelloFailure::Closed) => {
-                return Err(ForkError::violation("the child closed its channel without a hello"));
+                return Err(closed(child, "the child closed its channel without a hello").await);
             }
             Err(HelloFailure::Other(error)) => {
                 return Err(ForkError::Violation(format!("the child's channel: {error}")));
@@ -215,7 +210,7 @@ impl SessionFork {
     }
 
     /// The sender of the first hello must be a new process of the jail, forked by this order.
-    fn examine(&self, child: &UnassignedWorker) -> Result<(), ForkError> {
+    async fn examine(&self, child: &UnassignedWorker) -> Result<(), ForkError> {
         if child.pids.here == self.parent.pid {
             return Err(ForkError::violation("it sent the hello of its child"));
         }
@@ -225,8 +220,7 @@ impl SessionFork {
         match rlimit::mark_of(child.pids.here) {
             Ok(mark) if mark == self.parent.mark => Ok(()),
             Ok(_) => Err(ForkError::violation("another process sent the hello of its child")),
-            // It exited meanwhile.
-            Err(_) => Err(ForkError::violation("the child exited before it had a channel")),
+            Err(_) => Err(closed(child, "the limits of its child cannot be read").await),
         }
     }
 
@@ -238,6 +232,19 @@ impl SessionFork {
             let _ = self.jail.events.send(SpawnEvent::UnorderedFork { pid: parent }).await;
         }
     }
+}
+
+/// The result of a fork whose child has closed its socket: a child that was killed has violated nothing.
+async fn closed(child: &UnassignedWorker, what: &str) -> ForkError {
+    if exits(&child.pidfd).await {
+        return SpawnError::WorkerSilent("exited").into();
+    }
+    ForkError::violation(what)
+}
+
+/// Whether the process has exited or does so now: the kernel closes the descriptors of a killed process before it reports the exit.
+async fn exits(process: &PidFd) -> bool {
+    !process.is_alive() || matches!(timeout(DYING, exit_of(process)).await, Ok(Ok(())))
 }
 
 /// Whether more than the first hello arrived on the socket.

@@ -35,7 +35,7 @@ pub(super) struct UnassignedWorker {
 
 /// Why no hello was received.
 pub(super) enum HelloFailure {
-    /// The worker's end of the channel was closed.
+    /// The worker's end of the channel was closed, or the worker has exited.
     Closed,
     Other(SpawnError),
 }
@@ -75,6 +75,6 @@ pub(super) async fn receive_hello(ours: &WatchedFd) -> Result<UnassignedWorker, 
         socket::trust_senders(ours)?;
         pidfd.pids()
     };
-    let pids = setup().map_err(|_| HelloFailure::Other(SpawnError::WorkerSilent("exited")))?;
+    let pids = setup().map_err(|_| HelloFailure::Closed)?;
     Ok(UnassignedWorker { pidfd: Arc::new(pidfd), pids, protocol })
 }

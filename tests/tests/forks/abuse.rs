@@ -1,13 +1,18 @@
 //! Workers that abuse the order to fork: each session ends with a reason, no process and no descriptor is left, and siblings
 //! are not affected.
 
+use vm_system_protocol::control::ErrorCode;
 use vm_system_protocol::model::{ExecutionStatus, Session, SessionStatus, Settings};
 use vm_system_tests::client::Client;
 use vm_system_tests::daemon::{Daemon, DaemonOptions};
 use vm_system_tests::place::{TestDir, User};
 use vm_system_tests::{as_both, observe, program, watch};
 
-as_both!(every_abuse_ends_that_session_only, message_about_a_fork_without_an_order_is_a_violation);
+as_both!(
+    every_abuse_ends_that_session_only,
+    a_child_that_exits_costs_the_fork_alone,
+    message_about_a_fork_without_an_order_is_a_violation,
+);
 
 /// Abuses, and the beginning of the session's closing reason.
 const WAYS: &[(&str, &str)] = &[
@@ -19,7 +24,6 @@ const WAYS: &[(&str, &str)] = &[
     ("twice", "protocol_violation("),
     ("denies its child", "protocol_violation(a child of a fork that it reported as failed"),
     ("hides its child", "protocol_violation("),
-    ("the child exits", "protocol_violation("),
     ("the child repeats its hello", "protocol_violation("),
     ("takes the channel", "protocol_violation("),
     ("copies the channel", "seccomp(recvmsg)"),
@@ -75,6 +79,23 @@ mod cases {
             || observe::descriptors(daemon.pid()) <= fds + 2,
             || format!("{} descriptors, {fds} before", observe::descriptors(daemon.pid())),
         );
+        daemon.stop();
+    }
+
+    /// As one that the kernel or an operator kills.
+    pub(super) fn a_child_that_exits_costs_the_fork_alone(user: User) {
+        let options = DaemonOptions { program: program::HOSTILE_WORKER, ..DaemonOptions::default() };
+        let daemon = Daemon::start_with(TestDir::new(user), &options);
+        let mut client = daemon.client();
+        let template = client.template(Settings::default(), &[]);
+        let session = client.session(&template, &daemon.place.worktree()).expect("session");
+        let processes = settled(&daemon, usize::MAX);
+        client.eval(&session, "when it forks: the child exits").expect("the fork is prepared");
+        let error = client.fork(&session, 1).expect_err("its child exits");
+        assert_eq!(error.code, ErrorCode::CapacityExceeded, "{error:?}");
+        settled(&daemon, processes);
+        assert_eq!(client.eval(&session, "honest").expect("intact").status, ExecutionStatus::Ok);
+        assert_eq!(fork_and_close(&mut client, &session), 1);
         daemon.stop();
     }
 
