@@ -78,23 +78,35 @@ impl Listener {
     }
 
     /// Lets a fork continue; any other call fails. Safe even if the process changes its memory: only registers were checked.
-    pub fn allow(&self, request: CallNotification) -> io::Result<()> {
+    pub fn allow(&self, request: CallNotification) -> io::Result<Response> {
         match request.call {
-            NotifiedCall::Fork => ignore_gone(sys::respond(self.as_fd(), request.id, 0)),
+            NotifiedCall::Fork => Response::of(sys::respond(self.as_fd(), request.id, 0)),
             NotifiedCall::Forbidden(_) => self.refuse(request),
         }
     }
 
     /// Makes the call fail with EPERM.
-    pub fn refuse(&self, request: CallNotification) -> io::Result<()> {
-        ignore_gone(sys::respond(self.as_fd(), request.id, libc::EPERM))
+    pub fn refuse(&self, request: CallNotification) -> io::Result<Response> {
+        Response::of(sys::respond(self.as_fd(), request.id, libc::EPERM))
     }
 }
 
-fn ignore_gone(result: io::Result<()>) -> io::Result<()> {
-    match result {
-        Err(error) if error.raw_os_error() == Some(libc::ENOENT) => Ok(()),
-        result => result,
+/// Whether a response had an effect.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Response {
+    Taken,
+    /// The process has exited, or a signal (a stop, for example) has interrupted its call: then it makes the call again, with another
+    /// notification.
+    Late,
+}
+
+impl Response {
+    fn of(result: io::Result<()>) -> io::Result<Self> {
+        match result {
+            Ok(()) => Ok(Self::Taken),
+            Err(error) if error.raw_os_error() == Some(libc::ENOENT) => Ok(Self::Late),
+            Err(error) => Err(error),
+        }
     }
 }
 

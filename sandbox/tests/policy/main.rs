@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use vm_system_sandbox::command_root::{self, View};
 use vm_system_sandbox::process::{self, ExitStatus, Fork};
 use vm_system_sandbox::seccomp::bpf::{Check, FilterAction, FilterRow};
-use vm_system_sandbox::seccomp::notify::Listener;
+use vm_system_sandbox::seccomp::notify::{Listener, Response};
 use vm_system_sandbox::seccomp::{
     self, table_broker, table_command, table_egress, table_helper, table_keeper, table_supervisor,
     table_worker,
@@ -520,9 +520,18 @@ fn fork_waits_for_the_reply() {
     let listener = Listener::from(got.fds.pop().expect("a descriptor"));
     let request = listener.next().expect("notification").expect("still there");
     assert_eq!(request.pid, forker, "the kernel reports the caller's pid");
-    listener.allow(request).expect("allow");
+    assert_eq!(listener.allow(request).expect("allow"), Response::Taken);
+    // A stop interrupts the call, which is made again.
     let request = listener.next().expect("notification").expect("still there");
-    listener.refuse(request).expect("refuse");
+    let process = pidfd::PidFd::open(forker).expect("pidfd");
+    process.signal(libc::SIGSTOP).expect("alive");
+    let forker_pid = nix::unistd::Pid::from_raw(forker.cast_signed());
+    waitid(Id::Pid(forker_pid), WaitPidFlag::WSTOPPED | WaitPidFlag::WNOWAIT).expect("it stops");
+    assert_eq!(listener.allow(request).expect("allow"), Response::Late);
+    process.signal(libc::SIGCONT).expect("alive");
+    let request = listener.next().expect("notification").expect("still there");
+    assert_eq!(request.pid, forker, "it makes the call again");
+    assert_eq!(listener.refuse(request).expect("refuse"), Response::Taken);
     // CLONE_PARENT: the new process is our child and a sibling of the forking process.
     let mut endings = Vec::new();
     while endings.len() < 2 {

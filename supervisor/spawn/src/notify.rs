@@ -12,7 +12,7 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use vm_system_sandbox::pidfd::PidFd;
 use vm_system_sandbox::seccomp::names;
-use vm_system_sandbox::seccomp::notify::{CallNotification, Listener, NotifiedCall};
+use vm_system_sandbox::seccomp::notify::{CallNotification, Listener, NotifiedCall, Response};
 use vm_system_sandbox::socket::PollSet;
 
 /// A process with this many forks without an order is killed at once: the cost of refusals is bounded.
@@ -138,13 +138,20 @@ fn judge(
     events: &mpsc::Sender<SpawnEvent>,
 ) {
     let pid = request.pid;
-    // A response that comes too late is for a process that has exited.
     if orders.take(pid) {
-        let _ = listener.allow(request);
+        if let Ok(Response::Late) = listener.allow(request) {
+            // A signal has interrupted the call, which is made again.
+            orders.add(pid);
+            if !PidFd::open(pid).is_ok_and(|process| process.is_alive()) {
+                orders.take(pid);
+            }
+        }
         return;
     }
     if orders.is_excused(pid) {
-        let _ = listener.refuse(request);
+        if let Ok(Response::Late) = listener.refuse(request) {
+            orders.excuse(pid);
+        }
         return;
     }
     if refusals.len() >= MOST_OFFENDERS {
