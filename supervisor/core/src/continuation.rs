@@ -83,16 +83,18 @@ impl SessionMachine {
 
     /// The copy from which the session continues outlived its supervisor.
     fn keep_copy(&mut self, copy: CopyId, name: SessionId, facts: &Value) {
+        let CopyId::Checkpoint(number) = copy else { return self.keep_guard(name) };
         self.copies.names.insert(copy, name);
-        let CopyId::Checkpoint(number) = copy else {
-            self.copies.has_guard = true;
-            return;
-        };
         let recorded: Vec<SessionCheckpoint> =
             serde_json::from_value(facts["checkpoints"].clone()).unwrap_or_default();
         if let Some(checkpoint) = recorded.into_iter().find(|checkpoint| checkpoint.number == number) {
             self.copies.checkpoints.push(checkpoint);
             self.copies.lost = self.copies.lost.saturating_sub(1);
         }
+    }
+
+    pub(super) fn keep_guard(&mut self, name: SessionId) {
+        self.copies.names.insert(CopyId::Guard, name);
+        self.copies.has_guard = true;
     }
 }

@@ -7,6 +7,7 @@
 use super::execution::{Current, ExecutionJob};
 use super::input::{ForkFault, Now, Refusal, SessionAction, SessionReply, SpawnFailure, SpawnFault, Token};
 use super::machine::{Phase, SessionMachine};
+use super::rollback::GUARD;
 use vm_system_protocol::limits::HELLO_MS;
 
 /// Longest duration of a fork (milliseconds): two hellos and the keeper's report.
@@ -74,7 +75,10 @@ impl SessionMachine {
 
     pub(super) fn order_fork(&mut self, purpose: ForkPurpose, now: Now, out: &mut Vec<SessionAction>) {
         self.peer.forks = self.peer.forks.wrapping_add(1);
-        let (order, until) = (self.peer.forks, now.mono_ms + FORK_MS);
+        let last_seq = u32::try_from(self.peer.next_seq - 1);
+        let is_guard = last_seq.is_ok() && matches!(purpose, ForkPurpose::Guard { .. });
+        let half = (self.peer.forks << 1 & 0xffff_ffff) | u64::from(is_guard) * GUARD;
+        let (order, until) = (u64::from(last_seq.unwrap_or(0)) << 32 | half, now.mono_ms + FORK_MS);
         out.push(SessionAction::Fork { order });
         self.current =
             Some(Current::Forking(Box::new(Forking { purpose, order, word: None, seen: None, until })));

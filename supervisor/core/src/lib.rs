@@ -76,5 +76,5 @@ pub use input::{
     SessionSpec, Source, SpawnFailure, SpawnFault, Token, WriteId,
 };
 pub use machine::{AdoptedExecution, SessionMachine};
-pub use rollback::{CopyId, copy_name};
+pub use rollback::{CopyId, copies_of, copy_name, guard_named};
 pub use source_format::{module_format, run_file_format};

@@ -240,15 +240,20 @@ impl SessionMachine {
 
     /// A ready session with a worker that outlived the previous supervisor. The worker gets a request to send its messages above
     /// `last_committed` again; everything before its `Adopted` with this nonce was meant for the previous supervisor and is discarded. Only
-    /// ready sessions without pending startup files can be adopted.
+    /// ready sessions without pending startup files can be adopted. `guard` is the name of its guard copy, which outlived the supervisor,
+    /// too.
     pub fn adopt(
         spec: SessionSpec,
         (last_committed, nonce): (u64, u64),
         running: Option<AdoptedExecution>,
+        guard: Option<SessionId>,
         now: Now,
         out: &mut Vec<SessionAction>,
     ) -> Self {
         let mut machine = Self::without_creation(spec, now);
+        if let Some(name) = guard {
+            machine.keep_guard(name);
+        }
         machine.adopted = true;
         machine.record.status = SessionStatus::Ready;
         machine.phase = Phase::Ready;
@@ -260,7 +265,7 @@ impl SessionMachine {
         machine.peer.stored_running =
             running.as_ref().map(|running| Unconfirmed::new(running.row.execution.id));
         // Different from the numbers that earlier supervisors gave: a report about their last fork may follow.
-        machine.peer.forks = nonce << 20;
+        machine.peer.forks = nonce;
         machine.peer.next_seq = last_committed.saturating_add(1);
         machine.peer.adopting = Some(nonce);
         machine.ledger.resume(last_committed);

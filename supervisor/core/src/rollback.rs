@@ -31,14 +31,31 @@ pub enum CopyId {
 /// The name of a frozen copy in the keeper, and the child's of a fork that may become one. No session has such an id: theirs are UUIDs of
 /// version 7.
 pub fn copy_name(session: SessionId, order: u64) -> SessionId {
-    const VERSION_8: u8 = 0x80;
-    let of_session = session.as_bytes();
     let mut name = [0; 16];
-    name[..8].copy_from_slice(&of_session[8..]);
-    name[6] = VERSION_8 | (name[6] & 0x0f);
+    name[..8].copy_from_slice(&copies_of(session));
     name[8..].copy_from_slice(&order.to_be_bytes());
     SessionId::from_bytes(name)
 }
+
+/// How the names of the copies of a session begin.
+pub fn copies_of(session: SessionId) -> [u8; 8] {
+    const VERSION_8: u8 = 0x80;
+    let mut name = [0; 8];
+    name.copy_from_slice(&session.as_bytes()[8..]);
+    name[6] = VERSION_8 | (name[6] & 0x0f);
+    name
+}
+
+/// Of the name of a guard copy: how it begins, and the number of the last message that its worker had sent before. What the copy has is in
+/// the store if that message is.
+pub fn guard_named(name: SessionId) -> Option<([u8; 8], u64)> {
+    let (of_session, order) = name.as_bytes().split_first_chunk::<8>()?;
+    let order = u64::from_be_bytes(order.try_into().ok()?);
+    (order & GUARD != 0).then_some((*of_session, order >> 32))
+}
+
+/// The mark of a guard copy in the order of its fork, whose upper half is the number of the last message.
+pub(super) const GUARD: u64 = 1;
 
 /// The frozen copies of a session, and how it continues after the end of its worker.
 #[derive(Debug)]
@@ -136,6 +153,12 @@ impl SessionMachine {
 
     pub(super) fn stage(&self) -> Option<RestoringStage> {
         self.copies.restoring.as_ref().map(|restoring| restoring.stage)
+    }
+
+    /// The name of the guard copy in the keeper.
+    #[cfg(test)]
+    pub(super) fn guard(&self) -> Option<SessionId> {
+        self.copies.names.get(&CopyId::Guard).copied().filter(|_| self.copies.has_guard)
     }
 
     /// Whether a job needs a guard copy first.

@@ -1,6 +1,7 @@
 //! Takes over the sessions of an earlier supervisor: those whose workers still run, and those whose workers were being replaced.
 
 use super::facade::{Runtime, commands};
+use super::fork::end;
 use super::jails::relay_rest;
 use super::registry::{LiveSession, Registry};
 use super::session_task::SessionTask;
@@ -13,11 +14,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
-use vm_system_core::{AdoptedExecution, Continuation, SessionSpec};
+use vm_system_core::{AdoptedExecution, Continuation, SessionSpec, copies_of, guard_named};
 use vm_system_policy::EffectivePolicy;
 use vm_system_protocol::ids::SessionId;
-use vm_system_protocol::model::{SessionEventType, SessionStatus};
-use vm_system_record::{LiveSessionRow, PolicySnapshot, Scope, Write};
+use vm_system_protocol::model::{OnCrash, SessionEventType, SessionStatus};
+use vm_system_record::{LiveSessionRow, PolicySnapshot, Scope, SessionRow, Write};
 use vm_system_spawn::{AdoptedJail, AdoptedWorker, KeptJail, SpawnConfig, Spawner, WorkerHandle};
 
 /// Longest time for which the start waits until all adopted sessions accept executions. The session of a worker that replies later,
@@ -30,10 +31,13 @@ pub(super) type TakingOver = mpsc::Sender<Infallible>;
 /// The workers of an earlier supervisor, by their names in the keeper.
 type KeptWorkers = HashMap<SessionId, (AdoptedWorker, Spawner)>;
 
+/// A guard copy with its name in the keeper.
+type GuardCopy = (SessionId, WorkerHandle, Spawner);
+
 /// How a session of an earlier supervisor goes on.
 enum Way {
-    /// With its worker, which may have exited.
-    Worker(AdoptedWorker, Spawner),
+    /// With its worker, which may have exited, and its guard copy.
+    Worker(AdoptedWorker, Spawner, Option<GuardCopy>),
     /// With another worker, as the earlier supervisor had begun; from a frozen copy, or without state.
     Replacement(Continuation, Option<(WorkerHandle, Spawner)>),
 }
@@ -81,10 +85,12 @@ impl Plan {
     }
 
     /// None: the process is gone.
-    fn way(self, session: SessionId, workers: &mut KeptWorkers) -> Option<Way> {
+    fn way(self, session: SessionId, workers: &mut KeptWorkers, guards: &mut Guards) -> Option<Way> {
         let process = self.process(session).map(|name| workers.remove(&name));
         match (self, process) {
-            (Self::Adopt, Some(Some((worker, jail)))) => Some(Way::Worker(worker, jail)),
+            (Self::Adopt, Some(Some((worker, jail)))) => {
+                Some(Way::Worker(worker, jail, guards.take(session, workers)))
+            }
             (Self::Continue(continuation), None) => Some(Way::Replacement(continuation, None)),
             (Self::Continue(continuation), Some(Some((AdoptedWorker::Running(copy), jail)))) => {
                 Some(Way::Replacement(continuation, Some((copy, jail))))
@@ -102,26 +108,83 @@ pub(super) async fn take_over(
     registry: &Arc<Registry>,
 ) -> TakenOver {
     let planned: Vec<_> = rows.into_iter().filter_map(|row| Some((Plan::of(&row)?, row))).collect();
-    let owner = |(plan, row): &(Plan, LiveSessionRow)| {
+    let process = |(plan, row): &(Plan, LiveSessionRow)| {
         Some((plan.process(row.row.session.id)?, row.row.owner.as_str().to_owned()))
     };
-    let mut workers = adopt_all(kept, config, planned.iter().filter_map(owner).collect(), registry).await;
+    let processes: HashMap<SessionId, String> = planned.iter().filter_map(process).collect();
+    let mut guards = Guards::default();
+    for (plan, row) in &planned {
+        if matches!(plan, Plan::Adopt) && row.policy.settings.runtime.on_crash == OnCrash::Rollback {
+            guards.expect(&row.row);
+        }
+    }
+    let owner_of = |name| processes.get(&name).cloned().or_else(|| guards.owner_of(name));
+    let mut workers = adopt_all(kept, config, &owner_of, registry).await;
+    guards.found(&workers);
     let way = |(plan, row): (Plan, LiveSessionRow)| {
-        let way = plan.way(row.row.session.id, &mut workers)?;
+        let way = plan.way(row.row.session.id, &mut workers, &mut guards)?;
         Some((row, way))
     };
-    TakenOver(planned.into_iter().filter_map(way).collect())
+    let taken = TakenOver(planned.into_iter().filter_map(way).collect());
+    for (worker, _) in workers.into_values() {
+        if let AdoptedWorker::Running(unwanted) = worker {
+            end(&unwanted);
+        }
+    }
+    taken
+}
+
+/// The guard copies of sessions whose workers are adopted.
+#[derive(Default)]
+struct Guards {
+    /// By how the names of the copies begin: the owner, and the number of the last message that is stored.
+    expected: HashMap<[u8; 8], (String, u64)>,
+    /// Those that the keepers have.
+    names: HashMap<[u8; 8], SessionId>,
+}
+
+impl Guards {
+    fn expect(&mut self, row: &SessionRow) {
+        self.expected.insert(copies_of(row.session.id), (row.owner.as_str().to_owned(), row.worker_seq));
+    }
+
+    /// The owner of a guard copy whose state has only what is stored.
+    fn owner_of(&self, name: SessionId) -> Option<String> {
+        let (of_session, last_seq) = guard_named(name)?;
+        let (owner, stored) = self.expected.get(&of_session)?;
+        (last_seq <= *stored).then(|| owner.clone())
+    }
+
+    /// A session that has two, one of which has not ended yet, has none.
+    fn found(&mut self, workers: &KeptWorkers) {
+        let is_running = |worker: &AdoptedWorker| matches!(worker, AdoptedWorker::Running(_));
+        let running = workers.iter().filter(|(_, (worker, _))| is_running(worker)).map(|(name, _)| *name);
+        for (of_session, name) in running.filter_map(|name| Some((guard_named(name)?.0, name))) {
+            if self.names.insert(of_session, name).is_some() {
+                self.expected.remove(&of_session);
+            }
+        }
+        self.names.retain(|of_session, _| self.expected.contains_key(of_session));
+    }
+
+    fn take(&mut self, session: SessionId, workers: &mut KeptWorkers) -> Option<GuardCopy> {
+        let name = self.names.remove(&copies_of(session))?;
+        match workers.remove(&name)? {
+            (AdoptedWorker::Running(copy), jail) => Some((name, copy, jail)),
+            (AdoptedWorker::Exited(_), _) => None,
+        }
+    }
 }
 
 async fn adopt_all(
     kept: Vec<KeptJail>,
     config: &SpawnConfig,
-    owners: HashMap<SessionId, String>,
+    owner_of: &(dyn Fn(SessionId) -> Option<String> + Sync),
     registry: &Arc<Registry>,
 ) -> KeptWorkers {
     let mut all = KeptWorkers::new();
     for jail in kept {
-        match jail.adopt(config, &owners).await {
+        match jail.adopt(config, owner_of).await {
             Ok(AdoptedJail { spawner, events, workers }) => {
                 tokio::spawn(relay_rest(Arc::clone(registry), events));
                 all.extend(workers.into_iter().map(|(session, worker)| (session, (worker, spawner.clone()))));
@@ -149,12 +212,18 @@ impl Runtime {
             }
             let runtime = self.clone();
             match way {
-                Way::Worker(worker, jail) => {
+                Way::Worker(worker, jail, guard) => {
                     if let Some(running) = &live_row.running {
                         self.shared().registry.execution_began(running.execution.id, &live);
                     }
                     let task = (inbox, taking_over.clone());
-                    self.tasks().spawn(continue_session(runtime, live_row, live, task, (worker, jail)));
+                    self.tasks().spawn(continue_session(
+                        runtime,
+                        live_row,
+                        live,
+                        task,
+                        (worker, jail, guard),
+                    ));
                 }
                 Way::Replacement(continuation, copy) => {
                     self.tasks().spawn(replace_worker(runtime, live_row, live, inbox, (continuation, copy)));
@@ -209,7 +278,7 @@ async fn continue_session(
     mut ready: LiveSessionRow,
     live: Arc<LiveSession>,
     (inbox, taking_over): (mpsc::Receiver<Command>, TakingOver),
-    (worker, jail): (AdoptedWorker, Spawner),
+    (worker, jail, guard): (AdoptedWorker, Spawner, Option<GuardCopy>),
 ) {
     let (running, worker_seq) = (ready.running.take(), ready.row.worker_seq);
     let (spec, worktree, rights) = runtime.spec_of_row(ready, &live).await;
@@ -220,7 +289,9 @@ async fn continue_session(
         AdoptedWorker::Exited(exit) => (None, Some(exit_status(exit))),
     };
     let adopted = (spec, worker_seq, running);
-    let task = SessionTask::adopt(adopted, (runtime.shared(), &live), inbox, worktree, (handle, jail));
+    let guard = guard.map(|(name, copy, jail)| (name, (copy, jail, runtime.share_of_adopted(&live))));
+    let shared = (runtime.shared(), &live);
+    let task = SessionTask::adopt(adopted, guard, shared, inbox, worktree, (handle, jail));
     task.run_adopted(exited, taking_over).await;
 }
 

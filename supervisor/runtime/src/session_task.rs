@@ -33,6 +33,7 @@ use vm_system_core::{
     AdoptedExecution, ChannelFault, Continuation, CopyId, Refusal, SessionAction as Action,
     SessionInput as Input, SessionMachine, SessionReply, SessionSpec, WorkerExitStatus,
 };
+use vm_system_protocol::ids::SessionId;
 use vm_system_record::StoreError;
 use vm_system_spawn::{
     ForkError, LibrarySet, Received, SpawnError, Spawner, WorkerExit, WorkerHandle, WorkerProcess,
@@ -175,6 +176,7 @@ impl SessionTask {
     /// The task of a session whose worker was started by an earlier supervisor.
     pub(super) fn adopt(
         (spec, worker_seq, running): (SessionSpec, u64, Option<AdoptedExecution>),
+        guard: Option<(SessionId, AdoptedCopy)>,
         (shared, live): (&Arc<RuntimeContext>, &Arc<LiveSession>),
         inbox: mpsc::Receiver<Command>,
         worktree: Worktree,
@@ -187,10 +189,15 @@ impl SessionTask {
         }
         let mut actions = Vec::new();
         let nonce = Uuid::new_v4().as_u64_pair().0;
-        let machine = SessionMachine::adopt(spec, (worker_seq, nonce), running, clock.now(), &mut actions);
+        let name = guard.as_ref().map(|(name, _)| *name);
+        let machine =
+            SessionMachine::adopt(spec, (worker_seq, nonce), running, name, clock.now(), &mut actions);
         let mut task =
             Self::new(machine, (shared, live), inbox, worktree, Libraries::Installed(LibrarySet::default()));
         task.clock = clock;
+        if let Some((_, copy)) = guard {
+            task.keep_adopted(CopyId::Guard, copy);
+        }
         task.worker.jail = Some(jail);
         if let Some(handle) = handle {
             // The earlier supervisor may have suspended it. It fails if it has exited.

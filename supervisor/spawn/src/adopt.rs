@@ -24,7 +24,6 @@ use super::packets;
 use super::process::{WorkerExit, WorkerProcess};
 use super::spawner::{Inner, Jail, JailParts, SpawnEvent, Spawner, WorkerHandle};
 use crate::reactor::WatchedFd;
-use std::collections::HashMap;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::Path;
@@ -238,14 +237,14 @@ impl KeptJail {
         }
     }
 
-    /// Takes the workers over of the sessions with an owner here; the others are killed. After an error the whole jail is.
+    /// Takes the workers over whose names have an owner; the others are killed. After an error the whole jail is.
     pub async fn adopt(
         self,
         config: &SpawnConfig,
-        owners: &HashMap<SessionId, String>,
+        owner_of: &(dyn Fn(SessionId) -> Option<String> + Sync),
     ) -> Result<AdoptedJail, AdoptError> {
         let (pidfd, address) = (self.pidfd.try_clone()?, self.address.clone());
-        let adopted = self.take_over(config, owners).await;
+        let adopted = self.take_over(config, owner_of).await;
         if adopted.is_err() {
             let _ = pidfd.kill();
             address.remove();
@@ -256,7 +255,7 @@ impl KeptJail {
     async fn take_over(
         self,
         config: &SpawnConfig,
-        owners: &HashMap<SessionId, String>,
+        owner_of: &(dyn Fn(SessionId) -> Option<String> + Sync),
     ) -> Result<AdoptedJail, AdoptError> {
         let Self { address, control, pid, pidfd, hello } = self;
         let kept = timeout_at(Instant::now() + Duration::from_millis(HELLO_MS), list(&control)).await;
@@ -281,8 +280,8 @@ impl KeptJail {
         // Their exits are watched before the keeper's next messages are read.
         for kept in records {
             let session = kept.record.session;
-            match owners.get(&session) {
-                Some(owner) => workers.push((session, kept.adopt(&jail, owner).await?)),
+            match owner_of(session) {
+                Some(owner) => workers.push((session, kept.adopt(&jail, &owner).await?)),
                 None => kept.end(&jail),
             }
         }

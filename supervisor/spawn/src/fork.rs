@@ -100,6 +100,7 @@ pub(super) fn begin(
         // The mark was set by pid: this check makes sure that the process is still the same.
         .and_then(|()| parent.pidfd.signal(0));
     marked.map_err(|error| SpawnError::Rlimit { pid: parent.pid, error })?;
+    jail.orders.mark(parent.pid, mark);
     jail.orders.add(parent.pid);
     let (result_sender, result) = oneshot::channel();
     let (over, is_over) = oneshot::channel();
@@ -131,6 +132,7 @@ impl SessionFork {
         over: oneshot::Receiver<()>,
     ) {
         let mut result = self.deliver(way).await;
+        self.jail.orders.is_over(self.parent.pid);
         let failed = result.is_err();
         let unused = failed && self.jail.orders.take(self.parent.pid);
         if unused && matches!(result, Err(ForkError::Failed(_))) && !exits(&self.parent.pidfd).await {

@@ -14,11 +14,15 @@ use vm_system_sandbox::pidfd::PidFd;
 use vm_system_sandbox::seccomp::names;
 use vm_system_sandbox::seccomp::notify::{CallNotification, Listener, NotifiedCall, Response};
 use vm_system_sandbox::socket::PollSet;
+use vm_system_sandbox::{inspect, rlimit};
 
 /// A process with this many forks without an order is killed at once: the cost of refusals is bounded.
 const MOST_REFUSALS: u32 = 16;
 /// Processes whose refusals are counted; beyond it counting starts again.
 const MOST_OFFENDERS: usize = 256;
+
+/// How often a process may make the call of one ordered fork again.
+const MOST_REPETITIONS: u32 = 8;
 
 /// The receiver of the event about a forbidden call has this long to kill the process; then it is killed here.
 const FORBIDDEN_GRACE: Duration = Duration::from_secs(1);
@@ -29,12 +33,40 @@ pub(super) struct Orders {
     open: Arc<Mutex<HashMap<u32, u32>>>,
     /// Adopted workers that may be in a fork which the previous supervisor ordered: it is refused, and no violation.
     excused: Arc<Mutex<HashSet<u32>>>,
+    /// Workers with a fork under way.
+    under_way: Arc<Mutex<HashMap<u32, MarkedFork>>>,
+}
+
+/// A fork of a worker whose child has a mark.
+#[derive(Debug)]
+struct MarkedFork {
+    mark: u64,
+    /// How often the call may be made again.
+    again: u32,
 }
 
 impl Orders {
     /// Permits this process one fork.
     pub(super) fn add(&self, pid: u32) {
         *lock(&self.open).entry(pid).or_default() += 1;
+    }
+
+    /// The child of the ordered fork of this process will have this mark. Until [`Self::is_over`] the call may be made again if there is no
+    /// such child: the kernel gives a clone up, and makes it again, when a signal arrives during it.
+    pub(super) fn mark(&self, pid: u32, mark: u64) {
+        lock(&self.under_way).insert(pid, MarkedFork { mark, again: MOST_REPETITIONS });
+    }
+
+    pub(super) fn is_over(&self, pid: u32) {
+        lock(&self.under_way).remove(&pid);
+    }
+
+    /// The mark of the child that this process must not have, so that it may make the call again.
+    fn repeated(&self, pid: u32) -> Option<u64> {
+        let mut forks = lock(&self.under_way);
+        let fork = forks.get_mut(&pid)?;
+        fork.again = fork.again.checked_sub(1)?;
+        Some(fork.mark)
     }
 
     /// Does not report one fork of this process, which is refused.
@@ -48,6 +80,7 @@ impl Orders {
 
     /// Forgets a process.
     pub(super) fn forget(&self, pid: u32) {
+        self.is_over(pid);
         lock(&self.excused).remove(&pid);
         lock(&self.open).remove(&pid);
     }
@@ -140,7 +173,7 @@ fn judge(
     let pid = request.pid;
     if orders.take(pid) {
         if let Ok(Response::Late) = listener.allow(request) {
-            // A signal has interrupted the call, which is made again.
+            // A signal has interrupted the call before the response: it is made again.
             orders.add(pid);
             if !PidFd::open(pid).is_ok_and(|process| process.is_alive()) {
                 orders.take(pid);
@@ -152,6 +185,11 @@ fn judge(
         if let Ok(Response::Late) = listener.refuse(request) {
             orders.excuse(pid);
         }
+        return;
+    }
+    if let (Some(mark), Ok(listener)) = (orders.repeated(pid), listener.try_clone()) {
+        let events = events.clone();
+        tokio::task::spawn_blocking(move || judge_repetition(&listener, request, mark, &events));
         return;
     }
     if refusals.len() >= MOST_OFFENDERS {
@@ -167,6 +205,26 @@ fn judge(
         tracing::warn!(pid, "a jailed process tried to fork without an order; refused");
         let _ = events.try_send(SpawnEvent::UnorderedFork { pid });
     }
+    let _ = listener.refuse(request);
+}
+
+/// The clone of an ordered fork is made again. Inspects every process.
+fn judge_repetition(
+    listener: &Listener,
+    request: CallNotification,
+    mark: u64,
+    events: &mpsc::Sender<SpawnEvent>,
+) {
+    let pid = request.pid;
+    let is_child = |other: &u32| *other != pid && rlimit::mark_of(*other).is_ok_and(|of| of == mark);
+    let is_alone = inspect::processes().is_ok_and(|processes| !processes.iter().any(is_child));
+    if is_alone {
+        tracing::debug!(pid, "the clone of an ordered fork was interrupted by a signal, and is made again");
+        let _ = listener.allow(request);
+        return;
+    }
+    tracing::warn!(pid, "a jailed process tried to fork twice; refused");
+    let _ = events.try_send(SpawnEvent::UnorderedFork { pid });
     let _ = listener.refuse(request);
 }
 

@@ -4,11 +4,13 @@
 mod abuse;
 mod apis;
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use vm_system_protocol::control::{ErrorCode, NewStartupFile, Op, Reply};
 use vm_system_protocol::model::{Session, SessionStatus, Settings};
-use vm_system_tests::as_both;
+use vm_system_sandbox::pidfd::PidFd;
 use vm_system_tests::daemon::Daemon;
 use vm_system_tests::place::User;
+use vm_system_tests::{as_both, watch};
 
 as_both!(
     forks_have_the_parents_state_and_diverge,
@@ -17,10 +19,36 @@ as_both!(
     parent_and_copy_exit_independently,
     startup_files_are_not_run_again_and_host_modules_are_available,
     copies_live_in_the_same_jail_under_the_same_limits,
+    signals_during_a_fork_cost_nothing,
 );
 
 mod cases {
     use super::*;
+
+    /// A clone that a signal interrupts is made again, by the kernel.
+    pub(super) fn signals_during_a_fork_cost_nothing(user: User) {
+        let daemon = Daemon::start(user);
+        let mut client = daemon.client();
+        let parent = session(&daemon, Settings::default());
+        let worker = PidFd::open(client.inspect(&parent).expect("live").pid).expect("alive");
+        let (done, is_done) = (AtomicBool::new(false), Ordering::Acquire);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !done.load(is_done) {
+                    worker.signal(libc::SIGSTOP).expect("alive");
+                    worker.signal(libc::SIGCONT).expect("alive");
+                    watch::moment();
+                }
+            });
+            for _ in 0..100 {
+                let forks = client.fork(&parent, 1).expect("forked");
+                forks.iter().for_each(|fork| client.close(fork));
+            }
+            done.store(true, Ordering::Release);
+        });
+        assert_eq!(client.preview_of(&parent, "1"), "1");
+        daemon.stop();
+    }
 
     pub(super) fn forks_have_the_parents_state_and_diverge(user: User) {
         let daemon = Daemon::start(user);

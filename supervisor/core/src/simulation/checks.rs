@@ -52,7 +52,7 @@ impl Checks {
     }
 
     /// The supervisor exited: its callers and its memory are lost.
-    pub(super) fn forget(&mut self, database: &Database, runs_another: bool) {
+    pub(super) fn forget(&mut self, database: &Database, runs_another: bool, guard_stays: bool) {
         self.runs_another = runs_another;
         self.answered.extend(self.requested.iter().copied());
         self.last_write = 0;
@@ -60,7 +60,7 @@ impl Checks {
         self.forking = false;
         // Whoever takes it over lets it run.
         self.stopped = false;
-        self.copies.clear();
+        self.copies.retain(|copy| guard_stays && *copy == CopyId::Guard);
         self.cancelled.clear();
         self.next_seq.clear();
         self.next_published.clear();

@@ -43,7 +43,7 @@ fn adopted(stored: Option<ExecutionId>) -> Bench {
     });
     let mut actions = Vec::new();
     let spec = spec(&bench.policy, 0);
-    bench.machine = SessionMachine::adopt(spec, (COMMITTED, NONCE), running, bench.now, &mut actions);
+    bench.machine = SessionMachine::adopt(spec, (COMMITTED, NONCE), running, None, bench.now, &mut actions);
     assert!(matches!(
         actions[..],
         [SessionAction::Send(ToWorker::Adopt { last_committed: COMMITTED, nonce: NONCE })]
@@ -459,7 +459,8 @@ fn adopted_after(used: Metrics, replies: bool) -> Bench {
         RunningExecutionRow { execution, events: 0, output_bytes: 0, last_event_at: started_at, task: None };
     let running = Some(AdoptedExecution { row, policy: Arc::clone(&policy) });
     let spec = spec(&policy, 0);
-    bench.machine = SessionMachine::adopt(spec, (COMMITTED, NONCE), running, bench.now, &mut Vec::new());
+    bench.machine =
+        SessionMachine::adopt(spec, (COMMITTED, NONCE), running, None, bench.now, &mut Vec::new());
     if replies {
         bench.reports(0, Some(EXECUTION), None);
     }

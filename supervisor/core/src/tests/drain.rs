@@ -123,6 +123,7 @@ fn a_deadline_is_kept_by_the_next_supervisor_until_it_is_withdrawn() {
         SessionSpec { record, ..spec(&bench.policy, 0) },
         (1, 4),
         None,
+        None,
         bench.now,
         &mut out,
     );

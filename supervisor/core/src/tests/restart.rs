@@ -108,7 +108,7 @@ fn the_next_execution_says_once_what_was_lost_also_after_an_adoption() {
             let record = bench.machine.record().clone();
             let spec = SessionSpec { record, on_crash: OnCrash::Restart, ..spec(&bench.policy, 0) };
             let mut out = Vec::new();
-            bench.machine = SessionMachine::adopt(spec, (1, 4), None, bench.now, &mut out);
+            bench.machine = SessionMachine::adopt(spec, (1, 4), None, None, bench.now, &mut out);
             bench.on_worker_message(FromWorker::Adopted {
                 nonce: 4,
                 acknowledged: 1,

@@ -213,7 +213,7 @@ fn checkpoints_of_the_previous_supervisor_are_named_as_lost() {
     let facts =
         r#"{"generation":3,"last_checkpoint":2,"checkpoints":[{"number":2,"created_at":0,"heap_bytes":1}]}"#;
     spec.record.runtime_meta = JsonText::from_untrusted(facts.to_owned());
-    bench.machine = SessionMachine::adopt(spec, (0, 1), None, bench.now, &mut Vec::new());
+    bench.machine = SessionMachine::adopt(spec, (0, 1), None, None, bench.now, &mut Vec::new());
     assert_eq!((bench.machine.lost_checkpoints(), bench.machine.generation()), (1, 3));
     let facts = bench.facts();
     assert_eq!(

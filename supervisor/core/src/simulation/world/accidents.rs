@@ -1,7 +1,7 @@
 //! What goes wrong: workers that exit or break the protocol, and supervisors that exit.
 
 use super::World;
-use crate::{AdoptedExecution, ChannelFault, SessionInput, SessionMachine, WorkerExitStatus};
+use crate::{AdoptedExecution, ChannelFault, SessionInput, SessionMachine, WorkerExitStatus, guard_named};
 use std::sync::Arc;
 use vm_system_protocol::ids::ExecutionId;
 use vm_system_protocol::model::SessionStatus;
@@ -66,7 +66,10 @@ impl World {
         self.unrecorded.ended += self.worker.kept_ends().filter(is_unrecorded).count() as u64;
         let stored = self.database.running().map(|stored| stored.record.id);
         let runs_another = self.worker.running().is_some_and(|running| stored != Some(running));
-        self.checks.forget(&self.database, runs_another);
+        let guard = self.machine.guard().filter(|name| {
+            guard_named(*name).is_some_and(|(_, last_seq)| last_seq <= self.database.worker_seq)
+        });
+        self.checks.forget(&self.database, runs_another, guard.is_some());
         self.host_call = None;
         // The worker carries out an order that it has already.
         let _ = self.worker.fork(&mut self.rng);
@@ -80,8 +83,14 @@ impl World {
             spec.record.runtime_meta = facts.clone();
         }
         self.restarts.forget();
-        self.machine =
-            SessionMachine::adopt(spec, (self.database.worker_seq, nonce), running, self.now, &mut out);
+        self.machine = SessionMachine::adopt(
+            spec,
+            (self.database.worker_seq, nonce),
+            running,
+            guard,
+            self.now,
+            &mut out,
+        );
         self.carry_out(out);
     }
 }
