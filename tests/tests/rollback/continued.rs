@@ -1,8 +1,8 @@
 //! A daemon that is killed while a session is being restarted or rolled back: the next one continues that.
 
-use super::crashes::worker;
+use super::crashes::{ready_again, worker};
 use super::restarts::{restarting, restarts_of, warning_of};
-use super::{checkpoint, checkpoints, rollback, session};
+use super::{checkpoint, checkpoints, rollback, rolling, session, stopped_processes};
 use vm_system_protocol::control::{Op, Reply};
 use vm_system_protocol::model::{Session, SessionEvent, SessionEventType, SessionStatus, Settings};
 use vm_system_sandbox::pidfd::PidFd;
@@ -11,7 +11,11 @@ use vm_system_tests::daemon::{Daemon, DaemonOptions};
 use vm_system_tests::place::User;
 use vm_system_tests::{as_both, watch};
 
-as_both!(a_restart_is_made_again_by_the_next_daemon, a_rollback_is_continued_by_the_next_daemon);
+as_both!(
+    a_restart_is_made_again_by_the_next_daemon,
+    a_rollback_is_continued_by_the_next_daemon,
+    a_guard_copy_outlives_its_daemon,
+);
 
 fn events_of(client: &mut Client, session: &Session) -> Vec<SessionEvent> {
     let op = Op::SessionEvents { session: session.id.to_string(), after_seq: 0, limit: 100, wait: false };
@@ -21,6 +25,56 @@ fn events_of(client: &mut Client, session: &Session) -> Vec<SessionEvent> {
 
 mod cases {
     use super::*;
+
+    /// Workers that are killed while no daemon is there: one is idle, one runs an execution, one has run none. The worker of a fourth is
+    /// killed in an execution that the earlier daemon began.
+    pub(super) fn a_guard_copy_outlives_its_daemon(user: User) {
+        let daemon = Daemon::start(user);
+        let mut client = daemon.client();
+        let [idle, running, fresh, later] = [(); 4].map(|()| session(&daemon, rolling(Settings::default())));
+        let mut workers = Vec::new();
+        let mut executions = Vec::new();
+        for session in [&idle, &running, &later] {
+            client.preview_of(session, "var n = 1");
+            assert_eq!(client.preview_of(session, "++n"), "2");
+        }
+        for session in [&idle, &running, &fresh, &later] {
+            workers.push(worker(&mut client, session));
+        }
+        watch::until(
+            || stopped_processes(&daemon).len() == 4,
+            || format!("{} guard copies", stopped_processes(&daemon).len()),
+        );
+        for session in [&running, &later] {
+            executions.push(client.start(session, "n = 'lost'; for (;;) {}"));
+        }
+        drop(client);
+        let (place, _) = daemon.kill();
+        for worker in &workers[..3] {
+            worker.kill().expect("alive");
+        }
+        let daemon = Daemon::start_with(place, &DaemonOptions::default());
+        let mut client = daemon.client();
+        workers[3].kill().expect("alive");
+        for execution in &executions {
+            let error = client.until_final(execution).error.expect("an error");
+            assert_eq!(
+                (error.code.as_str(), error.reason.as_deref()),
+                ("WORKER_DIED", Some("signal(SIGKILL)"))
+            );
+        }
+        for (session, n) in [(&idle, "2"), (&running, "2"), (&fresh, "undefined"), (&later, "2")] {
+            let value = ready_again(&mut client, session, "globalThis.n").result.expect("a value");
+            assert_eq!(value.preview, n);
+            let record = client.session_record(session).runtime_meta.to_value().expect("JSON");
+            assert_eq!(
+                (&record["rollback"]["reason"], &record["generation"]),
+                (&"signal(SIGKILL)".into(), &2.into())
+            );
+            client.close(session);
+        }
+        daemon.stop();
+    }
 
     pub(super) fn a_restart_is_made_again_by_the_next_daemon(user: User) {
         let daemon = Daemon::start(user);
