@@ -18,6 +18,7 @@ as_both!(
     killed_zygote_harms_no_session_and_the_next_starts_in_the_same_jail,
     stopped_zygote_is_killed_and_the_reserve_takes_over,
     without_any_zygote_that_answers_health_reports_it_until_there_is_another_jail,
+    beside_stopped_zygotes_a_session_is_created_at_the_first_attempt,
     without_any_zygote_the_next_session_starts_in_another_jail,
     beside_a_stopped_keeper_another_jail_is_built_and_sessions_continue,
     a_worker_that_is_killed_beside_a_stopped_keeper_has_not_violated_the_protocol,
@@ -208,6 +209,29 @@ mod cases {
         scene.daemon.stop();
     }
 
+    pub(super) fn beside_stopped_zygotes_a_session_is_created_at_the_first_attempt(user: User) {
+        let mut scene = Scene::new(user);
+        let session = scene.session();
+        let keeper = scene.daemon.info().keeper_pid;
+        let stopped = stop_zygotes(&mut scene, 2);
+        let (template, worktree) = (scene.template.clone(), scene.daemon.place.worktree());
+        // One may be the prestarted worker.
+        let creators: Vec<_> = (0..3)
+            .map(|_| {
+                let mut creator = scene.daemon.client();
+                let (template, worktree) = (template.clone(), worktree.clone());
+                std::thread::spawn(move || creator.session(&template, &worktree))
+            })
+            .collect();
+        for creator in creators {
+            creator.join().expect("a reply").expect("the first attempt");
+        }
+        observe::all_end(&stopped);
+        assert_ne!(scene.daemon.info().keeper_pid, keeper, "another jail");
+        scene.assert_usable(&session);
+        scene.daemon.stop();
+    }
+
     pub(super) fn a_worker_that_is_killed_beside_a_stopped_keeper_has_not_violated_the_protocol(user: User) {
         let mut scene = Scene::new(user);
         let (idle, busy) = (scene.session(), scene.session());
@@ -235,7 +259,8 @@ mod cases {
         let pid = scene.daemon.info().keeper_pid.expect("a jail");
         let keeper = PidFd::open(pid).expect("alive");
         keeper.signal(SIGSTOP).expect("SIGSTOP");
-        let next = next_session(&mut scene);
+        // The first attempt waits for the next jail.
+        let next = scene.session();
         assert_ne!(scene.daemon.info().keeper_pid, Some(pid), "another jail");
         scene.assert_usable(&session);
         scene.assert_usable(&next);
@@ -256,7 +281,7 @@ mod cases {
         }
         scene.assert_usable(&session);
         scene.sibling_is_unharmed();
-        let next = next_session(&mut scene);
+        let next = scene.session();
         scene.assert_usable(&next);
         scene.assert_usable(&session);
         scene.sibling_is_unharmed();

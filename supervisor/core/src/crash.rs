@@ -114,7 +114,7 @@ fn explain(reason: &CloseReason) -> &'static str {
             "because its owner, or the service, had no memory left: the kernel chose it, whatever its own limit (mem_mb) is"
         }
         CloseReason::MemoryShort => {
-            "because memory was short on this machine, and its owner held more than its share: of this owner it was the largest session"
+            "because memory was short on this machine, and its owner held more than its share: of this owner the largest sessions ended, until enough was free, and this was one of them"
         }
         CloseReason::ExitedUnasked(_) => "without a request",
         CloseReason::Exited
@@ -210,7 +210,7 @@ mod tests {
             }
             CloseReason::MemoryShort => {
                 "the worker ended: killed(memory_pressure), because memory was short on this machine, and its owner held \
-                 more than its share: of this owner it was the largest session"
+                 more than its share: of this owner the largest sessions ended, until enough was free, and this was one of them"
             }
         })
     }

@@ -274,7 +274,7 @@ pub enum SessionInput {
     },
     /// A client's request to let the worker run again.
     Resume { token: Token },
-    /// Memory is short because of this session's owner, and this is its largest session.
+    /// Memory is short because of this session's owner, and this is one of its largest sessions.
     MemoryShort,
     /// A client's request for forks of this session.
     Fork {

@@ -139,6 +139,9 @@ pub enum RuntimeError {
         held_mb: u64,
         share_mb: u64,
     },
+    /// The same for all owners: nothing is held by any of them, or it is not known what each holds.
+    #[error("memory is short on this machine: nothing new is begun until there is more")]
+    MemoryShort,
     /// A file system did not respond.
     #[error("{0}")]
     Late(String),
@@ -178,9 +181,11 @@ impl RuntimeError {
                 | WorktreeError::Unreadable(_)
                 | WorktreeError::Worktree(_) => ErrorCode::ValidationError,
             },
-            Self::Full(_) | Self::MemoryPressure { .. } | Self::Late(_) | Self::FailedStarts(_) => {
-                ErrorCode::CapacityExceeded
-            }
+            Self::Full(_)
+            | Self::MemoryPressure { .. }
+            | Self::MemoryShort
+            | Self::Late(_)
+            | Self::FailedStarts(_) => ErrorCode::CapacityExceeded,
             Self::Duplicate => ErrorCode::Conflict,
             Self::ShuttingDown => ErrorCode::ShuttingDown,
             Self::Store(_) => ErrorCode::StorageUnavailable,
@@ -208,7 +213,7 @@ impl RuntimeError {
                 "a mount beneath the worktree's root may be stuck (FUSE, a server that is gone), or descriptors or memory are short: \
                  try again later",
             ),
-            Self::MemoryPressure { .. } => Some(
+            Self::MemoryPressure { .. } | Self::MemoryShort => Some(
                 "try again later, or close sessions; `ops health` shows the state of the memory, the operator's limits are in [memory_pressure]",
             ),
             Self::Late(_) => {

@@ -139,9 +139,7 @@ impl SessionTask {
             cpu: None,
         };
         self.worker.spawning = Some(Box::pin(async move {
-            let jail = jails.of(&owner).await?.present();
-            let handle = jail.spawn_worker(session, owner.as_str(), &limits, &kind).await?;
-            Ok((handle, jail))
+            jails.of(&owner).await?.spawn_worker(session, &owner, &limits, &kind).await
         }));
     }
 

@@ -15,17 +15,19 @@ pub(crate) use client::HttpClient;
 
 use crate::recent_failures::RecentFailures;
 use crate::shares::{Holder, ShareLimits, Shares};
+use crate::specs::timestamp;
 use process::EgressProcess;
 use std::hash::{BuildHasher as _, RandomState};
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex as StdMutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use vm_system_protocol::limits::{EGRESS_PING_MS, EGRESS_START_MS, HTTP_EXCHANGES_OF_ALL};
+use vm_system_protocol::time::Timestamp;
 use vm_system_protocol::worker::HostError;
 use vm_system_sandbox::namespaces::Ids;
 
@@ -74,8 +76,29 @@ struct Inner {
     /// Gives owners the numbers by which they share connections.
     numbers: RandomState,
     live: AtomicUsize,
+    last_failure: StdMutex<Option<EgressFailure>>,
     tasks: TaskTracker,
     stop: CancellationToken,
+}
+
+/// The last time that a process failed.
+#[derive(Debug, Clone)]
+struct EgressFailure {
+    at: Timestamp,
+    why: String,
+    /// It could not be started, and no later one could.
+    at_start: bool,
+}
+
+impl Inner {
+    fn last_failure(&self) -> MutexGuard<'_, Option<EgressFailure>> {
+        // No code panics while holding it.
+        self.last_failure.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn note_failure(&self, why: &str, at_start: bool) {
+        *self.last_failure() = Some(EgressFailure { at: timestamp(), why: why.to_owned(), at_start });
+    }
 }
 
 #[derive(Debug, Default)]
@@ -94,6 +117,7 @@ impl Egress {
             exchanges,
             numbers: RandomState::new(),
             live: AtomicUsize::new(0),
+            last_failure: StdMutex::default(),
             tasks: TaskTracker::new(),
             stop: CancellationToken::new(),
         }))
@@ -104,7 +128,7 @@ impl Egress {
         self.0.live.load(Ordering::Relaxed)
     }
 
-    /// Whether it could make requests, and how it is started.
+    /// Whether it could make requests, how it is started, and its last failure.
     pub(crate) fn describe(&self) -> (bool, String) {
         let (is_there, by) = match &self.0.config.socket {
             Some(socket) => {
@@ -120,12 +144,18 @@ impl Egress {
             None => (true, "started by this daemon on the first request".to_owned()),
         };
         let pid = self.0.current.try_lock().ok().and_then(|current| current.process.as_ref()?.pid());
-        let state = match (self.live(), pid) {
-            (0, _) => "not running".to_owned(),
-            (_, Some(pid)) => format!("pid {pid}"),
-            (_, None) => "running".to_owned(),
+        let failure = self.0.last_failure().clone();
+        let failed = failure.as_ref().map(|EgressFailure { at, why, .. }| format!("failed at {at}: {why}"));
+        let state = match (self.live(), pid, failed) {
+            (0, _, Some(failed)) => format!("not running, {failed}"),
+            (0, _, None) => "not running".to_owned(),
+            (_, pid, failed) => {
+                let state = pid.map_or_else(|| "running".to_owned(), |pid| format!("pid {pid}"));
+                failed.map_or(state.clone(), |failed| format!("{state}, the one before {failed}"))
+            }
         };
-        (is_there, format!("{state}; {by}"))
+        let could_start = failure.is_none_or(|failure| !failure.at_start);
+        (is_there && could_start, format!("{state}; {by}"))
     }
 
     /// The number under which an owner's requests share connections.
@@ -154,10 +184,14 @@ impl Egress {
         match EgressProcess::start(&self.0).await {
             Ok(process) => {
                 tracing::debug!(pid = ?process.pid(), "egress process started");
+                if let Some(failure) = &mut *self.0.last_failure() {
+                    failure.at_start = false;
+                }
                 Ok(Arc::clone(current.process.insert(process)))
             }
             Err(why) => {
                 tracing::warn!(why, "the egress process is not available");
+                self.0.note_failure(&why, true);
                 current.failures.add(Instant::now());
                 Err(unavailable(&format!("the egress process is not available: {why}")))
             }
@@ -177,4 +211,28 @@ impl Egress {
 
 fn unavailable(why: &str) -> HostError {
     HostError { code: "ERR_NET_UNAVAILABLE".to_owned(), message: why.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Egress, EgressConfig};
+    use std::os::unix::net::UnixListener;
+
+    #[tokio::test]
+    async fn a_process_that_could_not_be_started_is_described_with_the_reason_and_the_time() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let socket = folder.path().join("egress.sock");
+        let listener = UnixListener::bind(&socket).expect("a socket");
+        let egress = Egress::new(EgressConfig { socket: Some(socket), ..EgressConfig::default() });
+        let (is_there, text) = egress.describe();
+        assert!(is_there && text.starts_with("not running; "), "{text}");
+        let ends = std::thread::spawn(move || drop(listener.accept().expect("a connection")));
+        egress.process().await.expect_err("it ended before it was ready");
+        ends.join().expect("no panic");
+        egress.0.tasks.close();
+        egress.0.tasks.wait().await;
+        let (is_there, text) = egress.describe();
+        assert!(!is_there && text.starts_with("not running, failed at 20"), "{text}");
+        assert!(text.contains("Z: it ended; started by the service manager"), "{text}");
+    }
 }

@@ -6,13 +6,18 @@ use super::task::Command;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::{mpsc, watch};
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
+use vm_system_protocol::ids::SessionId;
+use vm_system_record::Owner;
 use vm_system_sandbox::pidfd::PidFd;
-use vm_system_spawn::{SpawnConfig, SpawnError, SpawnEvent, Spawner};
+use vm_system_spawn::{SpawnConfig, SpawnError, SpawnEvent, Spawner, WorkerHandle, WorkerKind, WorkerLimits};
 
 /// First and longest pause before another attempt to build a jail.
 const PAUSE_MIN: Duration = Duration::from_millis(100);
 const PAUSE_MAX: Duration = Duration::from_secs(30);
+/// How long the start of a worker waits for the jail that replaces a lost one.
+const NEXT_JAIL: Duration = Duration::from_secs(10);
 
 /// The current jail.
 #[derive(Debug)]
@@ -56,6 +61,37 @@ impl Jails {
     /// Changes when the jail is replaced. To be called before [`Self::present`].
     pub(super) fn changes(&self) -> watch::Receiver<u64> {
         self.count.subscribe()
+    }
+
+    /// Starts a worker, and returns its jail, too. Where the jail was lost a moment ago, the next one is being built: the start waits for
+    /// that, unless it is known that none can be built. Those that wait are as many as their owners may have workers.
+    pub(super) async fn spawn_worker(
+        &self,
+        session: SessionId,
+        owner: &Owner,
+        limits: &WorkerLimits,
+        kind: &WorkerKind,
+    ) -> Result<(WorkerHandle, Spawner), SpawnError> {
+        let mut changes = self.changes();
+        let jail = self.present();
+        match jail.spawn_worker(session, owner.as_str(), limits, kind).await {
+            Err(SpawnError::KeeperLost | SpawnError::NoZygote) if self.has_next(&mut changes).await => {}
+            spawned => return spawned.map(|handle| (handle, jail)),
+        }
+        let jail = self.present();
+        let handle = jail.spawn_worker(session, owner.as_str(), limits, kind).await?;
+        Ok((handle, jail))
+    }
+
+    /// Waits for the jail that replaces a lost one; `false`: there is none yet.
+    async fn has_next(&self, changes: &mut watch::Receiver<u64>) -> bool {
+        if self.rebuilding.lock().unwrap_or_else(PoisonError::into_inner).is_some() {
+            return false;
+        }
+        tokio::select! {
+            next = timeout(NEXT_JAIL, changes.changed()) => matches!(next, Ok(Ok(()))),
+            () = self.stop.cancelled() => false,
+        }
     }
 
     /// Ends the current jail; older ones end with their last worker.

@@ -36,6 +36,8 @@ const PART_OF_PROCESSOR: u32 = 10;
 const CRITICAL_PART: u32 = 2;
 /// How long a reading of the kernel waits for one of the owners.
 const READING_WAIT: Duration = Duration::from_millis(200);
+/// Readings of `Critical` for which nothing is refused as long as the memory of owners has never been read.
+const UNREAD: u32 = 3;
 /// What something new counts until the next reading.
 const NEW_BYTES: u64 = 8 << 20;
 
@@ -118,7 +120,9 @@ pub(super) struct MemoryPressure {
 
 #[derive(Debug, Default)]
 struct SharesNow {
-    shares: MemoryShares,
+    /// `None`: it was not read, or cannot be read.
+    shares: Option<MemoryShares>,
+    is_unreadable: bool,
     cause: Option<Owner>,
 }
 
@@ -140,9 +144,18 @@ impl MemoryPressure {
         }
     }
 
-    fn set(&self, level: PressureLevel) {
-        self.level.store(level as u8, Ordering::Relaxed);
+    /// Has a level be in force, which holds for this many readings, and returns the one that is. `Critical` is not before it is known what
+    /// each owner holds, or that this cannot be read in time: until then nobody is known to hold its share.
+    fn set(&self, level: PressureLevel, readings: u32) -> PressureLevel {
+        let is_known = {
+            let now = self.shares();
+            now.shares.is_some() || now.is_unreadable
+        };
+        let is_early = level == PressureLevel::Critical && !is_known && readings <= UNREAD;
+        let in_force = if is_early { PressureLevel::High } else { level };
+        self.level.store(in_force as u8, Ordering::Relaxed);
         self.changed.notify_waiters();
+        in_force
     }
 
     /// Refuses an owner something new that needs a process while memory is short and the owner holds its share.
@@ -152,11 +165,15 @@ impl MemoryPressure {
         }
         let newer = self.owned.newer_of(owner) * NEW_BYTES;
         let now = self.shares();
-        if now.shares.admits(owner, newer) {
+        // Nothing is held, or it is not known what: all are refused.
+        let Some(shares) = now.shares.as_ref().filter(|shares| shares.share() > 0) else {
+            return Err(RuntimeError::MemoryShort);
+        };
+        if shares.admits(owner, newer) {
             return Ok(());
         }
-        let held = now.shares.held(owner).saturating_add(newer);
-        let (held_mb, share_mb) = (mib(held), mib(now.shares.share()));
+        let held = shares.held(owner).saturating_add(newer);
+        let (held_mb, share_mb) = (mib(held), mib(shares.share()));
         Err(RuntimeError::MemoryPressure { held_mb, share_mb })
     }
 
@@ -179,8 +196,9 @@ impl MemoryPressure {
     /// The owner who holds most; only while memory is short.
     pub(super) fn largest(&self) -> Option<LargestOwner> {
         let now = self.shares();
-        let (owner, held) = now.shares.largest()?;
-        Some(LargestOwner { owner: owner.clone(), held_mb: mib(held), share_mb: mib(now.shares.share()) })
+        let shares = now.shares.as_ref()?;
+        let (owner, held) = shares.largest()?;
+        Some(LargestOwner { owner: owner.clone(), held_mb: mib(held), share_mb: mib(shares.share()) })
     }
 
     /// Begins to read what the owners hold.
@@ -195,15 +213,16 @@ impl MemoryPressure {
 
     /// Has what was read as the shares.
     fn set_shares(&self, read: &[ProcessReading], above_share_mb: u64) {
-        let unreadable = read.is_empty() && !self.owned.is_empty();
-        if unreadable && self.level() < PressureLevel::Critical {
+        let is_unreadable = read.is_empty() && !self.owned.is_empty();
+        if is_unreadable && self.level() < PressureLevel::Critical {
             tracing::warn!(
                 "what each owner holds cannot be read: while memory is critical, all owners are refused alike"
             );
         }
         let shares = MemoryShares::of(read.iter().map(|process| (process.owner.clone(), process.bytes)));
         let cause = shares.cause(above_share_mb << 20).cloned();
-        *self.shares() = SharesNow { shares, cause };
+        let shares = (!is_unreadable).then_some(shares);
+        *self.shares() = SharesNow { shares, is_unreadable, cause };
         self.changed.notify_waiters();
     }
 
@@ -240,17 +259,17 @@ pub(super) async fn watch(config: PressureConfig, pressure: Arc<MemoryPressure>,
     let stalls = config.stalls.clone().unwrap_or_else(stalls_of_this_process);
     let mut ticks = interval(EVERY);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut level = PressureLevel::default();
+    let (mut level, mut in_force) = (PressureLevel::default(), PressureLevel::default());
     let (mut critical_for, mut next_shares) = (0, Instant::now());
     let mut owners_reading: Option<JoinHandle<OwnersReading>> = None;
     while !registry.is_stopping() {
         ticks.tick().await;
-        let before = level;
+        let before = in_force;
         let (reading, total_mb) = read(&config.meminfo, &stalls);
         let limits = config.limits(total_mb);
         level = level.after(reading, &limits);
         critical_for = if level == PressureLevel::Critical { critical_for + 1 } else { 0 };
-        pressure.set(level);
+        in_force = pressure.set(level, critical_for);
         if level == PressureLevel::Normal {
             *pressure.shares() = SharesNow::default();
         } else if owners_reading.is_none() && next_shares <= Instant::now() {
@@ -269,15 +288,16 @@ pub(super) async fn watch(config: PressureConfig, pressure: Arc<MemoryPressure>,
                 pressure
                     .set_shares(&processes, limits.refuse_below_mb.max(total_mb.unwrap_or_default() / CAUSE));
             }
+            in_force = pressure.set(level, critical_for);
             if critical_for > PATIENCE && config.end_largest {
                 pressure.end_largest(&processes, PressureLevel::missing_mb(reading, &limits), &registry);
             }
         }
-        if level != before {
+        if in_force != before {
             let MemoryReading { available_mb, stalled } = reading;
             let largest = pressure.largest();
             tracing::warn!(
-                level = level.as_str(),
+                level = in_force.as_str(),
                 ?available_mb,
                 ?stalled,
                 ?largest,
@@ -315,7 +335,33 @@ fn stalls_of_this_process() -> PathBuf {
 
 #[cfg(test)]
 mod tests {
-    use super::PressureConfig;
+    use super::{MemoryPressure, PressureConfig, UNREAD};
+    use vm_system_core::pressure::PressureLevel::{Critical, High, Normal};
+    use vm_system_record::Owner;
+
+    #[test]
+    fn nobody_is_refused_before_it_is_known_what_the_owners_hold() {
+        let (pressure, owner) = (MemoryPressure::default(), Owner::new("a".to_owned()));
+        for readings in 1..=UNREAD {
+            assert_eq!(pressure.set(Critical, readings), High);
+            assert_eq!((pressure.level(), pressure.admit(&owner)), (High, Ok(())));
+        }
+        // Nothing is held.
+        pressure.set_shares(&[], 0);
+        assert_eq!(pressure.set(Critical, UNREAD), Critical);
+        let refused = pressure.admit(&owner).expect_err("memory is short").to_string();
+        assert!(!refused.contains("MiB"), "nothing was measured: {refused}");
+    }
+
+    #[test]
+    fn what_cannot_be_read_in_time_refuses_all_and_states_no_figures() {
+        let (pressure, owner) = (MemoryPressure::default(), Owner::new("a".to_owned()));
+        assert_eq!(pressure.set(Critical, UNREAD + 1), Critical);
+        let refused = pressure.admit(&owner).expect_err("memory is short").to_string();
+        assert!(refused.starts_with("memory is short") && !refused.contains("MiB"), "{refused}");
+        assert_eq!(pressure.set(Normal, 0), Normal);
+        assert_eq!(pressure.admit(&owner), Ok(()));
+    }
 
     #[test]
     fn limits_follow_from_the_memory_of_the_host_unless_they_are_set() {

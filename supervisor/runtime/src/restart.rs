@@ -1,15 +1,11 @@
 //! `on_crash: restart`: the worker that replaces one that has exited. It is made as for a new session of the template.
 
-use super::jails::Jails;
 use super::libraries::Libraries;
-use super::registry::LiveSession;
 use super::session_task::SessionTask;
 use super::task::no_worker;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::time::Duration;
-use tokio::time::timeout;
 use vm_system_core::{Respawned, SessionAction as Action, SessionInput as Input, SpawnFailure};
 use vm_system_record::{PolicySnapshot, Scope};
 use vm_system_spawn::{
@@ -19,29 +15,6 @@ use vm_system_spawn::{
 /// The next worker with its jail and what it begins with, or why there is none.
 pub(super) type RespawnResult = Result<(WorkerHandle, Spawner, Respawned), Input>;
 pub(super) type Respawning = Pin<Box<dyn Future<Output = RespawnResult> + Send>>;
-
-/// How long a worker waits for the jail that replaces a lost one.
-const NEXT_JAIL: Duration = Duration::from_secs(10);
-
-/// Starts a worker. Where the jail was lost a moment ago, perhaps with the worker that is to be replaced, the next one is being built: to
-/// fail without it would use up the attempts.
-async fn spawn(
-    jails: &Jails,
-    live: &LiveSession,
-    limits: &WorkerLimits,
-    kind: &WorkerKind,
-) -> Result<(WorkerHandle, Spawner), Input> {
-    let mut changes = jails.changes();
-    let jail = jails.present();
-    match jail.spawn_worker(live.id, live.owner.as_str(), limits, kind).await {
-        Ok(handle) => return Ok((handle, jail)),
-        Err(SpawnError::KeeperLost) if timeout(NEXT_JAIL, changes.changed()).await.is_ok() => {}
-        Err(error) => return Err(no_worker(error)),
-    }
-    let jail = jails.present();
-    let spawned = jail.spawn_worker(live.id, live.owner.as_str(), limits, kind).await;
-    Ok((spawned.map_err(no_worker)?, jail))
-}
 
 impl SessionTask {
     /// The last worker has exited, and everything that belonged to it ends: another one takes its place.
@@ -83,7 +56,8 @@ impl SessionTask {
             };
             let jails = shared.jails.of(&live.owner).await.map_err(no_worker)?;
             let limits = WorkerLimits { memory_bytes: u64::from(memory_mb) * 1024 * 1024, cpu: None };
-            let (handle, jail) = spawn(&jails, &live, &limits, &WorkerKind::Session(set)).await?;
+            let spawned = jails.spawn_worker(live.id, &live.owner, &limits, &WorkerKind::Session(set)).await;
+            let (handle, jail) = spawned.map_err(no_worker)?;
             let startup = live.snapshot().startup_files.iter().map(super::specs::startup).collect();
             let respawned = Respawned { random_seed: super::specs::seed(), startup, policy };
             Ok((handle, jail, respawned))

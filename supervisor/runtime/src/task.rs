@@ -253,7 +253,7 @@ pub(super) enum Command {
     Inspect {
         responder: oneshot::Sender<Facts>,
     },
-    /// Memory is short because of the owner, and this is its largest session.
+    /// Memory is short because of the owner, and this is one of its largest sessions.
     MemoryShort,
     /// Sets the deadline by which a worker of another build than the supervisor's is replaced, or withdraws it.
     Drain {

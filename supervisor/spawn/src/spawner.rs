@@ -43,6 +43,8 @@ const EVENTS: usize = 64;
 const FIRST_ZYGOTE: u32 = 0;
 /// A keeper that was ordered to end is killed after this time.
 pub const KEEPER_END: Duration = Duration::from_secs(2);
+/// Zygotes that one start of a worker tries: that of its kind, the current one, the reserve.
+const ATTEMPTS: u32 = 3;
 /// A reserve zygote that exits before it is needed is replaced after this pause.
 const RESERVE_PAUSE: Duration = Duration::from_millis(200);
 
@@ -211,12 +213,20 @@ impl Spawner {
         limits: &WorkerLimits,
         kind: &WorkerKind,
     ) -> Result<WorkerHandle, SpawnError> {
-        match self.0.jail.spawn_worker(session, owner, limits, kind).await {
-            // The zygote exited meanwhile; its successor takes over.
-            Err(SpawnError::NoZygote | SpawnError::ZygoteFailed { what: EXITED, .. }) => {
-                self.0.jail.spawn_worker(session, owner, limits, kind).await
+        let jail = &self.0.jail;
+        let mut attempts = 1;
+        loop {
+            let spawned = jail.spawn_worker(session, owner, limits, kind).await;
+            // The zygote exited or was stuck; its successor takes over.
+            let may_succeed = match &spawned {
+                Err(SpawnError::ZygoteFailed { what: EXITED, .. }) => attempts == 1,
+                Err(SpawnError::NoZygote) => attempts < ATTEMPTS && jail.current_zygote().is_ok(),
+                _ => false,
+            };
+            if !may_succeed {
+                return spawned;
             }
-            result => result,
+            attempts += 1;
         }
     }
 

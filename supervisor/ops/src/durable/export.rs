@@ -231,7 +231,9 @@ impl Ops {
         // An answer that is stored alone adds no checkpoint.
         let row =
             self.reads_of(call.caller).execution(&Scope::All, run.row.execution.id).await.map_err(stored)?;
-        let runs = row.is_none_or(|row| row.execution.status == ExecutionStatus::Running);
+        // It is being deleted: the pages were read after some of them were gone.
+        let row = row.ok_or_else(|| not_found(Entity::Execution, &run.row.execution.id.to_string()))?;
+        let runs = row.execution.status == ExecutionStatus::Running;
         if !runs && newest.first().map_or(0, |row| row.seq) == last {
             return Ok(());
         }

@@ -51,9 +51,9 @@ async fn blank(
     limits: &WorkerLimits,
 ) -> Result<(WorkerHandle, Share, Spawner), RuntimeError> {
     let (slot, _start_permit) = durables.start_slot(&durables.shared.holder(owner)).await?;
-    let jail = durables.shared.jails.of(owner).await.map_err(WorkerStartError::from)?.present();
-    let handle = jail.spawn_worker(name(), owner.as_str(), limits, &WorkerKind::Program).await;
-    let handle = handle.map_err(WorkerStartError::from)?;
+    let jails = durables.shared.jails.of(owner).await.map_err(WorkerStartError::from)?;
+    let spawned = jails.spawn_worker(name(), owner, limits, &WorkerKind::Program).await;
+    let (handle, jail) = spawned.map_err(WorkerStartError::from)?;
     Ok((handle, slot, jail))
 }
 

@@ -20,6 +20,10 @@ use vm_system_protocol::worker::HostError;
 use vm_system_spawn::child::ChildProcess;
 use vm_system_spawn::egress::{connect_to_egress, start_egress};
 
+/// Why a process is not used any more.
+const NOT_NEEDED: &str = "nothing needs it any more";
+const ENDED: &str = "it ended";
+
 /// What is read from the channel at a time (bytes).
 const READ_BYTES: usize = 128 * 1024;
 
@@ -133,7 +137,7 @@ impl EgressProcess {
                 Some(format!("it could not be jailed: {}", message.chars().take(500).collect::<String>()))
             }
             Ok(Ok(Some(_))) => Some("it broke the protocol: no greeting".to_owned()),
-            Ok(Ok(None)) => Some("it ended".to_owned()),
+            Ok(Ok(None)) => Some(ENDED.to_owned()),
             Ok(Err(error)) => Some(format!("its channel failed: {error}")),
         };
         inner.live.fetch_add(1, Ordering::Relaxed);
@@ -223,7 +227,7 @@ async fn run(
             let (order, _turn) = tokio::select! {
                 order = orders.recv() => match order {
                     Some(order) => order,
-                    None => return "nothing needs it any more".to_owned(),
+                    None => return NOT_NEEDED.to_owned(),
                 },
                 () = sleep_until(next_ping), if routes.has_exchanges() => {
                     if routes.pings.fetch_add(1, Ordering::Relaxed) >= EGRESS_PINGS_LOST {
@@ -260,7 +264,7 @@ async fn run(
                     Ok(())
                 }
                 Ok(Some(FromEgress::Ready | FromEgress::Failed { .. })) => Err("a second greeting"),
-                Ok(None) => return "it ended".to_owned(),
+                Ok(None) => return ENDED.to_owned(),
                 Err(error) => return format!("its channel failed: {error}"),
             };
             if let Err(what) = violation {
@@ -275,6 +279,14 @@ async fn run(
         why = writing => why,
         () = inner.stop.cancelled() => "the supervisor is stopping".to_owned(),
     };
+    // Without requests one of a service manager may end for a restart of its service.
+    let may_end = why == NOT_NEEDED
+        || (why == ENDED && child.is_none())
+        || inner.stop.is_cancelled()
+        || routes.outdated.load(Ordering::Relaxed);
+    if routes.has_exchanges() || !may_end {
+        inner.note_failure(&why, false);
+    }
     if routes.has_exchanges() {
         tracing::warn!(why, "the egress process ended during requests");
     } else {
@@ -327,6 +339,7 @@ mod tests {
     use crate::egress::client::Exchanges;
     use crate::egress::{Egress, EgressConfig};
     use std::sync::Arc;
+    use std::sync::atomic::Ordering;
     use std::time::Duration;
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     use tokio::net::UnixStream;
@@ -340,15 +353,16 @@ mod tests {
     const PING: Duration = Duration::from_millis(200);
 
     /// A process that the test plays, and the task that serves its channel.
-    fn process() -> (EgressProcess, UnixStream, JoinHandle<()>) {
+    fn process() -> (Egress, EgressProcess, UnixStream, JoinHandle<()>) {
         let egress = Egress::new(EgressConfig { ping: PING, ..EgressConfig::default() });
         let (ours, theirs) = UnixStream::pair().expect("a channel");
         let (orders, outgoing) = mpsc::unbounded_channel::<QueuedOrder>();
         let routes = Arc::new(Routes::default());
-        let task = run(egress.0, Arc::clone(&routes), ours.into_split(), outgoing, None);
+        egress.0.live.fetch_add(1, Ordering::Relaxed);
+        let task = run(Arc::clone(&egress.0), Arc::clone(&routes), ours.into_split(), outgoing, None);
         let process =
             EgressProcess { orders, openings: Arc::new(Semaphore::new(OPENINGS)), routes, pid: None };
-        (process, theirs, tokio::spawn(task))
+        (egress, process, theirs, tokio::spawn(task))
     }
 
     fn request() -> EgressRequest {
@@ -377,7 +391,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_process_that_reads_nothing_is_sent_few_requests() {
-        let (process, mut socket, _task) = process();
+        let (_egress, process, mut socket, _task) = process();
         for exchange in 1..=OPENINGS as u64 {
             let turn = process.turn().await;
             process.open(exchange, request(), turn);
@@ -391,7 +405,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_process_with_exchanges_that_does_not_respond_is_given_up() {
-        let (process, mut socket, task) = process();
+        let (egress, process, mut socket, task) = process();
         let exchanges = Arc::new(Exchanges::default());
         process.add(&exchanges, 1).expect("a number");
         process.send(ToEgress::Pull { exchange: 1 });
@@ -412,6 +426,9 @@ mod tests {
         }
         task.await.expect("no panic");
         assert!(!process.is_usable() && process.has_failed());
+        let (could_start, text) = egress.describe();
+        assert!(could_start && text.starts_with("not running, failed at 20"), "{text}");
+        assert!(text.contains("Z: it does not respond; started by this daemon"), "{text}");
         assert!(began.elapsed() >= PING * (3 + EGRESS_PINGS_LOST), "not while it replied");
     }
 }

@@ -2,16 +2,22 @@
 //! one left is deleted. The counters of the owners agree with their rows.
 
 use super::fixture::{
-    ended, events, execution_id, mine, on_disk, options, owner, running, session, session_id, started,
+    ended, events, execution_id, execution_record, mine, on_disk, options, owner, running, session,
+    session_id, started, template,
 };
 use crate::{StoreHandle, StoreOptions, open_sqlite};
 use rusqlite::Connection;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
+use vm_system_protocol::ids::{ProgramId, TaskId};
 use vm_system_protocol::model::{ExecutionStatus, SessionStatus};
 use vm_system_protocol::reason::CloseReason;
 use vm_system_protocol::time::Timestamp;
-use vm_system_record::{Checkpoint, Entity, Rejection, Retention, StorageLimit, StoreError, Write};
+use vm_system_record::{
+    Checkpoint, Entity, IdKind, NewProgramVersion, Page, Rejection, Retention, StorageLimit, StoreError,
+    TaskRow, Write,
+};
 
 /// Several turns' worth.
 const LARGE: u64 = 6_000;
@@ -25,6 +31,27 @@ fn checkpoint(execution: u8, seq: u64, cause: &str, pages: std::ops::Range<u64>,
         pages: pages.map(|page| (page, Some(vec![byte; 1 << 10]))).collect(),
         unweighed: None,
         written: 0,
+    }))
+}
+
+fn task(execution: u8) -> Write {
+    Write::TaskInsert(Box::new(TaskRow {
+        id: TaskId::from_bytes([execution; 16]),
+        owner: owner(1),
+        execution: execution_id(execution),
+        prompt: "?".to_owned(),
+        schema: None,
+        attempts: 0,
+        created_at: Timestamp(1),
+        deadline: None,
+        ended_at: Some(Timestamp(2)),
+        outcome: None,
+        answer: None,
+        checkpoint: 1,
+        retries: None,
+        fallback: None,
+        first_attempt_at: None,
+        last_attempt_at: None,
     }))
 }
 
@@ -195,6 +222,70 @@ async fn large_execution_is_deleted_in_pieces_and_its_owners_size_with_it() {
     let (counters, rows) = counted(folder);
     assert_eq!(counters, rows);
     assert!(counters.iter().all(|(_, bytes)| *bytes < 1_024), "only the template is left: {counters:?}");
+    store.shutdown().await;
+}
+
+/// How many of all ways to read an execution of a program find the first one.
+async fn found(store: &StoreHandle) -> [usize; 8] {
+    let (id, task) = (execution_id(1), TaskId::from_bytes([1; 16]));
+    let ids = async |kind| store.ids(&mine(), kind, [0; 16], [0xff; 16], 10).await.expect("readable").len();
+    [
+        usize::from(store.execution(&mine(), id).await.expect("readable").is_some()),
+        usize::from(store.execution_by_name(&mine(), "n").await.expect("readable").is_some()),
+        store.executions(&mine(), session_id(1), Page::ALL).await.expect("readable").len(),
+        store.runs(&mine(), None, None, Page::ALL).await.expect("readable").len(),
+        usize::try_from(store.program_counts(&mine()).await.expect("readable").1).expect("small"),
+        usize::from(store.task(&mine(), task).await.expect("readable").is_some()),
+        ids(IdKind::Execution).await,
+        ids(IdKind::Task).await,
+    ]
+}
+
+#[tokio::test]
+async fn execution_that_is_being_deleted_does_not_exist_for_readers() {
+    let disk = on_disk();
+    let (store, folder) = (&disk.store, disk.folder.path());
+    let program = ProgramId::from_bytes([1; 16]);
+    let load = Write::ProgramVersion(Box::new(NewProgramVersion {
+        owner: owner(1),
+        id: program,
+        name: "p".to_owned(),
+        source: "s".to_owned(),
+        source_hash: [1; 32],
+        format: 1,
+        code: vec![1],
+        at: Timestamp(1),
+    }));
+    let begun =
+        Write::ExecutionStarted { name: Some("n".to_owned()), execution: Arc::new(execution_record(1, 1)) };
+    let run = Write::ProgramRun { execution: execution_id(1), program, version: 1 };
+    store.apply(vec![template(1, "t"), session(1, 1), load, begun, run, task(1)]).await.expect("new");
+    for seq in 1..4 {
+        store.apply(checkpoint(1, seq, "pause", 0..LARGE, 1)).await.expect("new");
+    }
+    store.apply(ended(1, 1)).await.expect("running");
+    assert_eq!(found(store).await, [1; 8]);
+    let deletion =
+        store.of(&owner(1)).submit(Write::RunDelete { id: execution_id(1) }).await.expect("accepted");
+    let mut between = 0;
+    tokio::pin!(deletion);
+    loop {
+        tokio::select! {
+            biased;
+            deleted = &mut deletion => {
+                deleted.expect("it has ended");
+                break;
+            }
+            () = async {
+                store.apply(Write::MetaSet { key: "k".to_owned(), value: None }).await.expect("always");
+                if number(folder, "SELECT count(*) FROM staged WHERE bytes < 0") == 1 {
+                    assert_eq!(found(store).await, [0; 8]);
+                    between += 1;
+                }
+            } => {}
+        }
+    }
+    assert!(between >= 1, "it was read {between} times during its deletion");
     store.shutdown().await;
 }
 

@@ -1,6 +1,6 @@
 //! Ids by prefix, idempotency keys, audit log and meta values.
 
-use super::{Read, ReadError, Select, count, moment};
+use super::{Read, ReadError, Select, count, durable, executions, moment};
 use rusqlite::Connection;
 use vm_system_record::{AuditEntry, IdKind, KeyRow, Owner, Scope};
 
@@ -20,8 +20,11 @@ pub(super) fn ids(
         IdKind::Task => "SELECT id FROM tasks",
     });
     select.and_value("id >=", from.to_vec()).and_value("id <=", to.to_vec());
-    if matches!(kind, IdKind::Template | IdKind::Program) {
-        select.and("is_active = 1");
+    match kind {
+        IdKind::Template | IdKind::Program => drop(select.and("is_active = 1")),
+        IdKind::Execution => drop(select.and(executions::IS_NOT_BEING_DELETED)),
+        IdKind::Task => drop(select.and(durable::IS_OF_NO_DELETION)),
+        IdKind::Session => {}
     }
     select.scope(scope).text(" ORDER BY id LIMIT").value(i64::from(limit));
     select.rows(c, |row| Ok(row.get(0)?))

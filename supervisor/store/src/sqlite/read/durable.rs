@@ -114,9 +114,13 @@ const TASK: &str =
     "SELECT id, owner, execution, prompt, schema, attempts, created_at, deadline, ended_at, answer,
     checkpoint, retries, fallback, outcome, first_attempt_at, last_attempt_at FROM tasks";
 
+/// As `executions::IS_NOT_BEING_DELETED`, of tasks.
+pub(super) const IS_OF_NO_DELETION: &str =
+    "NOT EXISTS (SELECT 1 FROM staged WHERE staged.execution = tasks.execution AND staged.bytes < 0)";
+
 pub(super) fn task(c: &Connection, scope: &Scope, id: TaskId) -> Read<Option<TaskRow>> {
     let mut select = Select::new(TASK);
-    select.and_value("id =", id.as_bytes().to_vec()).scope(scope);
+    select.and_value("id =", id.as_bytes().to_vec()).and(IS_OF_NO_DELETION).scope(scope);
     select.first(c, task_row)
 }
 
@@ -161,8 +165,12 @@ pub(super) fn counts(c: &Connection, scope: &Scope) -> Read<(u64, u64)> {
     programs.and("is_active = 1").scope(scope);
     let mut runs = Select::new("SELECT count(*) FROM program_runs");
     runs.scope(scope);
+    let mut deleted = Select::new(
+        "SELECT count(*) FROM staged CROSS JOIN program_runs ON program_runs.execution = staged.execution",
+    );
+    deleted.and("staged.bytes < 0").scope(scope);
     let number = |select: &Select| select.first(c, |row| count(row, 0)).map(Option::unwrap_or_default);
-    Ok((number(&programs)?, number(&runs)?))
+    Ok((number(&programs)?, number(&runs)?.saturating_sub(number(&deleted)?)))
 }
 
 fn task_weight(task: &TaskRow) -> usize {
@@ -304,6 +312,7 @@ pub(super) fn runs(
          CROSS JOIN executions ON executions.id = program_runs.execution
          CROSS JOIN programs ON programs.id = program_runs.program"
     ));
+    select.and(executions::IS_NOT_BEING_DELETED);
     if let Some(program) = program {
         select.and_value("program =", program.as_bytes().to_vec());
     }

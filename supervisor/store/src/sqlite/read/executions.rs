@@ -18,12 +18,16 @@ pub(super) const COLUMNS: &str =
         AND seq > executions.events - 4 AND type = 'value' ORDER BY seq DESC LIMIT 1) END, facts
     FROM executions";
 
+/// An execution that is being deleted in pieces (`write/delete.rs`) does not exist for readers: what is left of it is not whole.
+pub(super) const IS_NOT_BEING_DELETED: &str =
+    "NOT EXISTS (SELECT 1 FROM staged WHERE staged.execution = executions.id AND staged.bytes < 0)";
+
 /// The place of `facts`, behind the columns that are read for lists of programs, too.
 const FACTS: usize = 25;
 
 pub(super) fn by_id(c: &Connection, scope: &Scope, id: ExecutionId) -> Read<Option<ExecutionRow>> {
     let mut select = Select::new(COLUMNS);
-    select.and_value("id =", id.as_bytes().to_vec()).scope(scope);
+    select.and_value("id =", id.as_bytes().to_vec()).and(IS_NOT_BEING_DELETED).scope(scope);
     select.first(c, execution)
 }
 
@@ -35,14 +39,15 @@ pub(super) fn by_name(c: &Connection, scope: &Scope, name: &str) -> Read<Option<
         return Ok(Some(row));
     }
     let mut any = Select::new(COLUMNS);
-    any.and_value("name =", name.to_owned()).scope(scope).newest_first("started_at", Page::first(1));
+    any.and_value("name =", name.to_owned()).and(IS_NOT_BEING_DELETED).scope(scope);
+    any.newest_first("started_at", Page::first(1));
     any.first(c, execution)
 }
 
 pub(super) fn list(c: &Connection, scope: &Scope, session: SessionId, page: Page) -> Read<Vec<ExecutionRow>> {
     let mut select = Select::new(COLUMNS);
     select.text(" INDEXED BY executions_by_session").and_value("session =", session.as_bytes().to_vec());
-    select.scope(scope).newest_first("started_at", page);
+    select.and(IS_NOT_BEING_DELETED).scope(scope).newest_first("started_at", page);
     select.readable_rows(c, |row| weight(&row.execution), execution)
 }
 

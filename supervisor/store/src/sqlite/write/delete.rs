@@ -1,5 +1,5 @@
-//! Deletes an execution or a session with all that belongs to it, in pieces of bounded size: whoever reads meanwhile finds less of it,
-//! and nobody waits for more than a piece.
+//! Deletes an execution or a session with all that belongs to it, in pieces of bounded size: nobody waits for more than a piece. For
+//! readers the execution does not exist from the first piece on, and of the session they find less.
 
 use super::run;
 use crate::sqlite::failure::SqliteFailure;
@@ -40,7 +40,7 @@ fn piece_of(c: &Connection, sizes: &str, execution: [u8; 16]) -> rusqlite::Resul
 pub(super) fn delete_execution(c: &Connection, id: [u8; 16]) -> Result<Deleted, SqliteFailure> {
     let deleted = delete_piece(c, id)?;
     if !deleted.is_gone {
-        // What writes a new execution in pieces finds this mark, and ends.
+        // What writes a new execution in pieces finds this mark, and ends; readers leave the execution out.
         let sql = "INSERT INTO staged (execution, seq, bytes) VALUES (?1, 0, -1)
              ON CONFLICT (execution) DO UPDATE SET seq = 0, bytes = -1";
         run(c, sql, params![id])?;
@@ -48,8 +48,7 @@ pub(super) fn delete_execution(c: &Connection, id: [u8; 16]) -> Result<Deleted, 
     Ok(deleted)
 }
 
-/// The states go first, so that nobody goes back to one that is not whole, then the output, the execution's own row last: whoever
-/// reads it meanwhile finds less of it.
+/// The states go first, so that nobody goes back to one that is not whole, then the output, the execution's own row last.
 fn delete_piece(c: &Connection, id: [u8; 16]) -> Result<Deleted, SqliteFailure> {
     let mut rows = 0;
     for sql in [
