@@ -45,7 +45,7 @@ const IDLE_LANES: usize = 64;
 pub(super) struct Progress {
     /// The execution with a checkpoint of which a part is written.
     pub(super) staging: Option<ExecutionId>,
-    /// Pages of it that are written, or pieces of a deletion that are done.
+    /// Pages of it that are written.
     pub(super) pages: usize,
     /// Of these, the numbers of those that are gone or replace a version.
     pub(super) replacing: Vec<u64>,

@@ -48,18 +48,8 @@ pub(super) fn apply(c: &Connection, job: &QueuedBatch, ends: &Ends<'_>) -> Resul
         return Ok(written);
     }
     if let [Write::RunDelete { id }] = &job.batch.0[..] {
-        let is_begun = job.progress.pages > 0;
-        if is_begun && !exists(c, "SELECT 1 FROM executions WHERE id = ?1", [id.as_bytes()])? {
-            // What an interrupted copy or import leaves is deleted in the background, too.
-            return Ok(Written::All(Applied { rows: 0 }));
-        }
-        let deleted = delete::delete_run(c, *id)?;
-        let rows = deleted.rows;
-        return Ok(if deleted.is_gone {
-            Written::All(Applied { rows })
-        } else {
-            Written::Part(Progress { pages: 1, ..Progress::default() })
-        });
+        // From the first piece on, readers do not find it; the background deletes the rest.
+        return Ok(Written::All(Applied { rows: delete::delete_run(c, *id)?.rows }));
     }
     Ok(Written::All(Applied { rows: apply_all(c, &job.batch, &job.progress, ends)? }))
 }
