@@ -144,7 +144,10 @@ def main():
                     alive[value["id"]] = time.monotonic()
                 for run in list(alive):
                     value = client.ask("GET", f"/executions/{run}")[1]
-                    if value["status"] not in ("running", "waiting"):
+                    if "status" not in value:
+                        # Deleted because of the quota.
+                        ended.append(("deleted", value["code"], None, time.monotonic() - alive.pop(run), {"cpu_ms": 0, "duration_ms": 0}))
+                    elif value["status"] not in ("running", "waiting"):
                         error = (value.get("error") or {})
                         took = time.monotonic() - alive.pop(run)
                         ended.append((value["status"], error.get("code"), error.get("reason"), took, value["metrics"]))

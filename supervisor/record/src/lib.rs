@@ -16,7 +16,7 @@ pub use error::{Entity, Rejection, StorageLimit, StoreError};
 pub use query::{Cursor, IdKind, Page, PageVersion, Query, QueryResult, SessionQuery};
 pub use query::{PAGE_BYTES, is_last_page, weight_of_event};
 pub use repeat::RepeatFacts;
-pub use retention::{CLIENTS_OF_AN_OWNER, PRUNE_EVERY, PRUNE_ROWS, earlier, oldest_id_at};
+pub use retention::{CLIENTS_OF_AN_OWNER, KEPT_AFTER_END, PRUNE_EVERY, PRUNE_ROWS, earlier, oldest_id_at};
 pub use retention::{KEY_LIFE, Retention};
 pub use rows::{
     AuditEntry, Checkpoint, CheckpointRow, DueTask, ExecutionRow, KeyClaim, KeyRow, LibraryRow,

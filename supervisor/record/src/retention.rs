@@ -16,8 +16,8 @@ pub struct Retention {
     pub prune_above_bytes: u64,
     /// Above this size no new executions and sessions are admitted (bytes).
     pub quota_bytes: u64,
-    /// Above seven eighths of this an owner's ended executions are deleted, the oldest first; above it no more states of its programs
-    /// are stored: they end (bytes).
+    /// Above seven eighths of this an owner's ended executions are deleted, the oldest first, but none that ended within
+    /// [`KEPT_AFTER_END`]; above it these, too, and no more states of its programs are stored: they end (bytes).
     pub owner_quota_bytes: u64,
     /// States that the programs of an owner may write in a minute, and at once (bytes); beyond it they end.
     pub owner_write_bytes: u64,
@@ -38,6 +38,8 @@ impl Default for Retention {
 
 /// How long an idempotency key is valid.
 pub const KEY_LIFE: Duration = Duration::from_hours(24);
+/// Above seven eighths of its quota an owner keeps what ended so recently: why it ended can be read, and its states are deleted anyway.
+pub const KEPT_AFTER_END: Duration = Duration::from_mins(1);
 /// Most stored current executions of one owner's clients; the least recently used are deleted.
 pub const CLIENTS_OF_AN_OWNER: u32 = 1_000;
 /// Most rows that one step deletes (an execution is deleted with all of its events).

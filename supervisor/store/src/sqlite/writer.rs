@@ -27,7 +27,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use vm_system_protocol::ids::{ExecutionId, SessionId};
 use vm_system_protocol::time::Timestamp;
 use vm_system_record::{
-    Batch, Owner, PRUNE_EVERY, PRUNE_ROWS, Rejection, Retention, StoreError, Write, earlier,
+    Batch, KEPT_AFTER_END, Owner, PRUNE_EVERY, PRUNE_ROWS, Rejection, Retention, StoreError, Write, earlier,
 };
 
 /// Most remembered executions with lost writes; beyond it the oldest ids are dropped first.
@@ -552,7 +552,9 @@ impl Writer {
         let Some(connection) = &self.connection else { return Ok(false) };
         let marks = (before > self.retention.prune_above_bytes, self.retention.owner_prune_bytes());
         let Some(owner) = self.eviction.next(connection, marks, Instant::now())? else { return Ok(false) };
-        let step = Write::PruneOwner { owner: owner.clone(), before: now, max_rows: PRUNE_ROWS };
+        let too_much = marks.0 || size_of(connection, &owner)? > self.retention.owner_quota_bytes;
+        let ended_before = if too_much { now } else { earlier(now, KEPT_AFTER_END) };
+        let step = Write::PruneOwner { owner: owner.clone(), before: ended_before, max_rows: PRUNE_ROWS };
         let rows = alone(connection, &Batch::from(step))?;
         self.count(&owner);
         self.measure();

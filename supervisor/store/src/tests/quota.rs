@@ -6,9 +6,9 @@ use super::fixture::{
 };
 use crate::{StoreHandle, StoreOptions, open_sqlite};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use vm_system_protocol::ids::ProgramId;
-use vm_system_protocol::model::{Event, EventPayload, SessionStatus};
+use vm_system_protocol::model::{Event, EventPayload, ExecutionStatus, Metrics, SessionStatus};
 use vm_system_protocol::reason::CloseReason;
 use vm_system_protocol::time::Timestamp;
 use vm_system_record::{
@@ -151,6 +151,37 @@ async fn events_are_read_in_pages_that_fit_into_memory() {
     let rest = store.events(execution_id(1), first.len() as u64, 1_000).await.expect("readable");
     assert_eq!(first.len() + rest.len(), 80);
     assert!(is_last_page(&rest, 1_000, PAGE_BYTES));
+    store.shutdown().await;
+}
+
+#[tokio::test]
+async fn near_its_quota_an_owner_keeps_what_ended_a_moment_ago_and_above_it_loses_that_too() {
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let retention = Retention { owner_quota_bytes: 3_400_000, ..retention(64, 64) };
+    let store = open_sqlite(StoreOptions { retention, ..options(folder.path()) }).expect("empty");
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_millis();
+    let mut young = execution_record(3, 1);
+    young.status = ExecutionStatus::Ok;
+    young.ended_at = Some(Timestamp(i64::try_from(now).expect("in range")));
+    let executions = [started(2, 1), started(3, 1), ended(2, 1), Write::ExecutionEnded(Arc::new(young))];
+    store.apply(Batch(running().0.into_iter().chain(executions).collect())).await.expect("new");
+    let is_there = async |store: &StoreHandle, n| {
+        store.execution(&mine(), execution_id(n)).await.expect("readable").is_some()
+    };
+    // The store counts only owners who write.
+    let own = store.of(&owner(1));
+    let stores = async |output_bytes| {
+        let running = execution_record(1, 1);
+        let metrics = Metrics { output_bytes, ..running.metrics };
+        own.apply(Write::RunProgress { id: running.id, status: running.status, metrics })
+            .await
+            .expect("it runs");
+    };
+    stores(3_200_000).await;
+    until(&own, "the older one stays", async |store| !is_there(store, 2).await).await;
+    assert!(is_there(&store, 3).await, "why it ended can be read");
+    stores(3_500_000).await;
+    until(&own, "the younger one stays", async |store| !is_there(store, 3).await).await;
     store.shutdown().await;
 }
 
