@@ -214,6 +214,7 @@ fn daemon() -> Result<Daemon> {
     let file = place.path("tokens.toml");
     std::fs::write(&file, tokens)?;
     std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600))?;
+    place.give_to_daemon(&file);
     let arguments = vec!["--tokens".to_owned(), file.to_string_lossy().into_owned()];
     let names: Vec<&str> = OWNERS.iter().map(|(name, _)| *name).collect();
     let config = format!(
