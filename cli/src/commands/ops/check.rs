@@ -2,7 +2,7 @@
 
 use crate::context::{Context, expect_reply};
 use crate::error::{CliError, exit};
-use crate::output::Rows;
+use crate::output::{Fit, Rows};
 use vm_system_protocol::control::{CheckReport, Op, Reply};
 
 pub(crate) async fn run(context: &Context) -> Result<u8, CliError> {
@@ -11,11 +11,11 @@ pub(crate) async fn run(context: &Context) -> Result<u8, CliError> {
             .map_err(|error| CliError::new(exit::FAILED, error.to_string()))?,
         None => *expect_reply!(context.call(Op::DatabaseCheck).await?, Reply::Checked(report) => report),
     };
-    context.out.result(&report, || text(&report))?;
+    context.out.result(&report, || text(&report, context.out.fit()))?;
     Ok(if report.ok { exit::OK } else { exit::FAILED })
 }
 
-fn text(report: &CheckReport) -> String {
+fn text(report: &CheckReport, fit: Option<Fit>) -> String {
     let schema = report.schema.map_or_else(|| "unknown".to_owned(), |schema| schema.to_string());
     let newest = report.newest_record.map_or_else(|| "none".to_owned(), |at| at.to_string());
     let head = format!("schema {schema}, {} bytes, newest record {newest}", report.bytes);
@@ -33,5 +33,5 @@ fn text(report: &CheckReport) -> String {
         ]);
     }
     let more = if report.more > 0 { format!("\nand {} more", report.more) } else { String::new() };
-    format!("not ok: {head}\n\n{}{more}", rows.finish("", None).trim_end())
+    format!("not ok: {head}\n\n{}{more}", rows.wrapped("", fit).trim_end())
 }
