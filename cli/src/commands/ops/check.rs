@@ -12,7 +12,7 @@ use vm_system_protocol::control::{CheckReport, Op, Reply};
 pub(crate) async fn run(context: &Context) -> Result<u8, CliError> {
     let report = match &context.global.db {
         Some(path) => {
-            vm_system_daemon::check_database(path).map_err(|error| unreadable(path, error.into()))?
+            vm_system_daemon::check_database(path).map_err(|error| unreadable(path, &error.into()))?
         }
         None => *expect_reply!(context.call(Op::DatabaseCheck).await?, Reply::Checked(report) => report),
     };
@@ -20,7 +20,7 @@ pub(crate) async fn run(context: &Context) -> Result<u8, CliError> {
     Ok(if report.ok { exit::OK } else { exit::FAILED })
 }
 
-fn unreadable(path: &Path, error: DaemonError) -> CliError {
+fn unreadable(path: &Path, error: &DaemonError) -> CliError {
     if !error.is_not_permitted() {
         return CliError::new(exit::FAILED, error.to_string());
     }
