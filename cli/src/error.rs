@@ -2,7 +2,7 @@
 
 use crate::hints;
 use crate::output::{Style, escape};
-use crate::rights::{Access, missing_right};
+use crate::rights::{FileAction, missing_right};
 use std::fmt::Display;
 use std::io::{self, Write as _};
 use std::path::Path;
@@ -117,7 +117,7 @@ impl CliError {
             Ok(folder) if error.kind() == io::ErrorKind::NotFound => {
                 failed.with_hint(format!("relative paths are looked up in {}", folder.display()))
             }
-            _ => failed.with_right(path, Access::Read, error),
+            _ => failed.with_right(path, FileAction::Read, error),
         }
     }
 
@@ -125,16 +125,16 @@ impl CliError {
     pub(crate) fn written_file(path: impl Display, error: &io::Error) -> Self {
         let path = path.to_string();
         let failed = Self::new(exit::of_io(error), format!("cannot write {path}: {error}"));
-        failed.with_right(Path::new(&path), Access::Write, error)
+        failed.with_right(Path::new(&path), FileAction::Write, error)
     }
 
     /// Adds which right is missing where, if the error is a lack of one.
     #[must_use]
-    pub(crate) fn with_right(self, path: &Path, access: Access, error: &io::Error) -> Self {
+    pub(crate) fn with_right(self, path: &Path, action: FileAction, error: &io::Error) -> Self {
         if error.kind() != io::ErrorKind::PermissionDenied {
             return self;
         }
-        match missing_right(path, access) {
+        match missing_right(path, action) {
             Some(hint) => self.with_hint(hint),
             None => self,
         }

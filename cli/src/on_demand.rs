@@ -7,7 +7,7 @@ use crate::args::SandboxArg;
 use crate::client::Connection;
 use crate::context::Context;
 use crate::error::{CliError, exit};
-use crate::rights::Access;
+use crate::rights::FileAction;
 use crate::target::DaemonTarget;
 use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg, OFlag};
@@ -114,7 +114,7 @@ impl Starter {
 /// A daemon in the background was not started, because of an error at this file, folder or program.
 pub(crate) fn not_started(which: &str, what: &Path, error: &io::Error) -> CliError {
     let message = format!("cannot start {which}: {}: {error}", what.display());
-    CliError::new(exit::of_daemon_io(error), message).with_right(what, Access::Write, error)
+    CliError::new(exit::of_daemon_io(error), message).with_right(what, FileAction::Write, error)
 }
 
 /// Why a daemon in the background did not become ready.

@@ -6,7 +6,7 @@ use crate::error::{CliError, exit};
 use crate::on_demand::{self, LaunchError};
 use crate::parse;
 use crate::paths::DATABASE;
-use crate::rights::Access;
+use crate::rights::FileAction;
 use clap::ValueEnum;
 use std::ffi::OsString;
 use std::fs::DirBuilder;
@@ -321,7 +321,7 @@ pub(crate) fn failure(error: &DaemonError) -> CliError {
     };
     let failed = CliError::new(code, error.to_string());
     if let DaemonError::Tokens(TokenError::Io { path, source }) = error {
-        return failed.with_right(path, Access::Read, source);
+        return failed.with_right(path, FileAction::Read, source);
     }
     match error.hint() {
         Some(hint) => failed.with_hint(hint),

@@ -97,8 +97,8 @@ fn a_prompt_that_is_cut_says_its_whole_size_once() {
 
     let session = agent.data("session_create", json!({ "worktree": home.place.worktree() }));
     let code = format!("CC('x'.repeat({WHOLE}))");
-    let asked = agent.tool("session_eval", json!({ "sessionId": session["sessionId"], "code": code }));
-    assert!(text(&asked).ends_with(&note), "{:.200}", text(&asked));
+    let paused = agent.tool("session_eval", json!({ "sessionId": session["sessionId"], "code": code }));
+    assert!(text(&paused).ends_with(&note), "{:.200}", text(&paused));
     let listed = agent.data("list_executions", json!({}));
     let prompt = listed["sessionTasks"][0]["prompt"].as_str().unwrap_or_default();
     assert!(prompt.ends_with(&format!("x… ({WHOLE} bytes)")), "{}", prompt.len());

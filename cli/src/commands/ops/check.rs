@@ -3,7 +3,7 @@
 use crate::context::{Context, expect_reply};
 use crate::error::{CliError, exit};
 use crate::output::{Fit, Rows};
-use crate::rights::Access;
+use crate::rights::FileAction;
 use std::io;
 use std::path::Path;
 use vm_system_daemon::DaemonError;
@@ -25,7 +25,7 @@ fn unreadable(path: &Path, error: &DaemonError) -> CliError {
         return CliError::new(exit::FAILED, error.to_string());
     }
     let failed = CliError::new(exit::NOT_PERMITTED, error.to_string());
-    failed.with_right(path, Access::Read, &io::ErrorKind::PermissionDenied.into())
+    failed.with_right(path, FileAction::Read, &io::ErrorKind::PermissionDenied.into())
 }
 
 fn text(report: &CheckReport, fit: Option<Fit>) -> String {
