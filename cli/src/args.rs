@@ -58,7 +58,7 @@ pub struct GlobalArgs {
     /// Print ids and results only
     #[arg(long, short, global = true)]
     pub quiet: bool,
-    /// Tables with whole ids and times, however wide they are (as in pipes)
+    /// Nothing is shortened or wrapped for the terminal: whole ids, times and lines (as in pipes)
     #[arg(long, global = true)]
     pub wide: bool,
     /// Never use colour (as `NO_COLOR` does)

@@ -2,12 +2,17 @@
 
 use crate::hints;
 use crate::output::{Style, escape};
+use crate::rights::{FileAction, missing_right};
 use std::fmt::Display;
 use std::io::{self, Write as _};
+use std::path::Path;
 use vm_system_protocol::control::{ErrorCode, OpError};
 
-/// Exit codes that do not come from a script.
+/// Exit codes that do not come from a script. Those of verbs are in the table of error codes, those of the operating system's
+/// errors in [`exit::of_io`].
 pub(crate) mod exit {
+    use std::io;
+
     /// Success.
     pub(crate) const OK: u8 = 0;
     /// The script or the verb failed.
@@ -28,6 +33,24 @@ pub(crate) mod exit {
     pub(crate) const INTERRUPTED: u8 = 130;
     /// The reader of stdout has closed it (128 + SIGPIPE, as in shells).
     pub(crate) const BROKEN_PIPE: u8 = 141;
+
+    /// The code of an error at a file or folder that the user has named.
+    pub(crate) fn of_io(error: &io::Error) -> u8 {
+        match error.kind() {
+            io::ErrorKind::PermissionDenied => NOT_PERMITTED,
+            // The same as the supervisor's for files that it reads.
+            io::ErrorKind::InvalidData | io::ErrorKind::FileTooLarge => USAGE,
+            _ => FAILED,
+        }
+    }
+
+    /// The code of an error at what a daemon needs: what the user may change, or a failure of the machine.
+    pub(crate) fn of_daemon_io(error: &io::Error) -> u8 {
+        match of_io(error) {
+            FAILED => INTERNAL,
+            code => code,
+        }
+    }
 }
 
 /// A command that failed.
@@ -83,28 +106,38 @@ impl CliError {
 
     /// A file that the user named.
     pub(crate) fn file(path: impl Display, error: &io::Error) -> Self {
-        let exit = match error.kind() {
-            io::ErrorKind::PermissionDenied => exit::NOT_PERMITTED,
-            // The same message as the supervisor's for files that it reads.
-            io::ErrorKind::InvalidData | io::ErrorKind::FileTooLarge => exit::USAGE,
-            _ => exit::FAILED,
-        };
-        let failed = Self::new(exit, format!("cannot read {path}: {error}"));
+        let path = path.to_string();
+        Self::unreadable(&path, Path::new(&path), error)
+    }
+
+    /// What the user named with a file (`the token in FILE`).
+    pub(crate) fn unreadable(what: impl Display, path: &Path, error: &io::Error) -> Self {
+        let failed = Self::new(exit::of_io(error), format!("cannot read {what}: {error}"));
         match std::env::current_dir() {
             Ok(folder) if error.kind() == io::ErrorKind::NotFound => {
                 failed.with_hint(format!("relative paths are looked up in {}", folder.display()))
             }
-            _ => failed,
+            _ => failed.with_right(path, FileAction::Read, error),
         }
     }
 
-    /// A file that the user named cannot be written.
+    /// A file or folder that the user named cannot be written.
     pub(crate) fn written_file(path: impl Display, error: &io::Error) -> Self {
-        let exit = match error.kind() {
-            io::ErrorKind::PermissionDenied => exit::NOT_PERMITTED,
-            _ => exit::FAILED,
-        };
-        Self::new(exit, format!("cannot write {path}: {error}"))
+        let path = path.to_string();
+        let failed = Self::new(exit::of_io(error), format!("cannot write {path}: {error}"));
+        failed.with_right(Path::new(&path), FileAction::Write, error)
+    }
+
+    /// Adds which right is missing where, if the error is a lack of one.
+    #[must_use]
+    pub(crate) fn with_right(self, path: &Path, action: FileAction, error: &io::Error) -> Self {
+        if error.kind() != io::ErrorKind::PermissionDenied {
+            return self;
+        }
+        match missing_right(path, action) {
+            Some(hint) => self.with_hint(hint),
+            None => self,
+        }
     }
 
     /// Stdout could not be written.

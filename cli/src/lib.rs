@@ -38,6 +38,7 @@ mod paths;
 mod read;
 mod reconnect;
 mod remote;
+mod rights;
 mod script_output;
 mod signals;
 mod target;

@@ -7,6 +7,7 @@ use crate::args::SandboxArg;
 use crate::client::Connection;
 use crate::context::Context;
 use crate::error::{CliError, exit};
+use crate::rights::FileAction;
 use crate::target::DaemonTarget;
 use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg, OFlag};
@@ -61,9 +62,7 @@ impl Starter {
 
     /// Starts the daemon, unless another process has done so meanwhile, and waits until it is ready. Blocks.
     fn start(&self, until: Instant) -> Result<(), CliError> {
-        let cannot = |what: &Path, error: &dyn std::fmt::Display| {
-            CliError::new(exit::INTERNAL, format!("cannot start a daemon: {}: {error}", what.display()))
-        };
+        let cannot = |what: &Path, error: &io::Error| not_started("a daemon", what, error);
         for folder in self.socket.parent().into_iter().chain([self.state_dir.as_path()]) {
             if !folder.is_dir() {
                 let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
@@ -110,6 +109,12 @@ impl Starter {
         }
         Ok(serve)
     }
+}
+
+/// A daemon in the background was not started, because of an error at this file, folder or program.
+pub(crate) fn not_started(which: &str, what: &Path, error: &io::Error) -> CliError {
+    let message = format!("cannot start {which}: {}: {error}", what.display());
+    CliError::new(exit::of_daemon_io(error), message).with_right(what, FileAction::Write, error)
 }
 
 /// Why a daemon in the background did not become ready.

@@ -8,10 +8,12 @@ pub(crate) mod escape;
 mod fields;
 mod fit;
 mod pager;
+mod reflow;
 mod table;
+mod wrap;
 
 pub(crate) use fields::Columns;
-use fit::Fit;
+pub(crate) use fit::Fit;
 pub(crate) use table::Rows;
 
 use crate::args::{GlobalArgs, OutputFormat};
@@ -91,6 +93,14 @@ impl Output {
         if self.wide || !self.style.stdout_is_terminal() { None } else { Fit::detect() }
     }
 
+    /// A line that begins with a label, wrapped at the width of the terminal, with further lines below its text.
+    pub(crate) fn entry(self, label: &str, text: &str) -> String {
+        match self.fit() {
+            Some(fit) => wrap::entry(label, text, fit.width),
+            None => format!("{label}{text}"),
+        }
+    }
+
     /// Whether results are shown to people.
     pub(crate) fn is_table(self) -> bool {
         self.format == OutputFormat::Table
@@ -137,7 +147,7 @@ impl Output {
     /// Prints one object as names and values.
     pub(crate) fn details<T: Columns>(self, value: &T) -> Result<(), CliError> {
         if self.is_table() {
-            self.write(&with_newline(table::details(value)?))
+            self.write(&with_newline(table::details(value, self.fit())?))
         } else {
             self.result(value, String::new)
         }
@@ -173,6 +183,14 @@ impl Output {
     /// Prints a long text of ours, on a terminal through the pager.
     pub(crate) fn page(self, text: &str) -> Result<(), CliError> {
         if self.style.stdout_is_terminal() && pager::show(text) { Ok(()) } else { self.write(text) }
+    }
+
+    /// Prints a page of Markdown, on a terminal with paragraphs of its width.
+    pub(crate) fn page_of_markdown(self, text: &str) -> Result<(), CliError> {
+        match self.fit() {
+            Some(fit) => self.page(&reflow::reflow(text, fit.width)),
+            None => self.page(text),
+        }
     }
 
     /// Prints a note that is not a result.

@@ -47,6 +47,18 @@ fn every_result_is_valid_json() {
 }
 
 #[test]
+fn a_url_is_its_text_as_json_stringify_has_it() {
+    let urls = "[new URL('/a b?c=é#d', 'HTTPS://example.com:443'), { of: URL.parse('data:x') }, \
+                new (class extends URL {})('http://x/')]";
+    let expected = r#"["https://example.com/a%20b?c=%C3%A9#d",{"of":"data:x"},"http://x/"]"#;
+    assert_eq!(result(urls), expected);
+    assert_eq!(result(&format!("JSON.parse(JSON.stringify({urls}))")), expected);
+    let changed =
+        "(() => { const url = new URL('http://x/'); url.searchParams.set('a', '1'); return url })()";
+    assert_eq!(result(changed), "\"http://x/?a=1\"");
+}
+
+#[test]
 fn a_value_that_json_cannot_represent_is_an_error_of_the_program() {
     let deep = "contains itself, or is nested more than 100 levels deep";
     let cycle = "const a = {}; a.a = [a];";

@@ -151,7 +151,12 @@ impl Http {
 
     /// Writes bytes; a closed connection is noticed when the response is read.
     pub fn send(&mut self, bytes: &[u8]) {
-        let _ = self.stream.write_all(bytes);
+        let _ = self.send_all(bytes);
+    }
+
+    /// Writes bytes; fails if the server closes or resets the connection before it has received all of them.
+    pub fn send_all(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.stream.write_all(bytes)
     }
 
     /// The next response; `None` if the connection ends before it.

@@ -6,7 +6,7 @@ use super::run::source::{beneath, check_readable};
 use super::run::{Grants, embedded, session};
 use crate::args::SandboxArg;
 use crate::context::Context;
-use crate::error::{CliError, exit};
+use crate::error::CliError;
 use crate::parse;
 use crate::script_output::{ScriptOutput, ShowValues};
 use crate::signals::Interrupts;
@@ -103,8 +103,7 @@ async fn in_embedded(context: &Context, args: Args) -> Result<u8, CliError> {
 
 /// The path of a file beneath the folder; an error if it is no file that can be read.
 fn within(folder: &str, file: &Path) -> Result<String, CliError> {
-    let current = std::env::current_dir()
-        .map_err(|error| CliError::new(exit::FAILED, format!("cannot read the current folder: {error}")))?;
+    let current = std::env::current_dir().map_err(|error| CliError::file("the current folder", &error))?;
     let Some(path) = beneath(Path::new(folder), &current.join(file)) else {
         let message = format!("{} is not in the folder {folder}", file.display());
         return Err(CliError::usage(message)

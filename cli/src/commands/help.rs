@@ -141,7 +141,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<u8, CliError> {
         return Ok(exit::OK);
     }
     if args.reference {
-        context.out.page(&contract::reference())?;
+        context.out.page_of_markdown(&contract::reference())?;
         return Ok(exit::OK);
     }
     if args.topic.is_empty() {
@@ -151,14 +151,14 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<u8, CliError> {
     if let [name] = args.topic.as_slice()
         && let Some(topic) = topic(name)
     {
-        context.out.page(topic.text)?;
+        context.out.page_of_markdown(topic.text)?;
         return Ok(exit::OK);
     }
     // Texts refer to the page of the docs by its name; it is generated.
     if let [name] = args.topic.as_slice()
         && base_name(name).eq_ignore_ascii_case("cli-reference")
     {
-        context.out.page(&contract::reference())?;
+        context.out.page_of_markdown(&contract::reference())?;
         return Ok(exit::OK);
     }
     let mut root = Cli::command();

@@ -21,8 +21,8 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<u8, CliError> {
         context.out.write(&String::from_utf8_lossy(&page))?;
         return Ok(exit::OK);
     };
-    std::fs::create_dir_all(dir).and_then(|()| clap_mangen::generate_to(Cli::command(), dir)).map_err(
-        |error| CliError::new(exit::FAILED, format!("cannot write to {}: {error}", dir.display())),
-    )?;
+    std::fs::create_dir_all(dir)
+        .and_then(|()| clap_mangen::generate_to(Cli::command(), dir))
+        .map_err(|error| CliError::written_file(dir.display(), &error))?;
     Ok(exit::OK)
 }

@@ -6,6 +6,7 @@ use crate::error::{CliError, exit};
 use crate::on_demand::{self, LaunchError};
 use crate::parse;
 use crate::paths::DATABASE;
+use crate::rights::FileAction;
 use clap::ValueEnum;
 use std::ffi::OsString;
 use std::fs::DirBuilder;
@@ -15,8 +16,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 use vm_system_daemon::{
-    Config, ConfigFile, DaemonError, Durability, NetRule, PreparedDaemon, check_command, operator_rule,
-    read_secrets,
+    Config, ConfigError, ConfigFile, DaemonError, Durability, NetRule, PreparedDaemon, SecretsError,
+    TokenError, check_command, operator_rule, read_secrets,
 };
 use vm_system_sandbox::heap;
 
@@ -152,9 +153,7 @@ fn of_foreground(arguments: impl Iterator<Item = OsString>) -> Vec<OsString> {
 /// Starts this command again without a terminal, and returns when it serves clients or has failed.
 fn in_background(context: &Context, config: &Config, wait_ready: Duration) -> Result<u8, CliError> {
     let state_dir = &config.state_dir;
-    let cannot = |what: &Path, error: &dyn std::fmt::Display| {
-        CliError::new(exit::INTERNAL, format!("cannot start the daemon: {}: {error}", what.display()))
-    };
+    let cannot = |what: &Path, error: &std::io::Error| on_demand::not_started("the daemon", what, error);
     if !state_dir.is_dir() {
         let made = DirBuilder::new().recursive(true).mode(0o700).create(state_dir);
         made.map_err(|error| cannot(state_dir, &error))?;
@@ -227,7 +226,10 @@ fn config(context: &Context, args: Args) -> Result<Config, CliError> {
     let mut config = Config::new(absolute(state_dir)?, absolute(socket)?);
     let mut secrets_of_file = None;
     if let Some(file) = args.config {
-        let file = ConfigFile::read(&file).map_err(|error| CliError::usage(error.to_string()))?;
+        let file = ConfigFile::read(&file).map_err(|error| match error {
+            ConfigError::Io { path, source } => CliError::file(path.display(), &source),
+            ConfigError::Invalid { .. } => CliError::usage(error.to_string()),
+        })?;
         secrets_of_file.clone_from(&file.secrets);
         config = config.with_file(file);
     }
@@ -266,7 +268,12 @@ fn config(context: &Context, args: Args) -> Result<Config, CliError> {
         config.operator.net.extend(net_rule(option, &patterns, private)?);
     }
     if let Some(secrets) = args.secrets.map(absolute).transpose()?.or(secrets_of_file) {
-        config.operator.secrets = read_secrets(&secrets).map_err(CliError::usage)?;
+        config.operator.secrets = read_secrets(&secrets).map_err(|error| match error {
+            SecretsError::Io { path, source } => {
+                CliError::unreadable(format_args!("the secrets in {}", path.display()), &path, &source)
+            }
+            SecretsError::Invalid(why) => CliError::usage(why),
+        })?;
     }
     config.keep_sessions = args.keep_sessions;
     config.idle_exit = args.idle_exit.map(|seconds| Duration::from_secs(u64::from(seconds)));
@@ -308,10 +315,14 @@ pub(crate) fn failure(error: &DaemonError) -> CliError {
     let code = match error {
         _ if error.is_in_use() => exit::BUSY,
         _ if error.is_not_permitted() => exit::NOT_PERMITTED,
+        _ if error.is_missing_file() => exit::FAILED,
         _ if error.is_a_mistake() => exit::USAGE,
         _ => exit::INTERNAL,
     };
     let failed = CliError::new(code, error.to_string());
+    if let DaemonError::Tokens(TokenError::Io { path, source }) = error {
+        return failed.with_right(path, FileAction::Read, source);
+    }
     match error.hint() {
         Some(hint) => failed.with_hint(hint),
         None => failed,

@@ -1,4 +1,5 @@
-//! Tables that fit a terminal: ids as short as they are unique, times relative to now, and the widest columns cut.
+//! Tables that fit a terminal: ids as short as they are unique, times relative to now, and the widest columns cut. Ids and times
+//! are not cut: a part of an id that is not unique names nothing.
 
 use std::collections::HashMap;
 use unicode_width::UnicodeWidthStr as _;
@@ -8,9 +9,9 @@ use vm_system_protocol::time::Timestamp;
 /// The lengths to which an id may be cut: at its hyphens. The first two groups of ours are the time in milliseconds.
 const ID_LENGTHS: [usize; 4] = [13, 18, 23, 36];
 /// Between two columns.
-const GAP: usize = 2;
-/// A column is not cut below this width.
-const NARROWEST: usize = 8;
+pub(super) const GAP: usize = 2;
+/// A column is not cut below this width, nor below that of its name.
+const NARROWEST: usize = 6;
 
 /// A terminal.
 #[derive(Debug, Clone, Copy)]
@@ -29,34 +30,35 @@ impl Fit {
         Some(Self { width: usize::from(width.0), now: Timestamp(i64::try_from(since.as_millis()).ok()?) })
     }
 
-    /// Shortens the cells in place.
-    pub(super) fn shorten(self, header: &[String], rows: &mut [Vec<String>]) {
-        for column in 0..header.len() {
-            shorten_ids(rows, column);
+    /// Shortens the cells in place. Returns whether the table fits; where it does not, only ids and times are shortened.
+    pub(super) fn shorten(self, header: &[String], rows: &mut [Vec<String>]) -> bool {
+        let mut whole = vec![false; header.len()];
+        for (column, whole) in whole.iter_mut().enumerate() {
+            *whole = shorten_ids(rows, column);
             for cell in rows.iter_mut().filter_map(|row| row.get_mut(column)) {
                 if let Some(time) = time(cell) {
                     *cell = relative(time, self.now);
+                    *whole = true;
                 }
             }
         }
-        self.cut(header, rows);
+        self.cut(header, rows, &whole)
     }
 
-    /// Cuts the widest columns until the table fits; never the first one, which names the row.
-    fn cut(self, header: &[String], rows: &mut [Vec<String>]) {
+    /// Cuts the widest columns until the table fits; never the first one, which names the row, nor those of ids and times.
+    fn cut(self, header: &[String], rows: &mut [Vec<String>], whole: &[bool]) -> bool {
         let widest = |column: usize| {
             let cells = rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.width());
             cells.chain(header.get(column).map(|name| name.width())).max().unwrap_or(0)
         };
         let mut widths: Vec<usize> = (0..header.len()).map(widest).collect();
-        loop {
-            let all = widths.iter().sum::<usize>() + GAP * widths.len().saturating_sub(1);
-            if all <= self.width {
-                break;
-            }
-            let widest = widths.iter_mut().skip(1).max().filter(|width| **width > NARROWEST);
-            let Some(widest) = widest else { break };
-            *widest -= 1;
+        let least: Vec<usize> = header.iter().map(|name| name.width().max(NARROWEST)).collect();
+        while widths.iter().sum::<usize>() + GAP * widths.len().saturating_sub(1) > self.width {
+            let may_be_cut = |column: usize| column > 0 && !whole[column] && widths[column] > least[column];
+            let widest =
+                (0..widths.len()).filter(|column| may_be_cut(*column)).max_by_key(|column| widths[*column]);
+            let Some(widest) = widest else { return false };
+            widths[widest] -= 1;
         }
         for row in rows {
             for (cell, width) in row.iter_mut().zip(&widths) {
@@ -65,6 +67,7 @@ impl Fit {
                 }
             }
         }
+        true
     }
 }
 
@@ -82,8 +85,8 @@ fn cut_to(text: &str, width: usize) -> String {
     short
 }
 
-/// Cuts the ids of a column to one length at which they differ.
-fn shorten_ids(rows: &mut [Vec<String>], column: usize) {
+/// Cuts the ids of a column to one length at which they differ. Returns whether it has ids.
+fn shorten_ids(rows: &mut [Vec<String>], column: usize) -> bool {
     let is_id = |cell: &str| cell.len() == 36 && Uuid::try_parse(cell).is_ok();
     let ids: Vec<&str> = rows
         .iter()
@@ -95,12 +98,14 @@ fn shorten_ids(rows: &mut [Vec<String>], column: usize) {
         let mut known: HashMap<&str, &str> = HashMap::new();
         ids.iter().all(|id| *known.entry(&id[..length]).or_insert(id) == *id)
     };
-    let Some(length) = ID_LENGTHS.into_iter().find(|length| differ(*length)) else { return };
+    let any = !ids.is_empty();
+    let Some(length) = ID_LENGTHS.into_iter().find(|length| differ(*length)) else { return any };
     for cell in rows.iter_mut().filter_map(|row| row.get_mut(column)) {
         if is_id(cell) {
             cell.truncate(length);
         }
     }
+    any
 }
 
 /// The moment in a cell that is nothing else.
@@ -135,6 +140,16 @@ mod tests {
         let header: Vec<String> = rows[0].iter().map(|_| "NAME".to_owned()).collect();
         Fit { width, now }.shorten(&header, &mut rows);
         rows
+    }
+
+    #[test]
+    fn ids_and_times_are_not_cut() {
+        let id = "01a2073e-f0aa-7639-937e-f0a8f223f968";
+        let cells: &[&[&str]] = &[&[id, id, "some text that is long", "2026-01-01T00:00:00.000Z"]];
+        let (id, now) = (&id[..13], "now");
+        assert_eq!(shortened(50, cells)[0], [id, id, "some text tha…", now]);
+        assert_eq!(shortened(42, cells)[0], [id, id, "some …", now], "the narrowest that fits");
+        assert_eq!(shortened(41, cells)[0], [id, id, cells[0][2], now], "does not fit");
     }
 
     #[test]

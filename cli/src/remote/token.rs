@@ -15,7 +15,7 @@ const TOKEN_BYTES: usize = 1_024;
 /// The value of the field Authorization. Blocks, also for a pipe.
 pub(super) fn read(path: &Path) -> Result<HeaderValue, CliError> {
     let shown = path.display();
-    let unreadable = |error| CliError::file(format_args!("the token in {shown}"), &error);
+    let unreadable = |error| CliError::unreadable(format_args!("the token in {shown}"), path, &error);
     let file = File::open(path).map_err(unreadable)?;
     let metadata = file.metadata().map_err(unreadable)?;
     if metadata.is_file() && metadata.permissions().mode() & 0o077 != 0 {

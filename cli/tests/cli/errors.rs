@@ -120,7 +120,6 @@ fn nonsense_on_the_command_line_is_a_usage_error() {
         &["run", "--allow-env", "HOME=/x", "-e", "1"],
         &["run", "--allow-env", "", "-e", "1"],
         &["repl", "--output", "json"],
-        &["serve", "--config", "no-such-file.toml"],
     ];
     for args in cases {
         let run = env.run(*args);
@@ -140,7 +139,6 @@ fn errors_of_the_operator_are_not_reported_as_bugs() {
         run.stderr
     };
     assert!(serve(&["--listen", "0.0.0.0:0"]).contains("--tokens"));
-    assert!(serve(&["--tokens", "/nowhere/tokens"]).contains("/nowhere/tokens"));
     assert!(serve(&["--tokens", tokens.to_str().unwrap()]).contains("tokens"));
     assert!(serve(&["--ui-dir", "/nowhere"]).contains("ui_dir"));
     let run = env.run(["serve", "--state-dir", file.to_str().unwrap()]);

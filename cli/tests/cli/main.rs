@@ -6,6 +6,7 @@ mod check;
 mod daemon;
 mod environment;
 mod errors;
+mod exit_codes;
 mod fake;
 mod formats;
 mod help;

@@ -201,7 +201,7 @@ fn invalid_arguments_are_refused_when_a_program_starts() {
     env.file("ends.js", "1");
     let error = env.run(["program", "start", "ends.js", "--worktree-path", "nowhere"]).failed(2);
     assert!(error.contains("nowhere"), "{error}");
-    let error = env.run(["program", "start", "missing.ts"]).failed(2);
+    let error = env.run(["program", "start", "missing.ts"]).failed(1);
     assert!(error.contains("neither a file nor a program is called missing.ts"), "{error}");
     let first = json(&env.run(["program", "start", "ends.js", "--output", "json"]).ok());
     let taken = env.run(["program", "start", "ends.js", "--name", first["id"].as_str().unwrap()]).failed(1);

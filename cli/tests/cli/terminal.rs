@@ -240,6 +240,88 @@ fn a_table_fits_the_terminal_and_wide_does_not() {
     assert!(env.run(["template", "list"]).ok().contains(id));
 }
 
+/// The lines of a command on a terminal of this width.
+fn lines_at(env: &TestEnvironment, columns: u32, command: &str) -> Option<Vec<String>> {
+    let command = format!("sh -c 'stty rows 20 cols {columns}; exec {command}'");
+    let (shown, code) = Terminal::run(env, &command, &[("NO_COLOR", "1"), ("PAGER", "cat")])?.end();
+    assert!(matches!(code, Some(0 | 1)), "{command}: {shown}");
+    Some(shown.lines().map(|line| line.trim_end().to_owned()).collect())
+}
+
+fn widest(lines: &[String]) -> usize {
+    lines.iter().map(|line| line.chars().count()).max().unwrap_or(0)
+}
+
+#[test]
+fn names_and_values_are_wrapped_on_a_terminal_and_whole_in_a_pipe() {
+    let env = TestEnvironment::new();
+    let _daemon = env.serve();
+    let about = "a text of several words ".repeat(8);
+    env.run(["template", "create", "--name", "t"]).ok();
+    env.run([
+        "--quiet",
+        "session",
+        "create",
+        "--template-id",
+        "t",
+        "--name",
+        "s",
+        "--base-commit",
+        about.trim(),
+    ])
+    .ok();
+    // Its event has a long id behind long columns.
+    env.run(["exec", "repl", "s", "1"]).ok();
+    for command in ["template get t", "session inspect s", "session events s", "ops doctor", "ops runtime"] {
+        let Some(lines) = lines_at(&env, 80, &format!("vm-system {command}")) else { return };
+        assert!(widest(&lines) <= 80, "{command}: {lines:#?}");
+    }
+    let lines = lines_at(&env, 80, "vm-system session get s").unwrap();
+    let first = lines.iter().position(|line| line.contains("a text of several")).unwrap();
+    let column = lines[first].find("a text").unwrap();
+    let next = lines[first + 1].trim_start();
+    assert_eq!(lines[first + 1].len() - next.len(), column, "below the value: {lines:#?}");
+    let wide = lines_at(&env, 80, "vm-system --wide session get s").unwrap();
+    for whole in [wide.join("\n"), env.run(["session", "get", "s"]).ok()] {
+        assert!(whole.contains(about.trim()), "{whole}");
+    }
+}
+
+#[test]
+fn a_list_that_does_not_fit_shows_each_row_as_a_block_with_its_ids() {
+    let env = TestEnvironment::new();
+    let _daemon = env.serve();
+    env.file("ask.js", "function main() { return CC('a question of several words, which is long') }");
+    env.run(["program", "load", "ask.js", "--name", "ask"]).ok();
+    env.run(["program", "start", "ask", "--name", "first"]).ok();
+    let tasks: serde_json::Value =
+        serde_json::from_str(&env.run(["task", "list", "--output", "json"]).ok()).unwrap();
+    let execution = &tasks[0]["execution_id"].as_str().unwrap()[..13];
+    for columns in [60, 80, 120] {
+        let Some(lines) = lines_at(&env, columns, "vm-system task list") else { return };
+        assert!(widest(&lines) <= columns as usize, "{columns}: {lines:#?}");
+        assert!(lines.iter().any(|line| line.contains(execution)), "{columns}: {lines:#?}");
+    }
+    let lines = lines_at(&env, 60, "vm-system task list").unwrap();
+    assert!(lines.iter().any(|line| line.starts_with("EXECUTION  ")), "{lines:#?}");
+}
+
+#[test]
+fn a_topic_has_paragraphs_of_the_width_of_the_terminal() {
+    let env = TestEnvironment::new();
+    let Some(lines) = lines_at(&env, 70, "vm-system help rights") else { return };
+    let page = env.run(["help", "rights"]).ok();
+    assert!(widest(&page.lines().map(str::to_owned).collect::<Vec<_>>()) > 100, "as it is in a pipe");
+    let mut in_code = false;
+    for line in &lines {
+        in_code ^= line.trim_start().starts_with("```");
+        let is_kept = in_code || line.starts_with(['|', '#']);
+        assert!(is_kept || line.chars().count() <= 70, "{line}");
+    }
+    let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+    assert_eq!(words(&lines.join("\n")), words(&page), "the same words");
+}
+
 #[test]
 fn long_help_goes_through_the_pager_on_a_terminal() {
     let env = TestEnvironment::new();

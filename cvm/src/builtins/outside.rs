@@ -1,5 +1,6 @@
 //! Values as JSON for the host: results, options of `CC`, arguments of host calls. No code of the program runs: accessors and
-//! `toJSON` are not called. Every JSON reader can parse the text: it has no lone surrogates, and its nesting is bounded.
+//! `toJSON` are not called; dates and URLs are the texts that theirs return. Every JSON reader can parse the text: it has no lone
+//! surrogates, and its nesting is bounded.
 
 use crate::heap::object::{ObjectKind, attr};
 use crate::pure::date::to_iso_string;
@@ -84,6 +85,9 @@ impl JsonExporter<'_, '_> {
     }
 
     fn object(&mut self, id: Id, depth: usize) -> Result<(), NotExportable> {
+        if let Some(href) = self.vm.href(id) {
+            return self.text(href);
+        }
         let object = self.vm.st.heap.obj(id);
         match &object.kind {
             ObjectKind::Array(array) => {

@@ -251,6 +251,17 @@ impl Vm<'_> {
         }
     }
 
+    /// The text of a `URL`, which its `toJSON` returns.
+    pub(crate) fn href(&self, object: Id) -> Option<Id> {
+        match &self.st.heap.obj(object).kind {
+            ObjectKind::Record(URL, slots) => match slots.first() {
+                Some(Value::Str(href)) => Some(*href),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
     /// The parts of a `URL`.
     pub(crate) fn shown_fields(&self, value: Value) -> Option<ShownFields<Value>> {
         let ObjectKind::Record(URL, slots) = &self.st.heap.obj(value.as_obj()?).kind else { return None };

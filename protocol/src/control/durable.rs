@@ -255,7 +255,7 @@ pub enum DurableReply {
     Exported(Box<ExportPart>),
     /// The id of an unfinished import.
     Importing(String),
-    /// Executions with the beginnings of their prompts.
+    /// Executions with the beginnings of their prompts; one that is not the whole prompt ends with its size.
     Prompts(Vec<(ExecutionId, String)>),
     Counts(ProgramCounts),
 }

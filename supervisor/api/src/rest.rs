@@ -23,6 +23,7 @@ mod envelope;
 mod executions;
 mod gate;
 mod input;
+mod lingering;
 mod local_uid;
 mod mcp;
 mod memory;

@@ -144,10 +144,18 @@ impl DaemonError {
             Self::Socket(SocketError::Io { source, .. })
             | Self::Cgroup(CgroupError::Io { error: source, .. })
             | Self::Listen { source, .. }
+            | Self::SessionKey { source, .. }
+            | Self::Keepers { source, .. }
             | Self::Tokens(TokenError::Io { source, .. })
             | Self::Libraries { source, .. } => denied(source),
             _ => false,
         }
+    }
+
+    /// A file that the operator has named is not there.
+    pub fn is_missing_file(&self) -> bool {
+        let Self::Tokens(TokenError::Io { source, .. }) = self else { return false };
+        source.kind() == io::ErrorKind::NotFound
     }
 
     /// The operator's settings are wrong.

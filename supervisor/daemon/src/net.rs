@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::Read as _;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use vm_system_api::read_secret_toml;
 use vm_system_policy::{NetLimits, NetPattern, NetRule, Secret};
 use vm_system_protocol::egress::SecretValue;
@@ -47,28 +47,38 @@ struct SecretEntry {
     value: String,
 }
 
-/// Reads a file of secrets. The error is for the operator, and has no value.
-pub fn read_secrets(path: &Path) -> Result<BTreeMap<String, Secret>, String> {
+/// A file of secrets cannot be used. The message is for the operator, and has no value.
+#[derive(Debug, thiserror::Error)]
+pub enum SecretsError {
+    #[error("cannot read the secrets in {}: {source}", path.display())]
+    Io { path: PathBuf, source: std::io::Error },
+    #[error("{0}")]
+    Invalid(String),
+}
+
+/// Reads a file of secrets.
+pub fn read_secrets(path: &Path) -> Result<BTreeMap<String, Secret>, SecretsError> {
     let shown = path.display();
-    let failed = |error: std::io::Error| format!("cannot read the secrets in {shown}: {error}");
+    let failed = |source: std::io::Error| SecretsError::Io { path: path.to_owned(), source };
+    let invalid = |why| Err(SecretsError::Invalid(why));
     let mut file = File::open(path).map_err(failed)?;
     let found = file.metadata().map_err(failed)?;
     let own = nix::unistd::geteuid().as_raw();
     if found.uid() != 0 && found.uid() != own {
-        return Err(format!(
+        return invalid(format!(
             "the secrets in {shown} belong to uid {}: they must be root's or uid {own}'s",
             found.uid()
         ));
     }
     if found.permissions().mode() & 0o077 != 0 {
-        return Err(format!("other users may read or change the secrets in {shown}: chmod 600 {shown}"));
+        return invalid(format!("other users may read or change the secrets in {shown}: chmod 600 {shown}"));
     }
     let mut text = String::new();
     (&mut file).take(FILE_BYTES + 1).read_to_string(&mut text).map_err(failed)?;
     if text.len() as u64 > FILE_BYTES {
-        return Err(format!("the file of secrets {shown} is larger than 1 MiB"));
+        return invalid(format!("the file of secrets {shown} is larger than 1 MiB"));
     }
-    parse_secrets(&text).map_err(|detail| format!("{shown}: {detail}"))
+    parse_secrets(&text).or_else(|detail| invalid(format!("{shown}: {detail}")))
 }
 
 fn parse_secrets(text: &str) -> Result<BTreeMap<String, Secret>, String> {
@@ -133,8 +143,8 @@ mod tests {
         let mode =
             |mode| std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).expect("mode");
         mode(0o640);
-        assert!(read_secrets(&path).expect_err("exposed").contains("chmod 600"));
+        assert!(read_secrets(&path).expect_err("exposed").to_string().contains("chmod 600"));
         mode(0o600);
-        assert_eq!(read_secrets(&path).map(|secrets| secrets.len()), Ok(0));
+        assert!(read_secrets(&path).expect("readable").is_empty());
     }
 }

@@ -2,7 +2,7 @@
 
 use super::errors::{invalid, not_found, stored};
 use super::{Ops, VerbCall, now, template_size};
-use vm_system_policy::{CapabilityRow, MAX_NET_PATTERNS, read_row};
+use vm_system_policy::{CapabilityRow, MAX_NET_PATTERNS, NO_HTTP, read_row};
 use vm_system_protocol::control::{ErrorCode, NewCapability, OpError, Reply};
 use vm_system_protocol::ids::CapabilityId;
 use vm_system_protocol::json::JsonText;
@@ -28,6 +28,10 @@ impl Ops {
         // A mistyped right would have no effect: rows without a meaning are not stored.
         let row = read_row(new.kind, &name, &config)
             .map_err(|error| invalid(error.message.clone()).with_hint(error.hint))?;
+        if row == CapabilityRow::Nothing {
+            return Err(invalid(format!("a row for the module {name:?} has no effect: {NO_HTTP}"))
+                .with_hint("add a row of kind net, with patterns of what it may reach"));
+        }
         let _deciding = self.deciding.lock().await;
         let detail = self.template(call, template).await?.detail;
         if detail.capabilities.len() >= ROWS {

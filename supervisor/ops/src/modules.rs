@@ -11,7 +11,7 @@ const AVAILABLE: &[(&str, &str)] = &[
     ("exec", "commands that the operator lists and a capability row names, in a jail of their own"),
     ("fs", "files and folders beneath the session's worktree; changing them needs the capability fs write"),
 ];
-/// Host modules that are planned, with what is missing.
+/// Modules that every session has, with what grants their use.
 const KNOWN: &[(&str, &str)] = &[("http", NO_HTTP)];
 /// Why `exec` cannot be added where the operator lists no commands.
 const NO_COMMANDS: &str = "the operator of this daemon lists no commands (serve --allow-exec NAME=/PATH)";

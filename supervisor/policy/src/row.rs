@@ -17,7 +17,7 @@ use vm_system_protocol::model::CapabilityKind;
 
 /// Host modules that templates may name.
 pub const MODULES: &[&str] = &["fs", "database", "exec"];
-/// Why `http` cannot be added.
+/// Why neither the module `http` nor a row for it can be added.
 pub const NO_HTTP: &str = "every session has it; what it may reach is granted by capability rows of kind net";
 /// Longest value of a variable (bytes).
 const VALUE_BYTES: usize = 32 * 1024;
@@ -52,7 +52,7 @@ pub enum CapabilityRow {
     Env(Option<String>),
     /// Requests over the network.
     Net(NetRule),
-    /// Grants nothing.
+    /// Grants nothing: a stored row for the module `http`, which cannot be added any more.
     Nothing,
 }
 

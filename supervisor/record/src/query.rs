@@ -64,6 +64,15 @@ pub struct SessionQuery {
 /// Page, checkpoint, and bytes (none = the page was deleted).
 pub type PageVersion = (u64, u64, Option<Vec<u8>>);
 
+/// The beginning of a pending prompt, for lists.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PromptBeginning {
+    pub execution: ExecutionId,
+    pub text: String,
+    /// Of the whole prompt.
+    pub full_bytes: usize,
+}
+
 /// The kind of rows among which an id prefix is searched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum IdKind {
@@ -312,8 +321,8 @@ pub enum QueryResult {
     /// A task, if there is one.
     Task(Option<Box<TaskRow>>),
     Tasks(Vec<TaskRow>),
-    /// Executions with the beginnings of their prompts, in the order of the query.
-    Prompts(Vec<(ExecutionId, String)>),
+    /// In the order of the query.
+    Prompts(Vec<PromptBeginning>),
     /// Programs, and executions of programs.
     Counts((u64, u64)),
     /// Tasks with their deadlines.

@@ -14,8 +14,9 @@ use vm_system_protocol::model::{Event, SessionEvent};
 use vm_system_protocol::time::Timestamp;
 use vm_system_record::{
     Applied, AuditEntry, Batch, CheckpointRow, DueTask, ExecutionRow, IdKind, KeyRow, LibraryRow,
-    LiveSessionRow, Owner, Page, PageVersion, PolicySnapshot, ProgramCode, ProgramRow, Query, QueryResult,
-    RunHead, RunRow, Scope, SessionQuery, SessionRow, StoreError, TaskRow, TemplateRow, VersionRow,
+    LiveSessionRow, Owner, Page, PageVersion, PolicySnapshot, ProgramCode, ProgramRow, PromptBeginning,
+    Query, QueryResult, RunHead, RunRow, Scope, SessionQuery, SessionRow, StoreError, TaskRow, TemplateRow,
+    VersionRow,
 };
 
 /// A queued batch. Resolves when it is committed or has failed; dropping the ticket does not cancel the batch.
@@ -329,7 +330,7 @@ impl StoreHandle {
         scope: &Scope,
         executions: Vec<ExecutionId>,
         bytes: u32,
-    ) -> Result<Vec<(ExecutionId, String)>, StoreError> {
+    ) -> Result<Vec<PromptBeginning>, StoreError> {
         query!(self, Query::Prompts { scope: scope.clone(), executions, bytes }, Prompts)
     }
 

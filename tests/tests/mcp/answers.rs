@@ -48,7 +48,7 @@ fn list_has_the_prompt_of_each_waiting_execution() {
     let mut agent = Agent::start(&home.place, &[]);
     agent.text("load", json!({ "programId": "p", "source": "function main() { return CC(args[0]); }" }));
     for n in 0..WAITING {
-        let prompt = format!("{n} é").repeat(400);
+        let prompt = long_prompt(n);
         agent.text("start", json!({ "programId": "p", "executionId": format!("e{n}"), "args": [prompt] }));
     }
     let listed = agent.data("list_executions", json!({}));
@@ -60,10 +60,48 @@ fn list_has_the_prompt_of_each_waiting_execution() {
             execution["executionId"] == format!("e{n}") && prompt.starts_with(&format!("{n} é")),
             "{execution}"
         );
-        assert!((997..=1_000).contains(&prompt.len()), "{}", prompt.len());
+        let (shown, size) = prompt.split_once('…').expect("a cut prompt");
+        assert!((997..=1_000).contains(&shown.len()), "{}", shown.len());
+        assert_eq!(size, format!(" ({} bytes)", long_prompt(n).len()));
     }
     let info = agent.data("server_info", json!({}));
     assert_eq!((&info["programs"], &info["executions"]), (&json!(1), &json!(WAITING)));
+}
+
+fn long_prompt(n: usize) -> String {
+    format!("{n} é").repeat(400)
+}
+
+#[test]
+fn a_prompt_that_is_cut_says_its_whole_size_once() {
+    const WHOLE: usize = 400_000;
+    const SHOWN: usize = 128 * 1024;
+    let note = format!("\n[truncated: {SHOWN} of {WHOLE} bytes are shown]");
+    let home = place();
+    let mut agent = Agent::start(&home.place, &[]);
+    let source =
+        format!("function main() {{ return CC('x'.repeat({WHOLE}), {{ schema: {{ type: 'number' }} }}) }}");
+    agent.text("load", json!({ "programId": "p", "source": source }));
+    let started = agent.tool("start", json!({ "programId": "p", "executionId": "e" }));
+    let read = agent.tool("getTask", json!({ "executionId": "e" }));
+    for result in [&started, &read] {
+        let texts: Vec<_> =
+            result["content"].as_array().expect("texts").iter().map(|text| &text["text"]).collect();
+        let whole = texts.iter().map(|text| text.as_str().unwrap_or_default()).collect::<Vec<_>>().join("\n");
+        assert_eq!(whole.matches("[truncated").count(), 1, "{}", whole.len());
+        assert!(whole.contains(&note) && whole.contains("this schema: {"), "{}", whole.len());
+    }
+    let task = &read["structuredContent"]["task"];
+    assert_eq!((&task["truncated"], &task["fullBytes"]), (&json!(true), &json!(WHOLE)));
+    assert_eq!(task["prompt"].as_str().map(str::len), Some(SHOWN));
+
+    let session = agent.data("session_create", json!({ "worktree": home.place.worktree() }));
+    let code = format!("CC('x'.repeat({WHOLE}))");
+    let paused = agent.tool("session_eval", json!({ "sessionId": session["sessionId"], "code": code }));
+    assert!(text(&paused).ends_with(&note), "{:.200}", text(&paused));
+    let listed = agent.data("list_executions", json!({}));
+    let prompt = listed["sessionTasks"][0]["prompt"].as_str().unwrap_or_default();
+    assert!(prompt.ends_with(&format!("x… ({WHOLE} bytes)")), "{}", prompt.len());
 }
 
 #[test]

@@ -78,7 +78,7 @@ fn each_enum_of_the_description_has_the_names_of_its_source() {
         [name, short]
     });
     for (place, names) in [
-        ("CapabilityBody/oneOf/3/properties/name/enum", set(built_ins().into_iter().chain(["http"]))),
+        ("CapabilityBody/oneOf/3/properties/name/enum", set(built_ins())),
         ("CapabilityBody/oneOf/4/properties/name/enum", set(SWITCHABLE)),
         ("KillBody/properties/signal/oneOf/2/enum", set(signals)),
         ("CapabilityKind/enum", set(CapabilityKind::ALL)),

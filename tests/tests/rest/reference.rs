@@ -10,6 +10,11 @@ use vm_system_protocol::model::EXECUTION_CODES;
 /// Codes that only the REST API has.
 const OF_REST: &[(u16, &str, &str)] = &[
     (405, "METHOD_NOT_ALLOWED", "The route has no such method; the field `Allow` lists those that it has."),
+    (408, "INVALID_REQUEST", "The body was not complete in time."),
+    (413, "INVALID_REQUEST", "The body is too large."),
+    (415, "INVALID_REQUEST", "The request has a body, and no `Content-Type: application/json`."),
+    (426, "INVALID_REQUEST", "Another version of the control protocol."),
+    (431, "INVALID_REQUEST", "The target and the fields of the request are too long."),
     (401, "UNAUTHORIZED", "A token is missing or not one of the daemon's."),
 ];
 

@@ -2,20 +2,33 @@
 
 use crate::context::{Context, expect_reply};
 use crate::error::{CliError, exit};
-use crate::output::Rows;
+use crate::output::{Fit, Rows};
+use crate::rights::FileAction;
+use std::io;
+use std::path::Path;
+use vm_system_daemon::DaemonError;
 use vm_system_protocol::control::{CheckReport, Op, Reply};
 
 pub(crate) async fn run(context: &Context) -> Result<u8, CliError> {
     let report = match &context.global.db {
-        Some(path) => vm_system_daemon::check_database(path)
-            .map_err(|error| CliError::new(exit::FAILED, error.to_string()))?,
+        Some(path) => {
+            vm_system_daemon::check_database(path).map_err(|error| unreadable(path, &error.into()))?
+        }
         None => *expect_reply!(context.call(Op::DatabaseCheck).await?, Reply::Checked(report) => report),
     };
-    context.out.result(&report, || text(&report))?;
+    context.out.result(&report, || text(&report, context.out.fit()))?;
     Ok(if report.ok { exit::OK } else { exit::FAILED })
 }
 
-fn text(report: &CheckReport) -> String {
+fn unreadable(path: &Path, error: &DaemonError) -> CliError {
+    if !error.is_not_permitted() {
+        return CliError::new(exit::FAILED, error.to_string());
+    }
+    let failed = CliError::new(exit::NOT_PERMITTED, error.to_string());
+    failed.with_right(path, FileAction::Read, &io::ErrorKind::PermissionDenied.into())
+}
+
+fn text(report: &CheckReport, fit: Option<Fit>) -> String {
     let schema = report.schema.map_or_else(|| "unknown".to_owned(), |schema| schema.to_string());
     let newest = report.newest_record.map_or_else(|| "none".to_owned(), |at| at.to_string());
     let head = format!("schema {schema}, {} bytes, newest record {newest}", report.bytes);
@@ -33,5 +46,5 @@ fn text(report: &CheckReport) -> String {
         ]);
     }
     let more = if report.more > 0 { format!("\nand {} more", report.more) } else { String::new() };
-    format!("not ok: {head}\n\n{}{more}", rows.finish("", None).trim_end())
+    format!("not ok: {head}\n\n{}{more}", rows.wrapped("", fit).trim_end())
 }

@@ -2,7 +2,7 @@
 
 use crate::context::{Context, expect_reply};
 use crate::error::{CliError, exit};
-use crate::output::Rows;
+use crate::output::{Fit, Output, Rows};
 use vm_system_daemon::{SpawnConfig, examine_host};
 use vm_system_protocol::control::{DoctorReport, HostFinding, Op, Reply, SandboxLayer};
 
@@ -14,42 +14,42 @@ pub(crate) async fn run(context: &Context) -> Result<u8, CliError> {
         }
         result => *expect_reply!(result?, Reply::Doctor(report) => report),
     };
-    context.out.result(&report, || text(&report))?;
+    context.out.result(&report, || text(&report, context.out))?;
     Ok(if report.ok { exit::OK } else { exit::FAILED })
 }
 
-fn text(report: &DoctorReport) -> String {
+fn text(report: &DoctorReport, out: Output) -> String {
     let verdict = match (report.ok, &report.problem) {
         (true, _) => "ok",
         (false, Some(_)) => "not ok",
         (false, None) => "not ok: a required feature is missing",
     };
     let mut parts = vec![format!("kernel {}: {verdict}", report.kernel)];
-    parts.extend(report.problem.as_ref().map(|problem| format!("problem: {problem}")));
+    parts.extend(report.problem.as_ref().map(|problem| out.entry("problem: ", problem)));
     if !report.layers.is_empty() {
-        parts.push(format!("In the jail:\n{}", layers(&report.layers).trim_end()));
+        parts.push(format!("In the jail:\n{}", layers(&report.layers, out.fit()).trim_end()));
     }
     if !report.host.is_empty() {
-        parts.push(format!("Tried on this machine:\n{}", findings(&report.host).trim_end()));
+        parts.push(format!("Tried on this machine:\n{}", findings(&report.host, out.fit()).trim_end()));
     }
     parts.join("\n\n")
 }
 
 /// The table of walls.
-pub(super) fn layers(layers: &[SandboxLayer]) -> String {
+pub(super) fn layers(layers: &[SandboxLayer], fit: Option<Fit>) -> String {
     let mut rows = Rows::new(["WALL", "IN FORCE", "REQUIRED", "DETAIL"]);
     for layer in layers {
         rows.row([layer.name.clone(), word(layer.in_force), word(layer.required), layer.detail.clone()]);
     }
-    rows.finish("No walls.", None)
+    rows.wrapped("No walls.", fit)
 }
 
-fn findings(findings: &[HostFinding]) -> String {
+fn findings(findings: &[HostFinding], fit: Option<Fit>) -> String {
     let mut rows = Rows::new(["WALL", "WORKS", "REQUIRED", "DETAIL"]);
     for finding in findings {
         rows.row([finding.name.clone(), word(finding.works), word(finding.required), finding.detail.clone()]);
     }
-    rows.finish("No findings.", None)
+    rows.wrapped("No findings.", fit)
 }
 
 fn word(yes: bool) -> String {

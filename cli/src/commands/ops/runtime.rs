@@ -3,16 +3,16 @@
 use super::doctor;
 use crate::context::{Context, expect_reply};
 use crate::error::{CliError, exit};
-use crate::output::Rows;
+use crate::output::{Fit, Rows};
 use vm_system_protocol::control::{Op, Reply, RuntimeInfo};
 
 pub(crate) async fn run(context: &Context) -> Result<u8, CliError> {
     let info = expect_reply!(context.call(Op::RuntimeInfo).await?, Reply::RuntimeInfo(info) => info);
-    context.out.result(&info, || table(&info))?;
+    context.out.result(&info, || table(&info, context.out.fit()))?;
     Ok(exit::OK)
 }
 
-fn table(info: &RuntimeInfo) -> String {
+fn table(info: &RuntimeInfo, fit: Option<Fit>) -> String {
     let mut facts = Rows::new(["FACT", "VALUE"]);
     let keeper = info.keeper_pid.map_or_else(|| "-".to_owned(), |pid| pid.to_string());
     for (name, value) in [
@@ -38,5 +38,6 @@ fn table(info: &RuntimeInfo) -> String {
             zygote.libraries.join(","),
         ]);
     }
-    [facts.finish("", None), doctor::layers(&info.sandbox), zygotes.finish("No zygotes.", None)].join("\n\n")
+    [facts.wrapped("", fit), doctor::layers(&info.sandbox, fit), zygotes.wrapped("No zygotes.", fit)]
+        .join("\n\n")
 }

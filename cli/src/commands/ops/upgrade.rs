@@ -2,7 +2,7 @@
 
 use crate::context::{Context, expect_reply};
 use crate::error::{CliError, exit};
-use crate::output::Rows;
+use crate::output::{Fit, Rows};
 use crate::parse::{self, TimeArgument};
 use crate::signals::Interrupts;
 use std::time::Duration;
@@ -50,7 +50,7 @@ pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
             report = requested(context, Op::Upgrade).await?;
         }
     }
-    context.out.result(&report, || text(&report))?;
+    context.out.result(&report, || text(&report, context.out.fit()))?;
     Ok(if report.unreached.is_empty() { exit::OK } else { exit::FAILED })
 }
 
@@ -71,7 +71,7 @@ fn progress(report: &UpgradeReport) -> String {
     format!("{} sessions of other builds, {deadline}", others(report))
 }
 
-fn text(report: &UpgradeReport) -> String {
+fn text(report: &UpgradeReport, fit: Option<Fit>) -> String {
     let mut rows = Rows::new([
         "VERSION",
         "BUILD",
@@ -99,7 +99,7 @@ fn text(report: &UpgradeReport) -> String {
             build.oldest.as_ref().map_or_else(|| "-".to_owned(), Timestamp::to_string),
         ]);
     }
-    let mut parts = vec![rows.finish("", None).trim_end().to_owned()];
+    let mut parts = vec![rows.finish("", fit).trim_end().to_owned()];
     if others(report) > 0 {
         parts.push(progress(report));
     } else {

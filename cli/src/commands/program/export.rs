@@ -30,8 +30,7 @@ pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
         write(context, kind, &args.reference, &mut io::stdout()).await?;
         return Ok(exit::OK);
     };
-    let cannot =
-        |error: &io::Error| CliError::new(exit::FAILED, format!("cannot write {}: {error}", path.display()));
+    let cannot = |error: &io::Error| CliError::written_file(path.display(), error);
     let there = path.symlink_metadata().ok();
     if there.as_ref().is_some_and(|there| !there.is_file()) {
         // A pipe or a link, which is not replaced.

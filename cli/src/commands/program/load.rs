@@ -59,7 +59,7 @@ pub(super) async fn of_file(context: &Context, file: &str) -> Result<String, Cli
     match context.call(Op::Durable(op)).await {
         Ok(Reply::Durable(DurableReply::Program(program))) => Ok(program.id.to_string()),
         Err(error) if error.exit_code() != exit::FAILED => Err(error),
-        _ => Err(CliError::usage(format!("neither a file nor a program is called {file}"))
+        _ => Err(CliError::new(exit::FAILED, format!("neither a file nor a program is called {file}"))
             .with_hint("`vm-system program list` shows the programs")),
     }
 }

@@ -2,7 +2,7 @@
 
 use super::input::Input;
 use crate::context::Context;
-use crate::error::{CliError, exit};
+use crate::error::CliError;
 use crate::read::read_file;
 use std::path::Path;
 
@@ -67,8 +67,7 @@ impl Dot {
             Self::Save(file) => match input.write_inputs(Path::new(&file)) {
                 Ok(count) => context.out.note(&format!("wrote {count} inputs to {file}")),
                 Err(error) => {
-                    CliError::new(exit::FAILED, format!("cannot write {file}: {error}"))
-                        .print(context.out.style);
+                    CliError::written_file(&file, &error).print(context.out.style);
                 }
             },
             Self::Editor => return input.editor(),

@@ -3,7 +3,7 @@
 use crate::args::SandboxArg;
 use crate::backend::Backend;
 use crate::commands::serve::failure;
-use crate::error::{CliError, exit};
+use crate::error::CliError;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -61,8 +61,7 @@ pub(crate) fn settings(timeout: Duration, memory_mb: u32) -> Settings {
 
 /// The current folder in the form that the supervisor accepts.
 pub(crate) fn current_folder() -> Result<String, CliError> {
-    let folder = std::env::current_dir()
-        .map_err(|error| CliError::new(exit::FAILED, format!("cannot read the current folder: {error}")))?;
+    let folder = std::env::current_dir().map_err(|error| CliError::file("the current folder", &error))?;
     in_utf8(folder, "the current folder's name")
 }
 

@@ -1,7 +1,7 @@
 //! The standard input of this process for the script. Reads only while the script waits for it: what the script leaves belongs to
 //! the next command of the shell.
 
-use crate::error::{CliError, exit};
+use crate::error::CliError;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -11,7 +11,7 @@ use vm_system_protocol::limits::STDIN_CHUNK_BYTES;
 
 /// Starts the thread that reads it. It ends with the process: a wait for a person may never end.
 pub(super) fn of_this_process() -> Result<ScriptInput, CliError> {
-    let failed = |error: io::Error| CliError::new(exit::FAILED, format!("cannot read stdin: {error}"));
+    let failed = |error: io::Error| CliError::file("stdin", &error);
     // Not `io::stdin()`: its buffer would take more than the script wants.
     let mut stdin = File::from(io::stdin().as_fd().try_clone_to_owned().map_err(failed)?);
     let (input, reader) = script_input();

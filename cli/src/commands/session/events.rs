@@ -5,7 +5,7 @@ use crate::client::CallError;
 use crate::context::{Context, expect_reply};
 use crate::error::{CliError, exit};
 use crate::lists::cut_events;
-use crate::output::escape;
+use crate::output::{Output, escape};
 use vm_system_protocol::control::{Op, Reply};
 use vm_system_protocol::model::SessionEvent;
 
@@ -46,7 +46,7 @@ pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
         events.extend(page.events);
     }
     cut_events(&mut events, args.limit, |event| event.seq);
-    let line = |event: &SessionEvent| line(event) + "\n";
+    let line = |event: &SessionEvent| line(event, context.out) + "\n";
     context.out.result(&events, || events.iter().map(line).collect())?;
     Ok(exit::OK)
 }
@@ -71,7 +71,7 @@ async fn follow(context: &Context, args: Args) -> Result<u8, CliError> {
         was_reached = true;
         reconnect.reached();
         for event in &page.events {
-            context.out.element(event, first, || line(event))?;
+            context.out.element(event, first, || line(event, context.out))?;
             (after, first) = (event.seq, false);
         }
         if page.is_last {
@@ -80,10 +80,10 @@ async fn follow(context: &Context, args: Args) -> Result<u8, CliError> {
     }
 }
 
-fn line(event: &SessionEvent) -> String {
+fn line(event: &SessionEvent, out: Output) -> String {
     let subject = event.execution_id.map(|id| id.to_string());
     let subject = subject.or_else(|| event.other_session_id.map(|id| id.to_string()));
     let rest: Vec<String> = subject.into_iter().chain(event.detail.clone()).collect();
     let head = format!("{:>6}  {}  {:<17}  ", event.seq, event.at, event.kind.as_str());
-    (head + &escape::for_cell(&rest.join("  "))).trim_end().to_owned()
+    out.entry(&head, &escape::for_cell(&rest.join("  "))).trim_end().to_owned()
 }

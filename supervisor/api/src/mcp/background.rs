@@ -3,7 +3,7 @@
 //! is the task's update. `start` with `asTask` returns such a task, if the client declares the extension.
 
 use super::call::ToolCall;
-use super::output::{ToolError, ToolOutput, cut, result, shortened};
+use super::output::{ToolError, ToolOutput, prompt, result, shortened};
 use super::{tools, views};
 use rmcp::model::{
     DetailedTask, ElicitRequest, ElicitRequestParams, ElicitationSchema, GetTaskResult, InputRequest,
@@ -124,10 +124,10 @@ fn input(pending: &model::Task) -> InputRequests {
         // The fallback form has one plain field: the message must name the schema.
         Some(schema) if own.is_none() => format!(
             "{}\n\nThe answer is JSON that matches this schema: {}",
-            cut(pending.prompt.clone()),
+            prompt(pending),
             shortened(schema.as_str(), SCHEMA_BYTES).unwrap_or(schema.as_str())
         ),
-        _ => cut(pending.prompt.clone()),
+        _ => prompt(pending),
     };
     let Some(requested_schema) = own.or_else(fallback) else { return InputRequests::new() };
     let params = ElicitRequestParams::FormElicitationParams { meta: None, message, requested_schema };

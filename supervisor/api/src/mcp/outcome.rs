@@ -2,7 +2,7 @@
 //! with its stack.
 
 use super::call::ToolCall;
-use super::output::{ToolError, cut, shortened};
+use super::output::{ToolError, prompt, shortened};
 use super::tools::end_text;
 use vm_system_protocol::control::{DurableOp, Op, Reply};
 use vm_system_protocol::model::{EventPayload, ExecutionError, ExecutionStatus, Run, Task};
@@ -35,7 +35,7 @@ pub(super) async fn of(call: &ToolCall<'_>, run: &Run) -> Result<Result<String, 
 /// The pending task.
 fn next(task: &Task) -> String {
     let schema = schema(task).map_or_else(String::new, |schema| format!("\n\n{schema}"));
-    let prompt = &task.prompt;
+    let prompt = prompt(task);
     format!("Task for you; submit the answer with submitTask (taskId {}):\n\n{prompt}{schema}", task.id)
 }
 
@@ -69,7 +69,7 @@ pub(super) async fn with_stack(
     });
     Ok(match stack {
         // The stack begins with the message.
-        Some(stack) => cut(match shortened(stack, STACK_BYTES) {
+        Some(stack) => match shortened(stack, STACK_BYTES) {
             None => format!("Error: {stack}"),
             Some(short) => {
                 // The stack was cut before, too, if the message was.
@@ -79,7 +79,7 @@ pub(super) async fn with_stack(
                 );
                 format!("Error: {short}\n[truncated: {} bytes of {whole} are shown]", short.len())
             }
-        }),
+        },
         None => text,
     })
 }

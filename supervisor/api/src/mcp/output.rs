@@ -4,9 +4,12 @@ use rmcp::model::{CallToolResult, ContentBlock, MetaObject};
 use serde::Serialize;
 use serde_json::{Value, json};
 use vm_system_protocol::control::{ErrorCode, OpError};
+use vm_system_protocol::model::Task;
 
 /// Longest text of a result (bytes): an agent reads all of it.
 pub(super) const TEXT_BYTES: usize = 256 * 1024;
+/// Longest prompt in a response (bytes).
+pub(super) const PROMPT_BYTES: usize = 128 * 1024;
 
 /// The result of a successful call.
 #[derive(Debug)]
@@ -170,13 +173,28 @@ pub(super) fn result(outcome: Result<ToolOutput, ToolError>) -> CallToolResult {
 /// Key of `_meta` with the code and details of a failed call.
 const ERROR_META: &str = "vm-system/error";
 
-/// Cuts a text to the size of one response, with a note about the cut.
+/// Cuts a text to the size of one response, with a note about the cut. Not for a text that may have been cut: its length is not
+/// that of the whole.
 pub(super) fn cut(text: String) -> String {
-    match shortened(&text, TEXT_BYTES) {
-        None => text,
-        Some(short) => {
-            format!("{short}\n[truncated: {} of {} bytes are shown]", short.len(), text.len())
-        }
+    beginning(&text, TEXT_BYTES).unwrap_or(text)
+}
+
+/// The prompt of a task as text: short enough that further texts fit into the same response, with a note if it was cut.
+pub(super) fn prompt(task: &Task) -> String {
+    beginning(&task.prompt, PROMPT_BYTES).unwrap_or_else(|| task.prompt.clone())
+}
+
+/// The first `most` bytes of a text, with a note about the cut; none if the text is not longer.
+fn beginning(text: &str, most: usize) -> Option<String> {
+    let short = shortened(text, most)?;
+    Some(format!("{short}\n[truncated: {} of {} bytes are shown]", short.len(), text.len()))
+}
+
+/// A text in a list: its first `most` bytes, with the size of the whole if it was cut.
+pub(super) fn listed(text: &str, most: usize) -> String {
+    match shortened(text, most) {
+        Some(short) => format!("{short}… ({} bytes)", text.len()),
+        None => text.to_owned(),
     }
 }
 

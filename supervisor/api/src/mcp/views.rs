@@ -1,6 +1,6 @@
 //! The types that tools return, from which their schemas are derived: names in the style of the original system, long texts cut.
 
-use super::output::shortened;
+use super::output::{PROMPT_BYTES, listed, shortened};
 use super::schema::{JsonSchema, schemars};
 use serde::Serialize;
 use serde_json::Value;
@@ -10,8 +10,6 @@ use vm_system_protocol::model::{
     Session, SessionStatus, Task, TaskStatus, Variable,
 };
 
-/// Longest prompt in a response (bytes).
-const PROMPT_BYTES: usize = 128 * 1024;
 /// Most lines of a stack in a response.
 const PLACES: usize = 20;
 /// Longest result in a response (bytes of JSON).
@@ -234,6 +232,9 @@ pub(super) struct TaskView {
     /// True: the prompt is too long for a response and was cut
     #[serde(skip_serializing_if = "Option::is_none")]
     truncated: Option<bool>,
+    /// Bytes of the whole prompt, if it was cut
+    #[serde(skip_serializing_if = "Option::is_none")]
+    full_bytes: Option<u64>,
     /// JSON Schema that the answer must match; absent: any text
     #[serde(skip_serializing_if = "Option::is_none")]
     schema: Option<Value>,
@@ -255,10 +256,12 @@ pub(super) struct TaskView {
 impl TaskView {
     pub(super) fn of(task: &Task) -> Self {
         let text = |at: &Option<_>| at.as_ref().map(ToString::to_string);
+        let short = shortened(&task.prompt, PROMPT_BYTES);
         Self {
             id: task.id.to_string(),
-            prompt: shortened(&task.prompt, PROMPT_BYTES).unwrap_or(&task.prompt).to_owned(),
-            truncated: (task.prompt.len() > PROMPT_BYTES).then_some(true),
+            prompt: short.unwrap_or(&task.prompt).to_owned(),
+            truncated: short.map(|_| true),
+            full_bytes: short.map(|_| task.prompt.len() as u64),
             schema: task.schema.as_ref().and_then(JsonText::to_value),
             attempts: task.attempts,
             created_at: task.created_at.to_string(),
@@ -315,12 +318,9 @@ pub(super) struct VariableView {
 
 /// The first variables of a frame, long values cut.
 pub(super) fn variables(variables: &[Variable]) -> Vec<VariableView> {
-    let shown = variables.iter().take(VARIABLES).map(|variable| {
-        let value = match shortened(&variable.value, VALUE_BYTES) {
-            Some(short) => format!("{short}… ({} bytes)", variable.value.len()),
-            None => variable.value.clone(),
-        };
-        VariableView { name: variable.name.clone(), value }
+    let shown = variables.iter().take(VARIABLES).map(|variable| VariableView {
+        name: variable.name.clone(),
+        value: listed(&variable.value, VALUE_BYTES),
     });
     shown.collect()
 }

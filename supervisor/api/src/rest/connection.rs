@@ -5,6 +5,7 @@ use super::App;
 use super::auth::RestPeer;
 use super::deadline::Deadline;
 use super::gate;
+use super::lingering::{LingerBounds, linger};
 use super::upgrade::{self, Upgrading};
 use axum::Router;
 use axum::body::{Body, Bytes};
@@ -20,10 +21,12 @@ use hyper_util::service::TowerToHyperService;
 use serde_json::json;
 use std::convert::Infallible;
 use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::Semaphore;
 use tokio::time::timeout;
 use vm_system_protocol::control::ErrorCode;
 use vm_system_runtime::shares::{Share, ShareRefusal};
@@ -37,6 +40,8 @@ const DRAIN: Duration = Duration::from_secs(5);
 pub(super) struct RestContext {
     pub(super) app: Arc<App>,
     pub(super) routes: TowerToHyperService<Router>,
+    /// Bounds the connections that linger.
+    pub(super) lingering: Arc<Semaphore>,
 }
 
 /// Serves one connection to its end.
@@ -48,11 +53,13 @@ where
     let io = TokioIo::new(Deadline::new(stream, limits.write));
     let peer = Arc::new(peer);
     let upgrading = Arc::new(Mutex::new(None));
+    let refused_early = Arc::new(AtomicBool::new(false));
     let service = {
         let (shared, slot, upgrading) = (shared.clone(), Arc::clone(&slot), Arc::clone(&upgrading));
+        let refused_early = Arc::clone(&refused_early);
         service_fn(move |request: Request<Incoming>| {
             let (shared, peer, slot) = (shared.clone(), Arc::clone(&peer), Arc::clone(&slot));
-            let upgrading = Arc::clone(&upgrading);
+            let (upgrading, refused_early) = (Arc::clone(&upgrading), Arc::clone(&refused_early));
             async move {
                 slot.busy();
                 let public = gate::is_public(request.uri().path());
@@ -70,6 +77,7 @@ where
                     slot.idle();
                     if !may_drain || !drain(body).await {
                         response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+                        refused_early.store(true, Ordering::Relaxed);
                     }
                 }
                 if public {
@@ -80,19 +88,18 @@ where
             }
         })
     };
-    let connection = http1::Builder::new()
+    let mut connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(limits.head)
         .max_headers(limits.headers)
         .max_buf_size(limits.head_bytes)
         .serve_connection(io, service)
         .with_upgrades();
-    tokio::pin!(connection);
     let state = &shared.app.state;
     let mut closing = false;
     loop {
         tokio::select! {
-            ended = connection.as_mut() => {
+            ended = &mut connection => {
                 if let Err(error) = ended {
                     tracing::debug!(%error, "a connection failed");
                     return;
@@ -103,7 +110,7 @@ where
             () = state.hang_up.cancelled() => return,
             () = state.closing.cancelled(), if !closing => {
                 closing = true;
-                connection.as_mut().graceful_shutdown();
+                Pin::new(&mut connection).graceful_shutdown();
             }
         }
     }
@@ -111,6 +118,16 @@ where
     let upgrading = upgrading.lock().unwrap_or_else(PoisonError::into_inner).take();
     if let Some(upgrading) = upgrading {
         upgrade::serve(&shared.app, upgrading, slot).await;
+    } else if refused_early.load(Ordering::Relaxed)
+        && let Some(parts) = connection.into_parts()
+    {
+        slot.idle();
+        let mut stream = parts.io.into_inner();
+        tokio::select! {
+            () = linger(&mut stream, &shared.lingering, &LingerBounds::ALL) => {}
+            () = slot.evicted() => {}
+            () = state.closing.cancelled() => {}
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::auth::RestPeer;
 use super::connection::{self, RestContext};
+use super::lingering::LINGERING;
 use super::{App, RestOptions, routes, upgrade};
 use crate::control::{Pace, ServerState};
 use crate::keep_alive;
@@ -11,6 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
+use tokio::sync::Semaphore;
 use tokio_util::task::TaskTracker;
 use vm_system_ops::VerbHandler;
 use vm_system_runtime::shares::Shares;
@@ -47,7 +49,8 @@ pub async fn serve(
     let mcp = super::mcp::mount(&verbs, &options, &state);
     let upgraded = upgrade::clients(&verbs, &options, &state);
     let app = Arc::new(App { verbs, options, mcp, upgraded, state: state.clone() });
-    let shared = RestContext { routes: routes::service(Arc::clone(&app)), app };
+    let routes = routes::service(Arc::clone(&app));
+    let shared = RestContext { routes, app, lingering: Arc::new(Semaphore::new(LINGERING)) };
     let clients = TaskTracker::new();
     let loops = TaskTracker::new();
     for listener in listeners.unix {

@@ -10,7 +10,7 @@ use vm_system_core::durable::SubmittedAnswer;
 use vm_system_protocol::control::{DurableReply, ErrorCode, GivenAnswer, ListPage, OpError};
 use vm_system_protocol::ids::{ExecutionId, TaskId};
 use vm_system_protocol::model::{Execution, ExecutionStatus, Run, Task, TaskStatus};
-use vm_system_record::{Entity, ExecutionRow, IdKind, TaskRow};
+use vm_system_record::{Entity, ExecutionRow, IdKind, PromptBeginning, TaskRow};
 use vm_system_runtime::RuntimeError;
 
 /// Most rows of a list.
@@ -45,8 +45,12 @@ impl Ops {
         if executions.len() > PROMPTS || bytes > PROMPT_BYTES {
             return Err(invalid(format!("at most {PROMPTS} prefixes of at most {PROMPT_BYTES} bytes")));
         }
-        let prompts = self.store.prompts(&call.caller.scope(), executions, bytes).await;
-        Ok(DurableReply::Prompts(prompts.map_err(stored)?))
+        let prompts = self.store.prompts(&call.caller.scope(), executions, bytes).await.map_err(stored)?;
+        let prompts = prompts.into_iter().map(|PromptBeginning { execution, text, full_bytes }| {
+            let text = if text.len() < full_bytes { format!("{text}… ({full_bytes} bytes)") } else { text };
+            (execution, text)
+        });
+        Ok(DurableReply::Prompts(prompts.collect()))
     }
 
     pub(super) async fn task_get(

@@ -51,6 +51,21 @@ async fn catalog(bench: &OpsBench) -> Vec<LibraryInfo> {
 }
 
 #[tokio::test]
+async fn a_row_for_the_module_http_is_refused_with_the_kind_that_has_an_effect() {
+    let bench = OpsBench::new();
+    let id = bench.template("t").await;
+    for name in ["http", " HTTP "] {
+        let refused = bench.request(capability(&id, CapabilityKind::Module, name, "{}")).await;
+        let error = refused.expect_err("it has no effect");
+        assert_eq!(error.code, ErrorCode::ValidationError, "{name}");
+        assert!(error.message.contains("\"http\" has no effect"), "{}", error.message);
+        assert!(error.hint.is_some_and(|hint| hint.contains("kind net")), "{name}");
+    }
+    let net = capability(&id, CapabilityKind::Net, "api", r#"{"allow":["https://api.example.com"]}"#);
+    bench.request(net).await.expect("a row of kind net");
+}
+
+#[tokio::test]
 async fn capability_is_stored_unchanged_and_removed_by_its_id() {
     let bench = OpsBench::new();
     let id = bench.template("t").await;

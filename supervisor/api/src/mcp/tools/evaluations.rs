@@ -1,6 +1,6 @@
 //! The result of an execution in a session, as tools return it: value, output and error, each with what was cut of it.
 
-use crate::mcp::output::{ToolOutput, cut, shortened};
+use crate::mcp::output::{ToolOutput, prompt, shortened};
 use crate::mcp::schema::{JsonSchema, schemars};
 use crate::mcp::views::{self, ErrorView, TaskView};
 use serde::Serialize;
@@ -109,8 +109,7 @@ pub(super) fn evaluated(execution: &Execution, pending: Option<&Task>) -> ToolOu
         ));
     }
     if let Some(task) = pending {
-        let prompt = cut(task.prompt.clone());
-        add(&format!("Waiting for an answer (submitTask executionId={id}): {prompt}"));
+        add(&format!("Waiting for an answer (submitTask executionId={id}): {}", prompt(task)));
     }
     if let Some(error) = &execution.error {
         let label = if error.message.starts_with("Error: ") { "" } else { "Error: " };

@@ -352,7 +352,7 @@ struct ListedExecution {
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Summary {
-    /// The pending prompt, cut if it is long
+    /// The pending prompt; of a long one the beginning, and its size
     #[serde(skip_serializing_if = "Option::is_none")]
     current_prompt: Option<String>,
 }

@@ -1,7 +1,7 @@
 //! The pending tasks of sessions, as a part of `list_executions`.
 
 use crate::mcp::call::ToolCall;
-use crate::mcp::output::{ToolError, shortened};
+use crate::mcp::output::{ToolError, listed};
 use crate::mcp::schema::{JsonSchema, schemars};
 use serde::Serialize;
 use std::collections::HashSet;
@@ -23,7 +23,7 @@ pub(super) struct ListedSessionTask {
     pub(super) execution_id: String,
     /// Id of the session
     pub(super) session_id: String,
-    /// The prompt, cut if it is long
+    /// The prompt; of a long one the beginning, and its size
     pub(super) prompt: String,
 }
 
@@ -37,9 +37,9 @@ pub(super) async fn session_tasks(
         DurableReply::Tasks(tasks) => tasks,
         other => return Err(ToolError::unexpected(&other)),
     };
-    let listed: HashSet<ExecutionId> = runs.iter().map(|run| run.execution.id).collect();
+    let listed_runs: HashSet<ExecutionId> = runs.iter().map(|run| run.execution.id).collect();
     let mut found = Vec::new();
-    for task in tasks.iter().filter(|task| !listed.contains(&task.execution_id)).take(SESSION_TASKS) {
+    for task in tasks.iter().filter(|task| !listed_runs.contains(&task.execution_id)).take(SESSION_TASKS) {
         let execution = task.execution_id.to_string();
         match call.perform(Op::ExecGet { execution: execution.clone() }).await {
             // One of a program that is not listed.
@@ -47,7 +47,7 @@ pub(super) async fn session_tasks(
             Ok(Reply::Execution(of_session)) => found.push(ListedSessionTask {
                 execution_id: execution,
                 session_id: of_session.session_id.to_string(),
-                prompt: shortened(&task.prompt, PROMPT_BYTES).unwrap_or(&task.prompt).to_owned(),
+                prompt: listed(&task.prompt, PROMPT_BYTES),
             }),
             // Deleted meanwhile.
             Ok(_) | Err(ToolError::Reported { .. }) => {}

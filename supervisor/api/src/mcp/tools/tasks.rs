@@ -3,7 +3,7 @@
 use super::{Effect, ToolResult, ToolRow, ToolSet, console};
 use crate::mcp::call::ToolCall;
 use crate::mcp::outcome;
-use crate::mcp::output::{ToolError, ToolOutput, cut, shortened};
+use crate::mcp::output::{ToolError, ToolOutput, prompt, shortened};
 use crate::mcp::schema::{self, JsonSchema, schemars};
 use crate::mcp::views::{self, ExecutionView, OutputView, RESULT_BYTES, TaskStatusView};
 use serde::Deserialize;
@@ -72,7 +72,7 @@ async fn get(call: &ToolCall<'_>) -> ToolResult {
         ExecutionStatus::Waiting => match &status.task {
             Some(task) => {
                 more.extend(outcome::schema(task));
-                cut(task.prompt.clone())
+                prompt(task)
             }
             None => "Waiting for input".to_owned(),
         },

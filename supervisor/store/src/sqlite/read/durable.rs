@@ -7,8 +7,8 @@ use rusqlite::{Connection, Row};
 use vm_system_protocol::ids::{ExecutionId, ProgramId, TaskId};
 use vm_system_protocol::time::Timestamp;
 use vm_system_record::{
-    CheckpointRow, Cursor, DueTask, Owner, Page, PageVersion, ProgramCode, ProgramRow, RUN_HEAD_STATE_BYTES,
-    RunHead, RunRow, Scope, SessionRow, TaskOutcome, TaskRow, VersionRow,
+    CheckpointRow, Cursor, DueTask, Owner, Page, PageVersion, ProgramCode, ProgramRow, PromptBeginning,
+    RUN_HEAD_STATE_BYTES, RunHead, RunRow, Scope, SessionRow, TaskOutcome, TaskRow, VersionRow,
 };
 
 const PROGRAM: &str = "SELECT id, owner, name, is_active, programs.created_at, modified_at, programs.version,
@@ -146,14 +146,15 @@ pub(super) fn prompts(
     scope: &Scope,
     executions: &[ExecutionId],
     bytes: u32,
-) -> Read<Vec<(ExecutionId, String)>> {
+) -> Read<Vec<PromptBeginning>> {
     let mut prompts = Vec::new();
     for execution in executions {
         let mut select = Select::new("SELECT prompt FROM tasks");
         select.and_value("execution =", execution.as_bytes().to_vec()).and("ended_at IS NULL").scope(scope);
         let beginning = |row: &Row<'_>| {
             let prompt = row.get_ref(0)?.as_str().map_err(|_| ReadError::Damaged("task"))?;
-            Ok((*execution, prompt[..prompt.floor_char_boundary(bytes as usize)].to_owned()))
+            let text = prompt[..prompt.floor_char_boundary(bytes as usize)].to_owned();
+            Ok(PromptBeginning { execution: *execution, text, full_bytes: prompt.len() })
         };
         prompts.extend(select.readable_rows(c, |_| 0, beginning)?);
     }
