@@ -4,6 +4,7 @@ use serde_json::json;
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
+use tempfile::TempDir;
 use vm_system_protocol::control::{DurableOp, ErrorCode, NewRun, Op, OpError, Reply, SessionFilter};
 use vm_system_protocol::model::{
     ExecutionStatus, OnCrash, Session, SessionEventType, SessionStatus, Settings,
@@ -299,39 +300,46 @@ fn session_of(user: OtherUser, daemon: &Daemon, worktree: &Path) -> String {
     user.session(daemon, worktree).ok().trim().to_owned()
 }
 
+/// Two users of one daemon, each with a folder and a template `theirs`.
+struct TwoOwners {
+    memory: Memory,
+    daemon: Daemon,
+    greedy: OtherUser,
+    other: OtherUser,
+    folders: [PathBuf; 2],
+    /// The files of the kernel, and the folders.
+    _kept: [TempDir; 2],
+}
+
+impl TwoOwners {
+    /// Of a daemon for which memory is not short, with this limit of refusals; none without root.
+    fn new(refuse: &str) -> Option<Self> {
+        if !User::can_be_switched() {
+            skip("root", "other users need root");
+            return None;
+        }
+        let files = tempfile::tempdir().expect("a folder");
+        std::fs::set_permissions(files.path(), Permissions::from_mode(0o755)).expect("chmod");
+        let [meminfo, stalls] = ["meminfo", "stalls"].map(|name| files.path().join(name));
+        // An eighth of it is what an owner holds above its share to be the cause.
+        let memory = Memory { meminfo, stalls, total_mb: 1_000 };
+        memory.set(4_000, 0);
+        let config = memory.config().replace("refuse_below_mb = 500", refuse);
+        let (daemon, worktrees) = shared_daemon(&config, &[]);
+        let (greedy, other) = (OtherUser::named("bin"), OtherUser::named("sys"));
+        let folders = [greedy, other].map(|user| user.folder(worktrees.path().join(user.uid.to_string())));
+        let limits = ["--mem-mb", "600", "--cpu-ms", "60000", "--wall-ms", "60000"];
+        for user in [greedy, other] {
+            user.cli(&daemon, &[&["template", "create", "--name", "theirs"], &limits[..]].concat()).ok();
+        }
+        Some(Self { memory, daemon, greedy, other, folders, _kept: [files, worktrees] })
+    }
+}
+
 #[test]
 fn while_one_owner_holds_the_memory_others_begin_new_things_and_its_largest_work_ends() {
-    if !User::can_be_switched() {
-        return skip("root", "other users need root");
-    }
-    let files = tempfile::tempdir().expect("a folder");
-    std::fs::set_permissions(files.path(), Permissions::from_mode(0o755)).expect("chmod");
-    let [meminfo, stalls] = ["meminfo", "stalls"].map(|name| files.path().join(name));
-    // An eighth of it is what an owner holds above its share to be the cause.
-    let memory = Memory { meminfo, stalls, total_mb: 1_000 };
-    memory.set(4_000, 0);
-    let config = memory.config().replace("refuse_below_mb = 500", "refuse_below_mb = 100");
-    let (daemon, worktrees) = shared_daemon(&config, &[]);
-    let (greedy, other) = (OtherUser::named("bin"), OtherUser::named("sys"));
-    let folders = [greedy, other].map(|user| user.folder(worktrees.path().join(user.uid.to_string())));
-    for user in [greedy, other] {
-        user.cli(
-            &daemon,
-            &[
-                "template",
-                "create",
-                "--name",
-                "theirs",
-                "--mem-mb",
-                "600",
-                "--cpu-ms",
-                "60000",
-                "--wall-ms",
-                "60000",
-            ],
-        )
-        .ok();
-    }
+    let Some(two) = TwoOwners::new("refuse_below_mb = 100") else { return };
+    let TwoOwners { memory, daemon, greedy, other, folders, _kept } = two;
     let run =
         |user: OtherUser, session: &str, code: &str| user.cli(&daemon, &["exec", "repl", session, code]).ok();
     let small = session_of(greedy, &daemon, &folders[0]);
@@ -403,22 +411,8 @@ fn while_one_owner_holds_the_memory_others_begin_new_things_and_its_largest_work
 
 #[test]
 fn a_program_of_the_owner_who_holds_the_memory_waits_for_it_and_can_be_cancelled_meanwhile() {
-    if !User::can_be_switched() {
-        return skip("root", "other users need root");
-    }
-    let files = tempfile::tempdir().expect("a folder");
-    std::fs::set_permissions(files.path(), Permissions::from_mode(0o755)).expect("chmod");
-    let [meminfo, stalls] = ["meminfo", "stalls"].map(|name| files.path().join(name));
-    let memory = Memory { meminfo, stalls, total_mb: 1_000 };
-    memory.set(4_000, 0);
-    let config =
-        memory.config().replace("refuse_below_mb = 500", "refuse_below_mb = 100\nend_largest = false");
-    let (daemon, worktrees) = shared_daemon(&config, &[]);
-    let (greedy, other) = (OtherUser::named("bin"), OtherUser::named("sys"));
-    let folders = [greedy, other].map(|user| user.folder(worktrees.path().join(user.uid.to_string())));
-    for user in [greedy, other] {
-        user.cli(&daemon, &["template", "create", "--name", "theirs", "--mem-mb", "600"]).ok();
-    }
+    let Some(two) = TwoOwners::new("refuse_below_mb = 100\nend_largest = false") else { return };
+    let TwoOwners { memory, daemon, greedy, other, folders, _kept } = two;
     let large = session_of(greedy, &daemon, &folders[0]);
     session_of(other, &daemon, &folders[1]);
     let code = "var kept = new Uint8Array(300 << 20).fill(7); kept.length";

@@ -129,7 +129,8 @@ impl SessionMachine {
     }
 
     /// Whether it accepts requests again very soon: the guard copy is being made, or a client has cancelled the running execution, which
-    /// ends within [`INTERRUPT_GRACE_MS`](vm_system_protocol::limits::INTERRUPT_GRACE_MS), or its worker does.
+    /// ends within [`INTERRUPT_GRACE_MS`](vm_system_protocol::limits::INTERRUPT_GRACE_MS), or its worker does; or an adopted worker, which
+    /// runs nothing according to the store, has not replied yet or ends an unrecorded execution, for each of which it has about as long.
     pub fn is_busy_briefly(&self) -> bool {
         let is_ending = || {
             self.phase == Phase::Ready
@@ -137,7 +138,13 @@ impl SessionMachine {
                 && matches!(&self.current, Some(Current::Running(running))
                     if running.stopping.stop == Some(StopCause::Cancelled))
         };
-        self.is_making_guard() || is_ending()
+        let is_adopted = || {
+            self.phase == Phase::Ready
+                && self.channel_usable()
+                && self.current.is_none()
+                && (self.peer.adopting.is_some() || self.peer.unrecorded.is_some())
+        };
+        self.is_making_guard() || is_ending() || is_adopted()
     }
 
     /// Whether a checkpoint is being made.

@@ -341,7 +341,7 @@ mod tests {
 
     #[test]
     fn nobody_is_refused_before_it_is_known_what_the_owners_hold() {
-        let (pressure, owner) = (MemoryPressure::default(), Owner::new("a".to_owned()));
+        let (pressure, owner) = (MemoryPressure::default(), Owner::new("a"));
         for readings in 1..=UNREAD {
             assert_eq!(pressure.set(Critical, readings), High);
             assert_eq!((pressure.level(), pressure.admit(&owner)), (High, Ok(())));
@@ -355,7 +355,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_read_in_time_refuses_all_and_states_no_figures() {
-        let (pressure, owner) = (MemoryPressure::default(), Owner::new("a".to_owned()));
+        let (pressure, owner) = (MemoryPressure::default(), Owner::new("a"));
         assert_eq!(pressure.set(Critical, UNREAD + 1), Critical);
         let refused = pressure.admit(&owner).expect_err("memory is short").to_string();
         assert!(refused.starts_with("memory is short") && !refused.contains("MiB"), "{refused}");

@@ -1,10 +1,10 @@
 //! A daemon that is killed while a session is being restarted or rolled back: the next one continues that.
 
 use super::crashes::{ready_again, worker};
-use super::restarts::{restarting, restarts_of, warning_of};
-use super::{checkpoint, checkpoints, rollback, rolling, session, stopped_processes};
+use super::restarts::{events_of, restarting, restarts_of, warning_of};
+use super::{begun, checkpoint, checkpoints, rollback, rolling, session, stopped_processes};
 use vm_system_protocol::control::{Op, Reply};
-use vm_system_protocol::model::{Session, SessionEvent, SessionEventType, SessionStatus, Settings};
+use vm_system_protocol::model::{SessionEventType, SessionStatus, Settings};
 use vm_system_sandbox::pidfd::PidFd;
 use vm_system_tests::client::Client;
 use vm_system_tests::daemon::{Daemon, DaemonOptions};
@@ -16,12 +16,6 @@ as_both!(
     a_rollback_is_continued_by_the_next_daemon,
     a_guard_copy_outlives_its_daemon,
 );
-
-fn events_of(client: &mut Client, session: &Session) -> Vec<SessionEvent> {
-    let op = Op::SessionEvents { session: session.id.to_string(), after_seq: 0, limit: 100, wait: false };
-    let Ok(Reply::SessionEvents(page)) = client.op(op) else { panic!("no events") };
-    page.events
-}
 
 mod cases {
     use super::*;
@@ -116,10 +110,7 @@ mod cases {
     }
 
     pub(super) fn a_rollback_is_continued_by_the_next_daemon(user: User) {
-        let daemon = Daemon::start(user);
-        let mut client = daemon.client();
-        let session = session(&daemon, Settings::default());
-        client.preview_of(&session, "var n = 1");
+        let (daemon, mut client, session) = begun(user);
         checkpoint(&mut client, &session, None).expect("made");
         client.preview_of(&session, "n = 2");
         checkpoint(&mut client, &session, None).expect("made");

@@ -66,10 +66,7 @@ mod cases {
     }
 
     pub(super) fn a_frozen_copy_is_stopped_and_ends_with_its_session(user: User) {
-        let daemon = Daemon::start(user);
-        let mut client = daemon.client();
-        let session = session(&daemon, Settings::default());
-        client.preview_of(&session, "var n = 1");
+        let (daemon, mut client, session) = begun(user);
         let stopped = || stopped_processes(&daemon);
         assert_eq!(stopped().len(), 0);
         checkpoint(&mut client, &session, None).expect("made");
@@ -91,10 +88,7 @@ mod cases {
     pub(super) fn a_session_that_was_rolled_back_survives_its_supervisor_and_its_checkpoints_do_not(
         user: User,
     ) {
-        let daemon = Daemon::start(user);
-        let mut client = daemon.client();
-        let session = session(&daemon, Settings::default());
-        client.preview_of(&session, "var n = 1");
+        let (daemon, mut client, session) = begun(user);
         checkpoint(&mut client, &session, None).expect("made");
         for _ in 0..20 {
             client.preview_of(&session, "n = 2");
@@ -121,10 +115,7 @@ mod cases {
     }
 
     pub(super) fn a_checkpoint_whose_process_is_killed_is_not_listed_any_more(user: User) {
-        let daemon = Daemon::start(user);
-        let mut client = daemon.client();
-        let session = session(&daemon, Settings::default());
-        client.preview_of(&session, "var n = 1");
+        let (daemon, mut client, session) = begun(user);
         checkpoint(&mut client, &session, None).expect("made");
         watch::until(|| stopped_processes(&daemon).len() == 1, || "it is not stopped".to_owned());
         for copy in stopped_processes(&daemon) {
@@ -234,6 +225,15 @@ fn rollback(client: &mut Client, session: &Session, to: Option<&str>) -> Result<
 fn rolling(mut settings: Settings) -> Settings {
     settings.runtime.on_crash = OnCrash::Rollback;
     settings
+}
+
+/// A daemon with a session in which `n` is 1.
+fn begun(user: User) -> (Daemon, Client, Session) {
+    let daemon = Daemon::start(user);
+    let mut client = daemon.client();
+    let session = session(&daemon, Settings::default());
+    client.preview_of(&session, "var n = 1");
+    (daemon, client, session)
 }
 
 fn session(daemon: &Daemon, settings: Settings) -> Session {

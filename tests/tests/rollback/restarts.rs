@@ -36,7 +36,7 @@ pub(super) fn restarting(daemon: &Daemon, startup: &str) -> Session {
     client.session(&template, &daemon.place.worktree()).expect("session")
 }
 
-fn events_of(client: &mut Client, session: &Session) -> Vec<SessionEvent> {
+pub(super) fn events_of(client: &mut Client, session: &Session) -> Vec<SessionEvent> {
     let op = Op::SessionEvents { session: session.id.to_string(), after_seq: 0, limit: 100, wait: false };
     let Ok(Reply::SessionEvents(page)) = client.op(op) else { panic!("no events") };
     page.events

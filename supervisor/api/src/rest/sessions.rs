@@ -200,16 +200,14 @@ pub(super) struct RollbackBody {
 
 impl RollbackBody {
     fn reference(self) -> Result<Option<String>, RestError> {
-        Ok(match self.checkpoint {
-            None => None,
+        let reference = match self.checkpoint {
+            None => return Ok(None),
             Some(serde_json::Value::String(reference)) => Some(reference),
-            Some(serde_json::Value::Number(number)) if whole_number(&number).is_some() => {
-                whole_number(&number).map(|whole| whole.to_string())
-            }
-            Some(_) => {
-                return Err(RestError::invalid("checkpoint must be the number or the name of a checkpoint"));
-            }
-        })
+            Some(serde_json::Value::Number(number)) => whole_number(&number).map(|whole| whole.to_string()),
+            Some(_) => None,
+        };
+        let invalid = || RestError::invalid("checkpoint must be the number or the name of a checkpoint");
+        reference.map(Some).ok_or_else(invalid)
     }
 }
 

@@ -210,6 +210,7 @@ fn an_execution_whose_end_was_given_up_before_later_messages_were_stored_is_lost
     }
     // It runs: the clock was set back before it began.
     let mut bench = adopted(Some(EXECUTION));
+    assert!(!bench.machine.is_busy_briefly(), "it may run for long");
     bench.reports(1, Some(EXECUTION), Some(later));
     bench.prints_in(EXECUTION);
     bench.ends_in(EXECUTION);
@@ -235,9 +236,11 @@ fn ended_executions_that_were_never_recorded_leave_a_session_that_works() {
 #[test]
 fn a_running_execution_that_was_never_recorded_is_interrupted() {
     let mut bench = adopted(None);
+    assert!(bench.machine.is_busy_briefly(), "requests wait for the reply of the worker");
     bench.reports(1, Some(UNRECORDED), None);
     bench.prints_in(UNRECORDED);
     assert_eq!(bench.interrupts, 1);
+    assert!(bench.machine.is_busy_briefly(), "and for the end of what nobody knows");
     bench.after(20);
     assert_eq!(bench.interrupts, 2, "the first one is lost if the execution had not begun");
     bench.is_busy(2);
@@ -246,6 +249,7 @@ fn a_running_execution_that_was_never_recorded_is_interrupted() {
     assert_eq!(bench.records_of_executions(), 0);
     bench.after(20);
     assert_eq!(bench.interrupts, 2);
+    assert!(!bench.machine.is_busy_briefly());
     bench.goes_on(1);
 }
 

@@ -1,6 +1,6 @@
 //! A disk that cannot be read: the query that reads it fails, other queries work, and nothing is cached.
 
-use super::fixture::{events, execution_id, faulty, mine, on_disk, options, running};
+use super::fixture::{OnDisk, events, execution_id, faulty, mine, on_disk, options, running};
 use crate::{DatabaseFault, open_sqlite};
 use rusqlite::Connection;
 use std::fs::File;
@@ -9,19 +9,30 @@ use vm_system_record::StoreError;
 
 const EVENTS: u64 = 2_000;
 
-#[tokio::test]
-async fn damaged_pages_fail_the_query_that_meets_them_and_heal() {
+/// A closed store of which the second half of the file holds only events.
+async fn full_of_events() -> OnDisk {
     let disk = on_disk();
     disk.store.apply(running()).await.expect("new");
     disk.store.apply(events(1, 1..=EVENTS)).await.expect("running");
     disk.store.shutdown().await;
-    let store = open_sqlite(options(disk.folder.path())).expect("the database is whole");
-    // Overwrites the end of the file, which holds only events.
+    disk
+}
+
+/// Overwrites the last quarter of the file; the file, its content before, and where the damage begins.
+fn damage(disk: &OnDisk) -> (File, Vec<u8>, usize) {
     let path = disk.folder.path().join("vm-system.db");
     let whole = std::fs::read(&path).expect("the file is there");
     let offset = whole.len() / 4 * 3 / 4_096 * 4_096;
     let file = File::options().write(true).open(&path).expect("the file is ours");
     file.write_all_at(&vec![0xa5; whole.len() - offset], offset as u64).expect("writable");
+    (file, whole, offset)
+}
+
+#[tokio::test]
+async fn damaged_pages_fail_the_query_that_meets_them_and_heal() {
+    let disk = full_of_events().await;
+    let store = open_sqlite(options(disk.folder.path())).expect("the database is whole");
+    let (file, whole, offset) = damage(&disk);
     let error = store.events(execution_id(1), 0, 0).await.expect_err("its pages are damaged");
     assert_eq!(error, StoreError::Corrupt("the database file is damaged".to_owned()));
     let fault = store.status().fault.expect("the status reports it");
@@ -37,17 +48,10 @@ async fn damaged_pages_fail_the_query_that_meets_them_and_heal() {
 
 #[tokio::test]
 async fn damage_that_a_check_finds_reaches_the_status() {
-    let disk = on_disk();
-    disk.store.apply(running()).await.expect("new");
-    disk.store.apply(events(1, 1..=EVENTS)).await.expect("running");
-    disk.store.shutdown().await;
+    let disk = full_of_events().await;
     let store = open_sqlite(options(disk.folder.path())).expect("the database is whole");
     assert!(store.check().await.expect("readable").ok && store.status().fault.is_none());
-    let path = disk.folder.path().join("vm-system.db");
-    let length = std::fs::metadata(&path).expect("the file is there").len();
-    let offset = length / 4 * 3 / 4_096 * 4_096;
-    let file = File::options().write(true).open(&path).expect("the file is ours");
-    file.write_all_at(&vec![0xa5; (length - offset) as usize], offset).expect("writable");
+    damage(&disk);
     // The pages that a connection has read may be the ones before.
     let report = store.check().await.expect("readable");
     let fault = store.status().fault;
