@@ -77,8 +77,11 @@ impl SessionMachine {
         self.peer.forks = self.peer.forks.wrapping_add(1);
         let last_seq = u32::try_from(self.peer.next_seq - 1);
         let is_guard = last_seq.is_ok() && matches!(purpose, ForkPurpose::Guard { .. });
-        let half = (self.peer.forks << 1 & 0xffff_ffff) | u64::from(is_guard) * GUARD;
-        let (order, until) = (u64::from(last_seq.unwrap_or(0)) << 32 | half, now.mono_ms + FORK_MS);
+        let mark = if is_guard { GUARD } else { 0 };
+        // The lower half: what differs between forks, and the mark.
+        let lower = ((self.peer.forks << 1) & u64::from(u32::MAX)) | mark;
+        let order = (u64::from(last_seq.unwrap_or(0)) << 32) | lower;
+        let until = now.mono_ms + FORK_MS;
         out.push(SessionAction::Fork { order });
         self.current =
             Some(Current::Forking(Box::new(Forking { purpose, order, word: None, seen: None, until })));

@@ -42,7 +42,9 @@ mod cases {
             });
             for _ in 0..100 {
                 let forks = client.fork(&parent, 1).expect("forked");
-                forks.iter().for_each(|fork| client.close(fork));
+                for fork in &forks {
+                    client.close(fork);
+                }
             }
             done.store(true, Ordering::Release);
         });
