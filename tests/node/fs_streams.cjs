@@ -10,6 +10,8 @@ const { pipeline } = require('stream/promises');
   console.log(JSON.stringify(fs.readFileSync('out.txt', 'utf8')));
   const out = fs.createWriteStream('out.txt', { flags: 'a' });
   out.write('more ');
-  out.end('text', () => console.log(out.bytesWritten, fs.readFileSync('out.txt', 'utf8').slice(-9)));
+  // One after the other: node opens and writes files in several threads.
+  await new Promise((done) => out.end('text', done));
+  console.log(out.bytesWritten, fs.readFileSync('out.txt', 'utf8').slice(-9));
   fs.createReadStream('nothing').on('error', (e) => console.log(e.code, e.syscall, e.path)).on('close', () => console.log('close'));
 })();
