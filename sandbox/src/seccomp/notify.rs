@@ -78,29 +78,29 @@ impl Listener {
     }
 
     /// Lets a fork continue; any other call fails. Safe even if the process changes its memory: only registers were checked.
-    pub fn allow(&self, request: CallNotification) -> io::Result<Response> {
+    pub fn allow(&self, request: CallNotification) -> io::Result<CallResponse> {
         match request.call {
-            NotifiedCall::Fork => Response::of(sys::respond(self.as_fd(), request.id, 0)),
+            NotifiedCall::Fork => CallResponse::of(sys::respond(self.as_fd(), request.id, 0)),
             NotifiedCall::Forbidden(_) => self.refuse(request),
         }
     }
 
     /// Makes the call fail with EPERM.
-    pub fn refuse(&self, request: CallNotification) -> io::Result<Response> {
-        Response::of(sys::respond(self.as_fd(), request.id, libc::EPERM))
+    pub fn refuse(&self, request: CallNotification) -> io::Result<CallResponse> {
+        CallResponse::of(sys::respond(self.as_fd(), request.id, libc::EPERM))
     }
 }
 
 /// Whether a response had an effect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Response {
+pub enum CallResponse {
     Taken,
     /// The process has exited, or a signal (a stop, for example) has interrupted its call: then it makes the call again, with another
     /// notification.
     Late,
 }
 
-impl Response {
+impl CallResponse {
     fn of(result: io::Result<()>) -> io::Result<Self> {
         match result {
             Ok(()) => Ok(Self::Taken),

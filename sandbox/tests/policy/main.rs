@@ -3,9 +3,9 @@
 //! Runs as it was started and, if that was root, once more as an unprivileged user.
 
 mod egress;
+mod fork;
 mod sys;
 
-use nix::sys::wait::{Id, WaitPidFlag, waitid};
 use std::fs::OpenOptions;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
@@ -13,7 +13,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use vm_system_sandbox::command_root::{self, View};
 use vm_system_sandbox::process::{self, ExitStatus, Fork};
 use vm_system_sandbox::seccomp::bpf::{Check, FilterAction, FilterRow};
-use vm_system_sandbox::seccomp::notify::{Listener, Response};
 use vm_system_sandbox::seccomp::{
     self, table_broker, table_command, table_egress, table_helper, table_keeper, table_supervisor,
     table_worker,
@@ -33,7 +32,7 @@ const CASES: &[(&str, fn())] = &[
     ("arguments_outside_a_row_are_killed", wrong_arguments_are_killed),
     ("the_egress_process_connects_and_does_nothing_else", egress::connects_only),
     ("an_interruption_returns_only_with_its_row", interruption_needs_its_row),
-    ("a_fork_waits_for_the_supervisors_reply", fork_waits_for_the_reply),
+    ("a_fork_waits_for_the_supervisors_reply", fork::waits_for_the_reply),
     ("the_jail_refuses_everything_the_self_test_tries", jail_refuses_all_probes),
     ("landlock_allows_only_named_directories", landlock_allows_named_directories),
     ("doctor_reports_the_layers_of_this_machine", doctor_finds_layers),
@@ -494,54 +493,6 @@ fn interruption_needs_its_row() {
     let without: Vec<FilterRow> =
         table.iter().filter(|row| row.number != libc::SYS_rt_sigreturn).copied().collect();
     assert_eq!(interrupted_under(&without), KILLED);
-}
-
-fn fork_waits_for_the_reply() {
-    let (ours, theirs) = socket::pair().expect("pair");
-    let forker = match process::fork().expect("fork") {
-        Fork::Parent(pid) => pid,
-        Fork::Child => {
-            privileges::drop_all().expect("drop privileges");
-            let listener = seccomp::install_with_listener(table_worker::TABLE).expect("filter");
-            let fd = std::os::fd::AsFd::as_fd(&listener);
-            socket::send(&theirs, &[b"listener"], &[fd], socket::Wait::Yes).expect("send");
-            let first = match process::fork_sibling() {
-                Ok(Fork::Child) => process::exit_now(5),
-                first => first.is_ok(),
-            };
-            let second = match process::fork_sibling() {
-                Ok(Fork::Child) => process::exit_now(6),
-                second => second.map_err(|error| error.raw_os_error()),
-            };
-            process::exit_now(i32::from(!(first && second == Err(Some(libc::EPERM)))))
-        }
-    };
-    let mut got = socket::receive(&ours, &mut [0; 16], socket::Wait::Yes).expect("listener");
-    let listener = Listener::from(got.fds.pop().expect("a descriptor"));
-    let request = listener.next().expect("notification").expect("still there");
-    assert_eq!(request.pid, forker, "the kernel reports the caller's pid");
-    assert_eq!(listener.allow(request).expect("allow"), Response::Taken);
-    // A stop interrupts the call, which is made again.
-    let request = listener.next().expect("notification").expect("still there");
-    let process = pidfd::PidFd::open(forker).expect("pidfd");
-    process.signal(libc::SIGSTOP).expect("alive");
-    let forker_pid = nix::unistd::Pid::from_raw(forker.cast_signed());
-    waitid(Id::Pid(forker_pid), WaitPidFlag::WSTOPPED | WaitPidFlag::WNOWAIT).expect("it stops");
-    assert_eq!(listener.allow(request).expect("allow"), Response::Late);
-    process.signal(libc::SIGCONT).expect("alive");
-    let request = listener.next().expect("notification").expect("still there");
-    assert_eq!(request.pid, forker, "it makes the call again");
-    assert_eq!(listener.refuse(request).expect("refuse"), Response::Taken);
-    // CLONE_PARENT: the new process is our child and a sibling of the forking process.
-    let mut endings = Vec::new();
-    while endings.len() < 2 {
-        waitid(Id::All, WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT).expect("two children");
-        while let Some(reaped) = process::reap() {
-            endings.push((reaped.pid == forker, ExitStatus::from_wait_status(reaped.wait_status)));
-        }
-    }
-    assert!(endings.contains(&(true, ExitStatus::Exited(0))), "{endings:?}");
-    assert!(endings.contains(&(false, ExitStatus::Exited(5))), "{endings:?}");
 }
 
 fn jail_refuses_all_probes() {

@@ -12,7 +12,7 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use vm_system_sandbox::pidfd::PidFd;
 use vm_system_sandbox::seccomp::names;
-use vm_system_sandbox::seccomp::notify::{CallNotification, Listener, NotifiedCall, Response};
+use vm_system_sandbox::seccomp::notify::{CallNotification, CallResponse, Listener, NotifiedCall};
 use vm_system_sandbox::socket::PollSet;
 use vm_system_sandbox::{inspect, rlimit};
 
@@ -172,7 +172,7 @@ fn judge(
 ) {
     let pid = request.pid;
     if orders.take(pid) {
-        if let Ok(Response::Late) = listener.allow(request) {
+        if let Ok(CallResponse::Late) = listener.allow(request) {
             // A signal has interrupted the call before the response: it is made again.
             orders.add(pid);
             if !PidFd::open(pid).is_ok_and(|process| process.is_alive()) {
@@ -182,7 +182,7 @@ fn judge(
         return;
     }
     if orders.is_excused(pid) {
-        if let Ok(Response::Late) = listener.refuse(request) {
+        if let Ok(CallResponse::Late) = listener.refuse(request) {
             orders.excuse(pid);
         }
         return;
