@@ -19,6 +19,7 @@
 
 use super::error::SpawnError;
 use super::groups::OwnerGroup;
+use super::notify::MarkedChild;
 use super::packets;
 use super::process::WorkerProcess;
 use super::spawner::{Jail, SpawnEvent, WorkerHandle};
@@ -100,7 +101,7 @@ pub(super) fn begin(
         // The mark was set by pid: this check makes sure that the process is still the same.
         .and_then(|()| parent.pidfd.signal(0));
     marked.map_err(|error| SpawnError::Rlimit { pid: parent.pid, error })?;
-    jail.orders.mark(parent.pid, mark);
+    jail.orders.mark(parent.pid, MarkedChild { keeper: jail.pid, mark });
     jail.orders.add(parent.pid);
     let (result_sender, result) = oneshot::channel();
     let (over, is_over) = oneshot::channel();

@@ -21,8 +21,28 @@ const MOST_REFUSALS: u32 = 16;
 /// Processes whose refusals are counted; beyond it counting starts again.
 const MOST_OFFENDERS: usize = 256;
 
+/// What tells a child from all other processes: marks are numbers of one jail.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct MarkedChild {
+    pub(super) keeper: u32,
+    pub(super) mark: u64,
+}
+
+impl MarkedChild {
+    /// Whether there is such a process, except this one, that has not exited. Inspects every process.
+    fn exists(self, parent: u32) -> io::Result<bool> {
+        let is_child = |pid: &u32| {
+            *pid != parent
+                && rlimit::mark_of(*pid).is_ok_and(|mark| mark == self.mark)
+                && inspect::status(*pid)
+                    .is_ok_and(|status| status.ppid == self.keeper && status.mapped_bytes > 0)
+        };
+        Ok(inspect::processes()?.iter().any(is_child))
+    }
+}
+
 /// How often a process may make the call of one ordered fork again.
-const MOST_REPETITIONS: u32 = 8;
+const MOST_REPETITIONS: u32 = 64;
 
 /// The receiver of the event about a forbidden call has this long to kill the process; then it is killed here.
 const FORBIDDEN_GRACE: Duration = Duration::from_secs(1);
@@ -40,7 +60,7 @@ pub(super) struct Orders {
 /// A fork of a worker whose child has a mark.
 #[derive(Debug)]
 struct MarkedFork {
-    mark: u64,
+    child: MarkedChild,
     /// How often the call may be made again.
     again: u32,
 }
@@ -53,20 +73,27 @@ impl Orders {
 
     /// The child of the ordered fork of this process will have this mark. Until [`Self::is_over`] the call may be made again if there is no
     /// such child: the kernel gives a clone up, and makes it again, when a signal arrives during it.
-    pub(super) fn mark(&self, pid: u32, mark: u64) {
-        lock(&self.under_way).insert(pid, MarkedFork { mark, again: MOST_REPETITIONS });
+    pub(super) fn mark(&self, pid: u32, child: MarkedChild) {
+        lock(&self.under_way).insert(pid, MarkedFork { child, again: MOST_REPETITIONS });
     }
 
     pub(super) fn is_over(&self, pid: u32) {
         lock(&self.under_way).remove(&pid);
     }
 
-    /// The mark of the child that this process must not have, so that it may make the call again.
-    fn repeated(&self, pid: u32) -> Option<u64> {
+    /// The child that this process must not have, so that it may make the call again.
+    fn repeated(&self, pid: u32) -> Option<MarkedChild> {
         let mut forks = lock(&self.under_way);
         let fork = forks.get_mut(&pid)?;
         fork.again = fork.again.checked_sub(1)?;
-        Some(fork.mark)
+        Some(fork.child)
+    }
+
+    /// The response to a repeated call was late: it does not count.
+    fn not_repeated(&self, pid: u32) {
+        if let Some(fork) = lock(&self.under_way).get_mut(&pid) {
+            fork.again += 1;
+        }
     }
 
     /// Does not report one fork of this process, which is refused.
@@ -187,9 +214,9 @@ fn judge(
         }
         return;
     }
-    if let (Some(mark), Ok(listener)) = (orders.repeated(pid), listener.try_clone()) {
-        let events = events.clone();
-        tokio::task::spawn_blocking(move || judge_repetition(&listener, request, mark, &events));
+    if let (Some(child), Ok(listener)) = (orders.repeated(pid), listener.try_clone()) {
+        let (orders, events) = (orders.clone(), events.clone());
+        tokio::task::spawn_blocking(move || judge_repetition(&listener, request, child, &orders, &events));
         return;
     }
     if refusals.len() >= MOST_OFFENDERS {
@@ -212,20 +239,22 @@ fn judge(
 fn judge_repetition(
     listener: &Listener,
     request: CallNotification,
-    mark: u64,
+    child: MarkedChild,
+    orders: &Orders,
     events: &mpsc::Sender<SpawnEvent>,
 ) {
     let pid = request.pid;
-    let is_child = |other: &u32| *other != pid && rlimit::mark_of(*other).is_ok_and(|of| of == mark);
-    let is_alone = inspect::processes().is_ok_and(|processes| !processes.iter().any(is_child));
-    if is_alone {
+    let is_alone = matches!(child.exists(pid), Ok(false));
+    let response = if is_alone { listener.allow(request) } else { listener.refuse(request) };
+    if let Ok(CallResponse::Late) = response {
+        // Another signal came first: the child, if there is one, is of the next call.
+        orders.not_repeated(pid);
+    } else if is_alone {
         tracing::debug!(pid, "the clone of an ordered fork was interrupted by a signal, and is made again");
-        let _ = listener.allow(request);
-        return;
+    } else {
+        tracing::warn!(pid, "a jailed process tried to fork twice; refused");
+        let _ = events.try_send(SpawnEvent::UnorderedFork { pid });
     }
-    tracing::warn!(pid, "a jailed process tried to fork twice; refused");
-    let _ = events.try_send(SpawnEvent::UnorderedFork { pid });
-    let _ = listener.refuse(request);
 }
 
 #[cfg(test)]
