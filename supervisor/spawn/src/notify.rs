@@ -21,7 +21,7 @@ const MOST_REFUSALS: u32 = 16;
 /// Processes whose refusals are counted; beyond it counting starts again.
 const MOST_OFFENDERS: usize = 256;
 
-/// What tells a child from all other processes: marks are numbers of one jail.
+/// The child of an ordered fork, among all processes: marks are numbers of one jail.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct MarkedChild {
     pub(super) keeper: u32,
