@@ -120,6 +120,8 @@ pub(super) struct Writer {
     uncounted: HashMap<Owner, usize>,
     eviction: QuotaEviction,
     background: Background,
+    /// The background has deleted something since the owners were last counted.
+    has_swept: bool,
     /// The database file is not where it was, as far as it was reported.
     missing: Option<DatabaseFault>,
     saved: SavedCopy,
@@ -153,6 +155,7 @@ impl Writer {
             uncounted: HashMap::new(),
             eviction: QuotaEviction::default(),
             background: Background::default(),
+            has_swept: false,
             missing: None,
             saved,
             save_at: now,
@@ -418,6 +421,10 @@ impl Writer {
             for owner in std::mem::take(&mut self.uncounted).into_keys() {
                 self.count(&owner);
             }
+            if std::mem::take(&mut self.has_swept) {
+                // Owners who are refused write nothing, and what they store has become less.
+                self.count_all();
+            }
             self.watch(now);
             self.measure_at = now + MEASURE_EVERY;
             if self.shared.bytes_used() > self.retention.prune_above_bytes {
@@ -430,7 +437,10 @@ impl Writer {
         {
             let piece = transaction(connection, |c| self.background.piece(c));
             match piece {
-                Ok(()) => self.checkpoints.after_commit(connection, BACKGROUND_BATCHES, 0),
+                Ok(()) => {
+                    self.has_swept = true;
+                    self.checkpoints.after_commit(connection, BACKGROUND_BATCHES, 0);
+                }
                 Err(failure) => {
                     // Tried again behind the next batch that needs it, or at the next start.
                     tracing::warn!(error = %failure.into_store_error(), "the store could not delete old states");
