@@ -120,7 +120,7 @@ pub(super) struct Writer {
     uncounted: HashMap<Owner, usize>,
     eviction: QuotaEviction,
     background: Background,
-    /// The background has deleted something since the owners were last counted.
+    /// The background has worked since the owners were last counted: who is refused writes nothing.
     has_swept: bool,
     /// The database file is not where it was, as far as it was reported.
     missing: Option<DatabaseFault>,
@@ -186,7 +186,6 @@ impl Writer {
             self.shared.set_busy(false);
         }
         if let Some(DatabaseFault::Deleted { .. }) = self.location.file.fault() {
-            // With everything since the first copy.
             self.save();
         }
         self.checkpoints.stop();
@@ -422,7 +421,6 @@ impl Writer {
                 self.count(&owner);
             }
             if std::mem::take(&mut self.has_swept) {
-                // Owners who are refused write nothing, and what they store has become less.
                 self.count_all();
             }
             self.watch(now);
@@ -435,14 +433,11 @@ impl Writer {
             && self.background.has_work()
             && !self.checkpoints.is_behind(connection)
         {
+            self.has_swept = true;
             let piece = transaction(connection, |c| self.background.piece(c));
             match piece {
-                Ok(()) => {
-                    self.has_swept = true;
-                    self.checkpoints.after_commit(connection, BACKGROUND_BATCHES, 0);
-                }
+                Ok(()) => self.checkpoints.after_commit(connection, BACKGROUND_BATCHES, 0),
                 Err(failure) => {
-                    // Tried again behind the next batch that needs it, or at the next start.
                     tracing::warn!(error = %failure.into_store_error(), "the store could not delete old states");
                     self.background.give_up();
                     self.drop_stuck();
@@ -545,7 +540,6 @@ impl Writer {
                 step.more || relieved
             }
             Err(failure) => {
-                // Retried at the next time; callers get the error of their own batches.
                 if let SqliteFailure::Database(error) = &failure {
                     self.note_damage(error);
                 }
