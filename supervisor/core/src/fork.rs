@@ -7,7 +7,7 @@
 use super::execution::{Current, ExecutionJob};
 use super::input::{ForkFault, Now, Refusal, SessionAction, SessionReply, SpawnFailure, SpawnFault, Token};
 use super::machine::{Phase, SessionMachine};
-use super::rollback::GUARD;
+use super::rollback::fork_order;
 use vm_system_protocol::limits::HELLO_MS;
 
 /// Longest duration of a fork (milliseconds): two hellos and the keeper's report.
@@ -75,12 +75,8 @@ impl SessionMachine {
 
     pub(super) fn order_fork(&mut self, purpose: ForkPurpose, now: Now, out: &mut Vec<SessionAction>) {
         self.peer.forks = self.peer.forks.wrapping_add(1);
-        let last_seq = u32::try_from(self.peer.next_seq - 1);
-        let is_guard = last_seq.is_ok() && matches!(purpose, ForkPurpose::Guard { .. });
-        let mark = if is_guard { GUARD } else { 0 };
-        // The lower half: what differs between forks, and the mark.
-        let lower = ((self.peer.forks << 1) & u64::from(u32::MAX)) | mark;
-        let order = (u64::from(last_seq.unwrap_or(0)) << 32) | lower;
+        let is_guard = matches!(purpose, ForkPurpose::Guard { .. });
+        let order = fork_order(self.peer.forks, self.peer.next_seq - 1, is_guard);
         let until = now.mono_ms + FORK_MS;
         out.push(SessionAction::Fork { order });
         self.current =

@@ -46,6 +46,17 @@ pub fn copies_of(session: SessionId) -> [u8; 8] {
     name
 }
 
+/// The mark of a guard copy in the order of its fork.
+const GUARD: u64 = 1;
+
+/// The order of a fork: in the upper half the number of the worker's last message, in the lower one what differs between forks, and the
+/// mark of a guard copy. With a number that is too large a guard copy has no mark, and no other supervisor uses it.
+pub(super) fn fork_order(forks: u64, last_seq: u64, is_guard: bool) -> u64 {
+    let last_seq = u32::try_from(last_seq);
+    let mark = if is_guard && last_seq.is_ok() { GUARD } else { 0 };
+    (u64::from(last_seq.unwrap_or(0)) << 32) | ((forks << 1) & u64::from(u32::MAX)) | mark
+}
+
 /// Of the name of a guard copy: how it begins, and the number of the last message that its worker had sent before. What the copy has is in
 /// the store if that message is.
 pub fn guard_named(name: SessionId) -> Option<([u8; 8], u64)> {
@@ -53,9 +64,6 @@ pub fn guard_named(name: SessionId) -> Option<([u8; 8], u64)> {
     let order = u64::from_be_bytes(order.try_into().ok()?);
     (order & GUARD != 0).then_some((*of_session, order >> 32))
 }
-
-/// The mark of a guard copy in the order of its fork, whose upper half is the number of the last message.
-pub(super) const GUARD: u64 = 1;
 
 /// The frozen copies of a session, and how it continues after the end of its worker.
 #[derive(Debug)]

@@ -19,7 +19,6 @@
 
 use super::error::SpawnError;
 use super::groups::OwnerGroup;
-use super::notify::MarkedChild;
 use super::packets;
 use super::process::WorkerProcess;
 use super::spawner::{Jail, SpawnEvent, WorkerHandle};
@@ -101,7 +100,7 @@ pub(super) fn begin(
         // The mark was set by pid: this check makes sure that the process is still the same.
         .and_then(|()| parent.pidfd.signal(0));
     marked.map_err(|error| SpawnError::Rlimit { pid: parent.pid, error })?;
-    jail.orders.mark(parent.pid, MarkedChild { keeper: jail.pid, mark });
+    jail.orders.mark(MarkedChild { keeper: jail.pid, parent: parent.pid, mark });
     jail.orders.add(parent.pid);
     let (result_sender, result) = oneshot::channel();
     let (over, is_over) = oneshot::channel();
@@ -229,15 +228,16 @@ impl SessionFork {
 
     /// Kills children of this order that sent no hello. Inspects every process, so it is only called after a failure.
     async fn search(&self) {
-        let (keeper, parent, mark) = (self.jail.pid, self.parent.pid, self.parent.mark);
-        let hidden = tokio::task::spawn_blocking(move || end_hidden(keeper, parent, mark)).await;
+        let (parent, mark) = (self.parent.pid, self.parent.mark);
+        let child = MarkedChild { keeper: self.jail.pid, parent, mark };
+        let hidden = tokio::task::spawn_blocking(move || end_hidden(child)).await;
         if hidden.is_ok_and(|hidden| hidden > 0) {
             let _ = self.jail.events.send(SpawnEvent::UnorderedFork { pid: parent }).await;
         }
     }
 }
 
-/// The result of a fork whose child has closed its socket: a child that was killed has violated nothing.
+/// The result of a fork after its child has closed its socket: a child that was killed has violated nothing.
 async fn closed(child: &UnassignedWorker, what: &str) -> ForkError {
     if exits(&child.pidfd).await {
         return SpawnError::WorkerSilent("exited").into();
@@ -256,21 +256,33 @@ fn speaks(way: &WatchedFd) -> bool {
     socket::receive(way.get_ref(), &mut buffer, Wait::No).is_ok_and(|got| got.len > 0)
 }
 
+/// The child of an ordered fork, among all processes: marks are numbers of one jail.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct MarkedChild {
+    pub(super) keeper: u32,
+    pub(super) parent: u32,
+    pub(super) mark: u64,
+}
+
+impl MarkedChild {
+    /// Whether it is this process, and has not exited: one that has exited and is not reaped has no memory. Processes of other users
+    /// cannot be read.
+    pub(super) fn is(self, pid: u32) -> bool {
+        let lives = |status: inspect::Status| status.ppid == self.keeper && status.mapped_bytes > 0;
+        pid != self.parent
+            && rlimit::mark_of(pid).ok() == Some(self.mark)
+            && inspect::status(pid).is_ok_and(lives)
+    }
+}
+
 /// Kills all processes with the mark except the parent; returns their number.
-fn end_hidden(keeper: u32, parent: u32, mark: u64) -> usize {
+fn end_hidden(child: MarkedChild) -> usize {
     let Ok(processes) = inspect::processes() else { return 0 };
     let mut hidden = 0;
-    for pid in processes.into_iter().filter(|pid| *pid != parent) {
-        // Processes of other users cannot be read.
-        if rlimit::mark_of(pid).ok() != Some(mark) {
-            continue;
-        }
+    for pid in processes.into_iter().filter(|pid| child.is(*pid)) {
         let Ok(process) = PidFd::open(pid) else { continue };
         // Inspected by pid: it is the process of the pidfd if both checks have the same result.
-        // A process that has exited and is not reaped has no memory.
-        let lives = |status: inspect::Status| status.ppid == keeper && status.mapped_bytes > 0;
-        let is_ours = inspect::status(pid).is_ok_and(lives);
-        if is_ours && rlimit::mark_of(pid).ok() == Some(mark) && process.is_alive() {
+        if child.is(pid) && process.is_alive() {
             tracing::warn!(pid, "a child without a hello is killed");
             let _ = process.kill();
             hidden += 1;

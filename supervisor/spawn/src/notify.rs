@@ -3,6 +3,7 @@
 //! not permit stays in the call until it is killed; the call is reported by name.
 
 use super::control::lock;
+use super::fork::MarkedChild;
 use super::spawner::SpawnEvent;
 use crate::reactor::WatchedFd;
 use std::collections::{HashMap, HashSet};
@@ -10,36 +11,16 @@ use std::io;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::mpsc;
+use vm_system_sandbox::inspect;
 use vm_system_sandbox::pidfd::PidFd;
 use vm_system_sandbox::seccomp::names;
 use vm_system_sandbox::seccomp::notify::{CallNotification, CallResponse, Listener, NotifiedCall};
 use vm_system_sandbox::socket::PollSet;
-use vm_system_sandbox::{inspect, rlimit};
 
 /// A process with this many forks without an order is killed at once: the cost of refusals is bounded.
 const MOST_REFUSALS: u32 = 16;
 /// Processes whose refusals are counted; beyond it counting starts again.
 const MOST_OFFENDERS: usize = 256;
-
-/// The child of an ordered fork, among all processes: marks are numbers of one jail.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct MarkedChild {
-    pub(super) keeper: u32,
-    pub(super) mark: u64,
-}
-
-impl MarkedChild {
-    /// Whether there is such a process, except this one, that has not exited. Inspects every process.
-    fn exists(self, parent: u32) -> io::Result<bool> {
-        let is_child = |pid: &u32| {
-            *pid != parent
-                && rlimit::mark_of(*pid).is_ok_and(|mark| mark == self.mark)
-                && inspect::status(*pid)
-                    .is_ok_and(|status| status.ppid == self.keeper && status.mapped_bytes > 0)
-        };
-        Ok(inspect::processes()?.iter().any(is_child))
-    }
-}
 
 /// How often a process may make the call of one ordered fork again.
 const MOST_REPETITIONS: u32 = 64;
@@ -57,7 +38,7 @@ pub(super) struct Orders {
     under_way: Arc<Mutex<HashMap<u32, MarkedFork>>>,
 }
 
-/// A fork of a worker whose child has a mark.
+/// A fork of a worker; its child has a mark.
 #[derive(Debug)]
 struct MarkedFork {
     child: MarkedChild,
@@ -73,8 +54,8 @@ impl Orders {
 
     /// The child of the ordered fork of this process will have this mark. Until [`Self::is_over`] the call may be made again if there is no
     /// such child: the kernel gives a clone up, and makes it again, when a signal arrives during it.
-    pub(super) fn mark(&self, pid: u32, child: MarkedChild) {
-        lock(&self.under_way).insert(pid, MarkedFork { child, again: MOST_REPETITIONS });
+    pub(super) fn mark(&self, child: MarkedChild) {
+        lock(&self.under_way).insert(child.parent, MarkedFork { child, again: MOST_REPETITIONS });
     }
 
     pub(super) fn is_over(&self, pid: u32) {
@@ -244,7 +225,7 @@ fn judge_repetition(
     events: &mpsc::Sender<SpawnEvent>,
 ) {
     let pid = request.pid;
-    let is_alone = matches!(child.exists(pid), Ok(false));
+    let is_alone = inspect::processes().is_ok_and(|processes| !processes.iter().any(|pid| child.is(*pid)));
     let response = if is_alone { listener.allow(request) } else { listener.refuse(request) };
     if let Ok(CallResponse::Late) = response {
         // Another signal came first: the child, if there is one, is of the next call.

@@ -1,7 +1,7 @@
 //! Decides which owner's ended records are deleted first when the database exceeds its quota: those of the largest owner. An
 //! owner below the average keeps its records, even if others store much with executions that still run. Deletes nothing itself.
 
-use rusqlite::Connection;
+use rusqlite::{Connection, OptionalExtension as _};
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
 use vm_system_record::Owner;
@@ -84,6 +84,13 @@ pub(super) fn sizes(c: &Connection) -> Result<Vec<(Owner, u64)>, rusqlite::Error
         Ok((Owner::new(row.get::<_, String>(0)?), bytes))
     })?;
     rows.collect()
+}
+
+/// The counter of one owner.
+pub(super) fn size_of(c: &Connection, owner: &Owner) -> Result<u64, rusqlite::Error> {
+    let mut statement = c.prepare_cached("SELECT bytes FROM owners WHERE owner = ?1")?;
+    let bytes: Option<i64> = statement.query_row([owner.as_str()], |row| row.get(0)).optional()?;
+    Ok(bytes.and_then(|bytes| u64::try_from(bytes).ok()).unwrap_or(0))
 }
 
 #[cfg(test)]

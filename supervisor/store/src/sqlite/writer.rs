@@ -9,7 +9,7 @@ mod tests;
 
 use super::background::Background;
 use super::failure::{SqliteFailure, hopeless, is_damage, poisoned, store_error};
-use super::quota_eviction::{QuotaEviction, sizes};
+use super::quota_eviction::{QuotaEviction, size_of, sizes};
 use super::saved_copy::SavedCopy;
 use super::transaction::{Verdicts, all, alone, together, transaction};
 use super::wal::Checkpoints;
@@ -19,7 +19,7 @@ use crate::admission::Admission;
 use crate::queue::{Queue, QueuedBatch, Turn};
 use crate::session_watches::SessionWatches;
 use crate::{DatabaseFault, Lane, STALLED_AFTER};
-use rusqlite::{Connection, OptionalExtension as _};
+use rusqlite::Connection;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -120,7 +120,7 @@ pub(super) struct Writer {
     uncounted: HashMap<Owner, usize>,
     eviction: QuotaEviction,
     background: Background,
-    /// The background has worked since the owners were last counted: who is refused writes nothing.
+    /// The background has worked since all owners were last counted. Owners who are refused write nothing, and are not counted then.
     has_swept: bool,
     /// The database file is not where it was, as far as it was reported.
     missing: Option<DatabaseFault>,
@@ -186,6 +186,7 @@ impl Writer {
             self.shared.set_busy(false);
         }
         if let Some(DatabaseFault::Deleted { .. }) = self.location.file.fault() {
+            // With everything since the first copy.
             self.save();
         }
         self.checkpoints.stop();
@@ -438,6 +439,7 @@ impl Writer {
             match piece {
                 Ok(()) => self.checkpoints.after_commit(connection, BACKGROUND_BATCHES, 0),
                 Err(failure) => {
+                    // Tried again behind the next batch that needs it, or at the next start.
                     tracing::warn!(error = %failure.into_store_error(), "the store could not delete old states");
                     self.background.give_up();
                     self.drop_stuck();
@@ -540,6 +542,7 @@ impl Writer {
                 step.more || relieved
             }
             Err(failure) => {
+                // Retried at the next time; callers get the error of their own batches.
                 if let SqliteFailure::Database(error) = &failure {
                     self.note_damage(error);
                 }
@@ -585,13 +588,6 @@ impl Writer {
         let largest = if almost_full { self.eviction.largest(connection, Instant::now()) } else { None };
         self.admission.measured(bytes, largest);
     }
-}
-
-/// What the rows of an owner take (bytes).
-fn size_of(c: &Connection, owner: &Owner) -> Result<u64, rusqlite::Error> {
-    let mut statement = c.prepare_cached("SELECT bytes FROM owners WHERE owner = ?1")?;
-    let bytes: Option<i64> = statement.query_row([owner.as_str()], |row| row.get(0)).optional()?;
-    Ok(bytes.and_then(|bytes| u64::try_from(bytes).ok()).unwrap_or(0))
 }
 
 fn clock() -> Timestamp {

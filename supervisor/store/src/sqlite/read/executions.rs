@@ -93,9 +93,7 @@ pub(super) fn unfinished(c: &Connection, session: SessionId) -> Read<Option<Runn
         .query_row([session.as_bytes()], |row| row.get::<_, [u8; 16]>(0))
         .optional()?;
     let Some(newest) = newest else { return Ok(None) };
-    let mut select = Select::new(COLUMNS);
-    select.and_value("id =", newest.to_vec());
-    let Some(row) = select.first(c, execution)? else { return Ok(None) };
+    let Some(row) = by_id(c, &Scope::All, ExecutionId::from_bytes(newest))? else { return Ok(None) };
     let execution = row.execution;
     let mut sums = Select::new("SELECT max(seq), sum(octet_length(text)), max(ts) FROM events");
     sums.and_value("execution =", execution.id.as_bytes().to_vec());
