@@ -238,6 +238,43 @@ async fn what_an_owner_stores_is_known_whatever_it_wrote_and_after_a_restart() {
 }
 
 #[tokio::test]
+async fn owner_that_writes_nothing_is_counted_after_the_background_has_deleted() {
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let store = open_sqlite(options(folder.path())).expect("empty");
+    store.apply(running()).await.expect("new");
+    store.shutdown().await;
+    // A checkpoint in pieces that was never finished.
+    let path = folder.path().join("vm-system.db");
+    let connection = rusqlite::Connection::open(path).expect("writable");
+    let pages = 5_000_u32;
+    let id = execution_id(1);
+    let unfinished = "INSERT INTO staged VALUES (?1, 1, 0)";
+    connection.execute(unfinished, [id.as_bytes()]).expect("a row of a schema of our own");
+    let page = "INSERT INTO state_pages VALUES (?1, ?2, 1, zeroblob(1024))";
+    let transaction = connection.unchecked_transaction().expect("idle");
+    for number in 0..pages {
+        transaction.execute(page, rusqlite::params![id.as_bytes(), number]).expect("a row of ours");
+    }
+    transaction.commit().expect("writable");
+    let stored = "SELECT bytes FROM owners WHERE owner = 'owner-1'";
+    let bytes: i64 = connection.query_row(stored, [], |row| row.get(0)).expect("a number");
+    // So little that the quota deletes nothing, and counts nothing by that.
+    let quota = bytes.unsigned_abs() * 3 / 2;
+    drop(connection);
+    let retention = Retention { owner_quota_bytes: quota, ..retention(64, 64) };
+    let store = open_sqlite(StoreOptions { retention, ..options(folder.path()) }).expect("ours");
+    let pages = (0..pages).map(|page| (page.into(), Some(vec![1; 1 << 10]))).collect();
+    let cause = "pause".to_owned();
+    let state =
+        Checkpoint { execution: id, seq: 1, at: Timestamp(1), cause, pages, unweighed: None, written: 0 };
+    until(&store, "a state that fits is still refused", async |store| {
+        store.of(&owner(1)).apply(Write::Checkpoint(Box::new(state.clone()))).await.is_ok()
+    })
+    .await;
+    store.shutdown().await;
+}
+
+#[tokio::test]
 async fn what_an_owner_stores_is_counted_as_it_takes_place_in_the_file() {
     for (page_bytes, pages) in
         [(60, 20_000), (900, 4_000), (1_100, 2_000), (2_000, 2_000), (4_000, 2_000), (9_000, 500)]
