@@ -55,11 +55,7 @@ impl World {
 
     /// Starts the daemon on a machine with these users besides those of the host.
     fn start(&mut self, place: TestDir, users: &[(&str, u32)], config: &str) {
-        let host = std::fs::read_to_string("/etc/passwd").expect("a user database");
-        let line = |(name, uid): &(&str, u32)| format!("{name}:x:{uid}:1::/:/bin/sh\n");
-        let passwd = self.folder.path().join("passwd");
-        let users: String = users.iter().map(line).collect();
-        std::fs::write(&passwd, format!("{}\n{users}", host.trim_end())).expect("written");
+        let passwd = self.set_users(users);
         let root = self.root();
         let root = root.display();
         let config =
@@ -67,6 +63,16 @@ impl World {
         let config = format!("socket_group = \"{GROUP}\"\n{config}\n[durable]\nwarm_ms = 0\n");
         let options = DaemonOptions { config, passwd: Some(passwd), ..DaemonOptions::default() };
         self.daemon = Some(Daemon::start_with(place, &options));
+    }
+
+    /// Writes the user database of the daemon, also of one that runs.
+    fn set_users(&self, users: &[(&str, u32)]) -> PathBuf {
+        let host = std::fs::read_to_string("/etc/passwd").expect("a user database");
+        let line = |(name, uid): &(&str, u32)| format!("{name}:x:{uid}:1::/:/bin/sh\n");
+        let passwd = self.folder.path().join("passwd");
+        let users: String = users.iter().map(line).collect();
+        std::fs::write(&passwd, format!("{}\n{users}", host.trim_end())).expect("written");
+        passwd
     }
 
     /// As [`World::start`] after a SIGKILL of the running daemon and its jail.
@@ -241,9 +247,12 @@ fn program_of_a_user_who_is_gone_keeps_its_state_and_says_so() {
     root.cli(world.daemon(), &["exec", "cancel", &as_alice]).ok();
     assert_eq!(client.get_run(&as_alice).execution.status, ExecutionStatus::Cancelled);
     drop(client);
-    world.restart(&users, "");
+    world.restart(&[("bob", BOB.uid), ("mallory", ALICE.uid)], "");
     let mut client = world.client();
-    client.submit(&alice, "name").expect("she is back");
+    let refused = client.submit(&alice, "name").expect_err("her uid is another user's");
+    assert_eq!(refused.code, ErrorCode::OwnerGone, "{refused:?}");
+    world.set_users(&users);
+    client.submit(&alice, "name").expect("she is back, whatever was looked up before");
     assert_eq!(seen(&mut client, &alice), ["of alice"]);
     // A root that the operator removed.
     let other = world.folder("other", ALICE);

@@ -139,9 +139,11 @@ struct AgentOfUser {
 }
 
 impl AgentOfUser {
-    /// The name of the user, which must be the expected one if there is one. Looked up again after [`NAME_AGE`]. Blocks.
+    /// The name of the user, which must be the expected one if there is one. Looked up again after [`NAME_AGE`], and before a refusal.
+    /// Blocks.
     fn named(&mut self, uid: u32, expected: Option<&str>) -> Result<String, FilesAgentError> {
-        self.name.take_if(|(since, _)| since.elapsed() >= NAME_AGE);
+        let is_other = |name: &str| expected.is_some_and(|expected| expected != name);
+        self.name.take_if(|(since, name)| since.elapsed() >= NAME_AGE || is_other(name));
         if self.name.is_none() {
             let found = user_of(uid).map_err(|errno| match errno {
                 short if is_shortage(short) => FilesAgentError::File(short),

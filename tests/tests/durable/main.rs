@@ -1,6 +1,7 @@
 //! Durable programs through the real daemon: pauses, answers, kills of every process, rewinds.
 
 mod brokers;
+mod deletions;
 mod ends;
 mod files;
 mod follow;

@@ -42,7 +42,16 @@ impl Ops {
     ) -> Result<DurableReply, OpError> {
         let id = self.run(call, reference).await?.row.execution.id;
         let (seq, _) = self.checkpoint(call, id, checkpoint).await?;
-        Ok(DurableReply::State(Box::new(self.durables()?.look(id, seq).await?)))
+        let state = self.durables()?.look(id, seq).await;
+        // Pages are deleted only with their checkpoints: of one that does not exist any more, some may have been gone already.
+        if self.run_by_id(call, id).await?.is_none() {
+            return Err(not_found(Entity::Execution, reference));
+        }
+        let stored = self.reads_of(call.caller).checkpoints(id).await.map_err(stored)?;
+        if !stored.iter().any(|row| row.seq == seq) {
+            return Err(no_checkpoint(seq, &stored));
+        }
+        Ok(DurableReply::State(Box::new(state?)))
     }
 
     pub(super) async fn state_set(
