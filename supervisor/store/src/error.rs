@@ -80,6 +80,18 @@ pub enum OpenError {
         path: PathBuf,
         detail: String,
     },
+    /// The database file lost its content.
+    #[error(
+        "{} is empty, and its log {} is not: the content of the database is lost. Keep a copy of the folder and restore a backup, or \
+         move both away to start with an empty database",
+        path.display(), log.display()
+    )]
+    Emptied {
+        /// The database file.
+        path: PathBuf,
+        /// The write-ahead log.
+        log: PathBuf,
+    },
     /// Committed transactions in the write-ahead log cannot be read.
     #[error(
         "{} is damaged at frame {frame}{}, or missing: acknowledged records from there on would be lost. Keep a copy of the \

@@ -44,6 +44,9 @@ pub fn check_file(path: &Path) -> Result<CheckReport, OpenError> {
         return Err(OpenError::Unusable { path: path.to_owned(), detail });
     }
     let (log, index) = (beside(path, "-wal"), beside(path, "-shm"));
+    if wal_check::is_without_database(path, &log).map_err(unusable)? {
+        return Err(OpenError::Emptied { path: path.to_owned(), log });
+    }
     let verdict = wal_check::check(&log, &index).map_err(unusable)?;
     let log_bytes = std::fs::metadata(&log).map_or(0, |log| log.len());
     let mut report = CheckReport { ok: true, bytes: metadata.len() + log_bytes, ..CheckReport::default() };

@@ -2,7 +2,7 @@
 //! reported, and the damaged log is kept. SQLite itself would drop them without a word.
 
 use super::Durability;
-use super::wal_check::{WalDamage, WalVerdict, check};
+use super::wal_check::{WalDamage, WalVerdict, check, is_without_database};
 use crate::error::OpenError;
 use rusqlite::Connection;
 use std::fs::OpenOptions;
@@ -27,11 +27,14 @@ pub(super) fn before_opening(
         path: log.clone(),
         detail: format!("cannot be checked: {error}"),
     };
+    if is_without_database(database, &log).map_err(unusable)? {
+        return Err(OpenError::Emptied { path: database.to_owned(), log });
+    }
     let verdict = check(&log, &index).map_err(unusable)?;
     match verdict {
         WalVerdict::Whole => {}
         WalVerdict::Torn => {
-            tracing::warn!(log = %log.display(), "the log ends with an incomplete transaction, as after a power cut");
+            tracing::warn!(log = %log.display(), "the log ends with a transaction that was not committed, as after a power cut or on a full disk");
         }
         WalVerdict::Damaged(WalDamage { frame, commits, lost_frames, is_older }) => {
             let kept = beside(&log, ".damaged");

@@ -8,11 +8,14 @@
 //! is stored in the frame before it, even if that one is damaged. Two observations show that commits are lost:
 //! - The index of the log (`-shm`) is of the same generation (equal salts), and counts more committed frames than the log has before
 //!   its first wrong frame. SQLite counts a frame after it was written, under `full` after it was flushed.
-//! - At least two commits end at or behind the first wrong frame. Under `full` each commit is flushed before the next one is
-//!   written, so a power cut can damage the last one only.
+//! - At least two commits end at or behind the first wrong frame, and no index of the same generation ends at the last readable
+//!   commit or the one before. Under `full` each commit is flushed before the next one is written, so a power cut can damage the last
+//!   one only. Commits that SQLite refused after it had written them (a full disk) stay behind the end of the log until later ones
+//!   overwrite them, and look the same; after a kill the index shows that they do not count.
 //!
 //! One commit behind the first wrong frame, without an index of the same generation, is what a power cut leaves of a transaction
-//! that was not acknowledged; damage in the last transaction looks the same. Frames with other salts are of an earlier generation,
+//! that was not acknowledged; damage in the last transaction looks the same. A log without a readable frame is judged by its index
+//! alone. Frames with other salts are of an earlier generation,
 //! which is in the database already; zeros are space for later frames. Not detectable: a log that was cut at the end of a commit,
 //! or deleted, if the index is gone too; a change in the database file itself, which has no checksums.
 
@@ -71,23 +74,39 @@ pub(super) fn check(log: &Path, index: &Path) -> io::Result<WalVerdict> {
     let mut file = BufReader::with_capacity(1 << 20, file);
     let mut header = [0; HEADER_BYTES];
     if !fill(&mut file, &mut header)? {
-        return Ok(WalVerdict::Whole);
+        header = [0; HEADER_BYTES];
     }
     let header = LogHeader::parse(&header);
-    let Scan { salts, frames, committed, ends_at, commits } = Scan::run(&mut file, &header)?;
-    let index = index
-        .filter(|index| salts == Some(index.salts) || header.salts == index.salts)
-        .filter(|index| index.committed > committed);
-    let is_older = index.as_ref().is_some_and(|index| index.copied > committed);
+    let Scan { salts, frames, committed, committed_before, ends_at, commits } =
+        Scan::run(&mut file, &header)?;
+    // A log without a header and frames has no generation: it must have what the index counts.
+    let index =
+        index.filter(|index| salts.is_none_or(|salts| salts == index.salts) || header.salts == index.salts);
+    // SQLite counts the frames of a commit directly after it wrote them.
+    let is_exact =
+        index.as_ref().is_some_and(|index| [committed, committed_before].contains(&index.committed));
+    let index = index.filter(|index| index.committed > committed);
+    let is_older = salts.is_some() && index.as_ref().is_some_and(|index| index.copied > committed);
     let lost_frames = index.map(|index| index.committed.saturating_sub(index.copied.max(committed)));
-    Ok(if lost_frames.is_some() || commits >= 2 {
+    let is_lost = if salts.is_some() { lost_frames.is_some() } else { lost_frames > Some(0) };
+    Ok(if is_lost || (commits >= 2 && !is_exact) {
         let frame = ends_at.unwrap_or(frames + 1);
         WalVerdict::Damaged(WalDamage { frame, commits, lost_frames, is_older })
-    } else if commits == 1 {
+    } else if commits >= 1 {
         WalVerdict::Torn
     } else {
         WalVerdict::Whole
     })
+}
+
+/// Whether a log is beside an empty database: SQLite would delete the log. A new database gets its first page before its log.
+pub(super) fn is_without_database(database: &Path, log: &Path) -> io::Result<bool> {
+    let bytes = |path: &Path| match std::fs::metadata(path) {
+        Ok(metadata) => Ok(Some(metadata.len())),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    };
+    Ok(bytes(database)? == Some(0) && bytes(log)? > Some(HEADER_BYTES as u64))
 }
 
 fn open(path: &Path) -> io::Result<Option<File>> {
@@ -202,6 +221,8 @@ struct Scan {
     frames: u64,
     /// Frames up to the last commit that SQLite will find.
     committed: u64,
+    /// Frames up to the commit before that one.
+    committed_before: u64,
     /// Where SQLite's recovery ends; 0: at the header.
     ends_at: Option<u64>,
     /// Commits of this generation in that frame and behind it.
@@ -214,6 +235,7 @@ impl Scan {
             salts: header.is_valid.then_some(header.salts),
             frames: 0,
             committed: 0,
+            committed_before: 0,
             ends_at: (!header.is_valid).then_some(0),
             commits: 0,
         };
@@ -224,7 +246,7 @@ impl Scan {
             scan.frames += 1;
             let (head, page) = frame.split_at(FRAME_HEADER_BYTES);
             let (salts, stored) = (words(head, 8), words(head, 16));
-            let is_ours = *scan.salts.get_or_insert(salts) == salts && word(head, 0) != 0;
+            let is_ours = word(head, 0) != 0 && *scan.salts.get_or_insert(salts) == salts;
             if !is_ours {
                 scan.ends_at.get_or_insert(scan.frames);
                 seeds = [stored; 2];
@@ -241,7 +263,7 @@ impl Scan {
             }
             let is_commit = word(head, 4) != 0;
             if is_commit && scan.ends_at.is_none() {
-                scan.committed = scan.frames;
+                (scan.committed_before, scan.committed) = (scan.committed, scan.frames);
             } else if is_commit && (follows || ends_here) {
                 scan.commits += 1;
             }

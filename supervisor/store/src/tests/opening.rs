@@ -213,6 +213,23 @@ async fn saved_copy_without_its_database_is_refused_by_name() {
 }
 
 #[tokio::test]
+async fn empty_database_beside_its_log_is_refused_and_the_log_stays() {
+    let disk = on_disk();
+    disk.store.apply(running()).await.expect("new");
+    let killed = tempfile::tempdir().expect("a temporary folder can be made");
+    let log = killed.path().join("vm-system.db-wal");
+    std::fs::copy(database(disk.folder.path()).with_extension("db-wal"), &log).expect("it is open");
+    std::fs::write(database(killed.path()), []).expect("ours");
+    let bytes = std::fs::metadata(&log).expect("it was copied").len();
+    let error = open_sqlite(options(killed.path())).expect_err("SQLite would delete the log");
+    assert!(matches!(error, OpenError::Emptied { .. }), "{error}");
+    let error = crate::check_file(&database(killed.path())).expect_err("nothing can be checked");
+    assert!(matches!(error, OpenError::Emptied { .. }), "{error}");
+    assert_eq!(std::fs::metadata(&log).expect("it stays").len(), bytes);
+    disk.store.shutdown().await;
+}
+
+#[tokio::test]
 async fn database_of_a_newer_program_is_refused_by_name() {
     let disk = on_disk();
     disk.store.shutdown().await;

@@ -1,7 +1,7 @@
 //! The check against SQLite itself: whatever is changed in a log, commits that SQLite's recovery does not find are reported, and what
 //! a power cut, a rollback or an earlier generation leaves is not.
 
-use super::{WalVerdict, check};
+use super::{WalVerdict, check, is_without_database};
 use crate::Durability;
 use crate::sqlite::open::writable;
 use rusqlite::Connection;
@@ -11,6 +11,7 @@ use tempfile::TempDir;
 use vm_system_testkit::SeededRandom;
 
 const SECTOR_BYTES: usize = 512;
+const FRAME_BYTES: usize = 24 + 4_096;
 const FILES: [&str; 3] = ["t.db", "t.db-wal", "t.db-shm"];
 
 /// A database with a table, a row in it for each commit, and nothing copied back from its log.
@@ -217,6 +218,81 @@ fn frames_of_a_transaction_that_was_rolled_back_are_no_damage() {
     let copy = database.copy();
     assert_eq!((copy.verdict(), copy.verdict_without_index()), (WalVerdict::Whole, WalVerdict::Whole));
     assert_eq!(copy.rows(), database.commits);
+}
+
+/// On a full disk a commit can be refused after it was written.
+#[test]
+fn commits_that_were_refused_are_no_damage_after_a_kill() {
+    let mut database = Database::new();
+    for _ in 0..3 {
+        database.commit(100);
+    }
+    let before = database.copy();
+    let acknowledged = database.commits;
+    let refused_from = database.log_bytes();
+    for _ in 0..4 {
+        database.commit(9_000);
+    }
+    let refused = database.log();
+    // The same database, in which these were refused and two small ones followed.
+    let path = before.0.path().join("t.db");
+    let connection = writable(&path, Durability::Full, Duration::ZERO).expect("a copy");
+    let index = || std::fs::read(before.0.path().join("t.db-shm")).expect("it is open");
+    let mut indexes = vec![index()];
+    for id in [100, 101] {
+        connection.execute("INSERT INTO t VALUES (?1, 'x')", [id]).expect("it fits");
+        indexes.push(index());
+    }
+    let log = std::fs::read(before.0.path().join("t.db-wal")).expect("it is open");
+    let killed = |index: &[u8]| {
+        let copy = database.copy();
+        std::fs::copy(&path, copy.0.path().join("t.db")).expect("readable");
+        std::fs::write(copy.0.path().join("t.db-shm"), index).expect("ours");
+        copy.change_log(|all| {
+            let content = log.len() - log.iter().rev().take_while(|byte| **byte == 0).count();
+            let end = 32 + (content - 32).next_multiple_of(FRAME_BYTES);
+            assert!(refused_from < end && end < refused.len(), "some of the refused frames are left");
+            *all = [&log[..end], &refused[end..]].concat();
+        });
+        copy
+    };
+    let exact = killed(&indexes[2]);
+    let alone = exact.verdict_without_index();
+    assert!(matches!(alone, WalVerdict::Damaged(_)), "{alone:?}");
+    assert_eq!((exact.verdict(), exact.rows()), (WalVerdict::Torn, acknowledged + 2));
+    // It was killed between the last commit and the index.
+    assert_eq!(killed(&indexes[1]).verdict(), WalVerdict::Torn);
+    // Of an index that is older, such as one after a power cut, nothing is known.
+    assert!(matches!(killed(&indexes[0]).verdict(), WalVerdict::Damaged(_)));
+}
+
+#[test]
+fn log_that_lost_all_its_content_is_reported_by_its_index() {
+    let mut database = Database::new();
+    database.commit(100);
+    for bytes in [0, 10, 31, 32, 5_000] {
+        let copy = database.copy();
+        copy.change_log(|log| *log = vec![0; bytes]);
+        let verdict = copy.verdict();
+        let is_reported = matches!(verdict, WalVerdict::Damaged(damage) if damage.lost_frames > Some(0));
+        assert!(is_reported, "{bytes} zeros: {verdict:?}");
+    }
+    let emptied = "PRAGMA wal_checkpoint(TRUNCATE)";
+    database.connection.query_row(emptied, [], |_| Ok(())).expect("no connection reads");
+    assert_eq!((database.log().len(), database.copy().verdict()), (0, WalVerdict::Whole));
+}
+
+#[test]
+fn log_beside_an_empty_database_is_noticed() {
+    let mut database = Database::new();
+    database.commit(100);
+    let copy = database.copy();
+    let (path, log) = (copy.0.path().join("t.db"), copy.0.path().join("t.db-wal"));
+    assert!(!is_without_database(&path, &log).expect("readable"));
+    std::fs::write(&path, []).expect("ours");
+    assert!(is_without_database(&path, &log).expect("readable"));
+    std::fs::write(&log, []).expect("ours");
+    assert!(!is_without_database(&path, &log).expect("readable"), "a database that was just made");
 }
 
 #[test]
