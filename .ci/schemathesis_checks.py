@@ -28,6 +28,8 @@ NOT_OF_A_PROGRAM = "ENGINE_UNSUPPORTED: execution "
 WORKTREE = "VALIDATION_ERROR: the worktree "
 # Only this machine knows its users.
 USER = "VALIDATION_ERROR: there is no user "
+# The daemon has no files agents for this user.
+NO_AGENT = "NOT_PERMITTED: the worktree "
 # Built-in templates do not change.
 BUILT_IN = "NOT_PERMITTED: the template "
 # The template is of the other engine.
@@ -42,7 +44,7 @@ REASONS = {
     "setCurrentExecution": RUN,
     # Exactly one of two parameters is required, which OpenAPI cannot express.
     "listExecutions": ("VALIDATION_ERROR: give session_id, or kind=program", "VALIDATION_ERROR: give one of session_id and kind"),
-    "startProgram": ("CONFLICT", WORKTREE, USER, OTHER_ENGINE, FULL),
+    "startProgram": ("CONFLICT", WORKTREE, USER, NO_AGENT, OTHER_ENGINE, FULL),
     "evaluateInput": (*NOT_READY, OTHER_ENGINE, FULL),
     "runFile": (*NOT_READY, "INVALID_PATH", OTHER_ENGINE, FULL),
     "getExecution": RUN,
@@ -65,6 +67,7 @@ REASONS = {
         "CONFLICT",
         WORKTREE,
         USER,
+        NO_AGENT,
         OTHER_ENGINE,
         FULL,
     ),
@@ -74,7 +77,7 @@ REASONS = {
     # Which blocks there are is in the plan.
     "loadProgram": ("COMPILE_ERROR", "PLAN_INVALID", "VALIDATION_ERROR: \"", FULL),
     # A name is that of one session that has not ended.
-    "createSession": ("CONFLICT", WORKTREE, USER, OTHER_ENGINE, "STARTUP_FAILED", "LIBRARY_NOT_INSTALLED", "LIMIT_NOT_ALLOWED", FULL),
+    "createSession": ("CONFLICT", WORKTREE, USER, NO_AGENT, OTHER_ENGINE, "STARTUP_FAILED", "LIBRARY_NOT_INSTALLED", "LIMIT_NOT_ALLOWED", FULL),
     "forkSession": (*NOT_READY, FULL),
     "inspectSession": NOT_READY,
     "listSessionCheckpoints": NOT_READY,
@@ -86,7 +89,7 @@ REASONS = {
     "resumeSession": NOT_READY,
     # Which inputs a session had, and whether it restores another one, is not described.
     "restoreSession": (
-        WORKTREE, USER, OTHER_ENGINE, "CONFLICT", "VALIDATION_ERROR: there is no input", "VALIDATION_ERROR: input ",
+        WORKTREE, USER, NO_AGENT, OTHER_ENGINE, "CONFLICT", "VALIDATION_ERROR: there is no input", "VALIDATION_ERROR: input ",
         "VALIDATION_ERROR: the record of",
         "STARTUP_FAILED", "LIBRARY_NOT_INSTALLED", FULL,
     ),

@@ -29,6 +29,14 @@ impl Backend {
         self.call_following(op, key, &mut |_| Ok(())).await.map_err(explain)
     }
 
+    /// Who listens at the socket of the last verb.
+    pub(crate) async fn listener(&self) -> Option<u32> {
+        match self {
+            Self::Daemon { idle, .. } => idle.lock().await.as_ref().and_then(Connection::listener),
+            Self::Embedded(_) => None,
+        }
+    }
+
     /// Runs one verb and follows its events.
     pub(crate) async fn call_following(
         &self,

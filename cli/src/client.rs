@@ -32,6 +32,12 @@ const GREETING: Duration = Duration::from_secs(5);
 /// Time within which the rest of a frame must arrive, and within which the supervisor must read a request.
 const FRAME: Duration = Duration::from_secs(30);
 
+/// Whether this user cannot use what is in a folder.
+fn is_closed(folder: &Path) -> bool {
+    std::fs::symlink_metadata(folder.join("."))
+        .is_err_and(|error| error.kind() == io::ErrorKind::PermissionDenied)
+}
+
 /// Receives events as they arrive; an error ends the request.
 pub(crate) type OnEvents<'a> = &'a mut dyn FnMut(Vec<Event>) -> Result<(), CliError>;
 
@@ -71,6 +77,8 @@ pub(crate) struct Connection {
     place: String,
     stream: Box<dyn ByteStream>,
     next_id: u32,
+    /// Who listens at the socket, in our pid namespace: the daemon, or the service manager that made the socket for it.
+    listener: Option<u32>,
 }
 
 /// The bytes of a connection: a socket's, or those of an HTTP connection after its upgrade.
@@ -95,7 +103,11 @@ impl Connection {
         let mut denied = None;
         for path in places {
             match Self::connect(path).await {
-                Ok(stream) => return Self::greet(path.display().to_string(), Box::new(stream)).await,
+                Ok(stream) => {
+                    let listener = stream.peer_cred().ok().and_then(|peer| u32::try_from(peer.pid()?).ok());
+                    let greeted = Self::greet(path.display().to_string(), Box::new(stream)).await?;
+                    return Ok(Self { listener, ..greeted });
+                }
                 Err(error) if error.kind() == io::ErrorKind::PermissionDenied => denied = Some(path),
                 Err(error) if is_absent(&error) => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
@@ -111,8 +123,18 @@ impl Connection {
         }
         Err(match denied {
             Some(path) => {
+                let closed = path.ancestors().skip(1).filter(|folder| is_closed(folder)).last();
+                let hint = match closed {
+                    Some(folder) => {
+                        let folder = folder.display();
+                        format!(
+                            "the folder {folder} does not let you in: `ls -ld {folder}` shows its owner and group"
+                        )
+                    }
+                    None => "the socket's group may connect: `ls -l` shows it".to_owned(),
+                };
                 CliError::new(exit::NOT_PERMITTED, format!("no permission to connect to {}", path.display()))
-                    .with_hint("the socket's group may connect: `ls -l` shows it")
+                    .with_hint(hint)
             }
             None => no_daemon(places),
         })
@@ -126,8 +148,13 @@ impl Connection {
         UnixStream::from_std(stream)
     }
 
+    /// Who listens at the socket.
+    pub(crate) const fn listener(&self) -> Option<u32> {
+        self.listener
+    }
+
     async fn greet(place: String, stream: Box<dyn ByteStream>) -> Result<Self, CliError> {
-        let mut connection = Self { place, stream, next_id: 0 };
+        let mut connection = Self { place, stream, next_id: 0, listener: None };
         let hello = ClientHello { protocol: CONTROL_PROTOCOL, version: env!("CARGO_PKG_VERSION").to_owned() };
         let answer = async {
             connection.send(&hello).await?;

@@ -49,6 +49,11 @@ impl Context {
         self.daemon.call(op, None).await
     }
 
+    /// Who listens at the socket of the last verb; none behind a URL.
+    pub(crate) async fn listener(&self) -> Option<u32> {
+        self.daemon.listener().await
+    }
+
     /// Runs one verb in the daemon, at most once per key.
     pub(crate) async fn call_once(&self, op: Op, key: Option<String>) -> Result<Reply, CliError> {
         self.daemon.call(op, key).await

@@ -33,8 +33,8 @@ pub enum Command {
     Check,
     /// Show which builds the sessions run; replace those of other builds by a deadline; administrators only
     Upgrade(upgrade::Args),
-    /// Stop the daemon; all its sessions are closed
-    Shutdown,
+    /// Stop the daemon and wait for its end; all its sessions are closed
+    Shutdown(shutdown::Args),
 }
 
 pub(crate) async fn run(context: &Context, command: Command) -> Result<u8, CliError> {
@@ -47,6 +47,6 @@ pub(crate) async fn run(context: &Context, command: Command) -> Result<u8, CliEr
         Command::Backup(args) => backup::run(context, args).await,
         Command::Check => check::run(context).await,
         Command::Upgrade(args) => upgrade::run(context, args).await,
-        Command::Shutdown => shutdown::run(context).await,
+        Command::Shutdown(args) => shutdown::run(context, args).await,
     }
 }

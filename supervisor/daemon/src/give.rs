@@ -94,7 +94,8 @@ pub(super) fn socket_folder(path: &Path, user: Ids, group: Option<u32>) -> Resul
     fchown(&folder, Some(Uid::from_raw(user.uid)), None).map_err(|errno| io_error(path)(errno.into()))
 }
 
-fn is_of_sockets(name: &str) -> bool {
+/// Whether a daemon makes a file of this name beside its sockets.
+pub(super) fn is_of_sockets(name: &str) -> bool {
     OF_SOCKETS.iter().any(|end| name.ends_with(end))
 }
 

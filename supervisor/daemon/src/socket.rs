@@ -2,11 +2,12 @@
 //!
 //! A lock file beside the socket decides between two supervisors that start with the same path.
 
+use super::give::is_of_sockets;
 use interprocess::local_socket::tokio::Listener;
 use interprocess::local_socket::{GenericFilePath, ListenerOptions, ToFsName as _};
 use nix::fcntl::{Flock, FlockArg};
 use nix::unistd::Group;
-use std::fs::{DirBuilder, File, OpenOptions, Permissions};
+use std::fs::{DirBuilder, File, Metadata, OpenOptions, Permissions};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::{
@@ -126,15 +127,50 @@ pub(super) fn find_group(name: &str) -> Result<u32, SocketError> {
     }
 }
 
-/// Creates the socket's folder if it does not exist, accessible only to the supervisor's user and the group that may connect.
+/// Creates the socket's folder if it does not exist, accessible only to the supervisor's user and the group that may connect. One that
+/// an earlier start made for another group is given to this group.
 fn make_dir(path: &Path, group: Option<u32>) -> io::Result<()> {
-    let Some(dir) = path.parent().filter(|dir| !dir.as_os_str().is_empty() && !dir.exists()) else {
+    let Some(dir) = path.parent().filter(|dir| !dir.as_os_str().is_empty()) else { return Ok(()) };
+    if dir.exists() {
+        if let Some(gid) = group {
+            let_in(dir, gid);
+        }
         return Ok(());
-    };
+    }
     let shared = group.is_some() || nix::unistd::geteuid().is_root();
     let mode = if shared { SHARED_DIR_MODE } else { PRIVATE_DIR_MODE };
     DirBuilder::new().recursive(true).mode(mode).create(dir)?;
     group.map_or(Ok(()), |gid| std::os::unix::fs::lchown(dir, None, Some(gid)))
+}
+
+/// Gives the existing folder of a socket to the group that may connect, if it is ours and of sockets alone. Otherwise says that the
+/// group cannot enter it.
+fn let_in(dir: &Path, gid: u32) {
+    let Ok(metadata) = std::fs::symlink_metadata(dir) else { return };
+    let mode = metadata.permissions().mode() & 0o777;
+    let enters = |metadata: &Metadata| mode & 0o001 != 0 || (metadata.gid() == gid && mode & 0o010 != 0);
+    if enters(&metadata) {
+        return;
+    }
+    let is_of_sockets = std::fs::read_dir(dir).is_ok_and(|mut entries| {
+        entries.all(|entry| entry.is_ok_and(|entry| is_of_sockets(&entry.file_name().to_string_lossy())))
+    });
+    let is_ours = metadata.is_dir() && metadata.uid() == nix::unistd::geteuid().as_raw();
+    let given = if is_ours && is_of_sockets && mode & 0o010 != 0 {
+        std::os::unix::fs::lchown(dir, None, Some(gid))
+    } else {
+        Err(io::ErrorKind::PermissionDenied.into())
+    };
+    if given.is_err() {
+        tracing::warn!(
+            folder = %dir.display(),
+            mode = format!("{mode:04o}"),
+            folder_gid = metadata.gid(),
+            group_gid = gid,
+            "the members of `socket_group` cannot enter the folder of the socket: give it to the group (chgrp, chmod g+x), or choose \
+             another --socket"
+        );
+    }
 }
 
 fn lock(path: &Path, option: &'static str) -> Result<Flock<File>, SocketError> {
@@ -231,6 +267,26 @@ mod tests {
         assert!(matches!(find_group("no-such-group-here"), Err(SocketError::NoGroup(_))));
         let long = dir.path().join("x".repeat(150));
         assert!(matches!(bind(&long), Err(SocketError::TooLong { .. })));
+    }
+
+    #[tokio::test]
+    async fn a_group_that_is_configured_later_may_enter_the_folder_of_the_socket_alone() {
+        // Root may give a folder to any group.
+        let other = nix::unistd::geteuid().is_root().then_some(1);
+        let Some(group) = other else { return vm_system_testkit::skip("root", "groups need root") };
+        let dir = tempfile::tempdir().unwrap();
+        let folder_of = |path: &Path| std::fs::metadata(path.parent().unwrap()).unwrap();
+        let path = dir.path().join("run").join("control.sock");
+        drop(bind(&path).unwrap());
+        assert_ne!(folder_of(&path).gid(), group);
+        drop(ListeningSocket::bind(&path, Some(group)).unwrap());
+        assert_eq!((folder_of(&path).gid(), folder_of(&path).mode() & 0o777), (group, 0o750));
+        // A folder with other files stays as it is.
+        let state = dir.path().join("state").join("control.sock");
+        drop(bind(&state).unwrap());
+        std::fs::write(state.with_file_name("vm-system.db"), []).unwrap();
+        drop(ListeningSocket::bind(&state, Some(group)).unwrap());
+        assert_ne!(folder_of(&state).gid(), group);
     }
 
     #[tokio::test]
