@@ -62,10 +62,12 @@ pub fn refusal(address: IpAddr, reach: AddressReach) -> Option<&'static str> {
         (Kind::LinkLocal, _) => Some(
             "a link-local address or one of a cloud's metadata, reached only by a capability with \"private\": true that names the address",
         ),
-        (Kind::Reserved, _) => {
-            Some("a reserved address, reached only by a capability with \"private\": true that names the address")
+        (Kind::Reserved, _) => Some(
+            "a reserved address, reached only by a capability with \"private\": true that names the address",
+        ),
+        (Kind::Never, _) => {
+            Some("an unspecified, broadcast or multicast address, which no capability reaches")
         }
-        (Kind::Never, _) => Some("an unspecified, broadcast or multicast address, which no capability reaches"),
     }
 }
 

@@ -40,7 +40,7 @@ impl Ops {
         let patterns = net_patterns(Some(row)) + detail.capabilities.iter().map(patterns_of).sum::<usize>();
         if patterns > MAX_NET_PATTERNS {
             let message = format!(
-                "the rows of kind net of a template have at most {MAX_NET_PATTERNS} patterns together"
+                "the capabilities of kind net of a template have at most {MAX_NET_PATTERNS} patterns together"
             );
             return Err(invalid(message).with_hint("use *.NAME, or another template"));
         }

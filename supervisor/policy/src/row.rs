@@ -194,7 +194,11 @@ fn parse<T: DeserializeOwned>(config: &JsonText, keys: &str) -> Result<T, RowErr
     }
     read_json("the config", config.as_str().as_bytes()).map_err(|why| RowError {
         message: format!("config: {why}"),
-        hint: if keys == "none" { "this capability has no config".to_owned() } else { format!("keys: {keys}") },
+        hint: if keys == "none" {
+            "this capability has no config".to_owned()
+        } else {
+            format!("keys: {keys}")
+        },
     })
 }
 
