@@ -158,11 +158,11 @@ impl ScriptOutput {
                          whose template has them: `vm-system help templates-and-sessions`",
                     ));
                 }
-                if message.contains("no row of kind net of this session's template allows it") {
+                if message.contains("no capability of kind net of this session's template allows it") {
                     self.other_hint.set(Some(
                         "hint: `--net HOST` lets the script make requests to a host: `vm-system help rights`",
                     ));
-                } else if message.contains("which needs \"private\": true in the row") {
+                } else if message.contains("which needs \"private\": true in the capability") {
                     self.other_hint.set(Some(
                         "hint: `--net-private HOST` lets the script make requests to an address of this machine or network",
                     ));

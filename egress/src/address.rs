@@ -57,15 +57,17 @@ pub fn refusal(address: IpAddr, reach: AddressReach) -> Option<&'static str> {
         | (Kind::Private, AddressReach::Private | AddressReach::Named)
         | (Kind::LinkLocal | Kind::Reserved, AddressReach::Named) => None,
         (Kind::Private, AddressReach::Public) => {
-            Some("a private or loopback address, which needs \"private\": true in the row")
+            Some("a private or loopback address, which needs \"private\": true in the capability")
         }
         (Kind::LinkLocal, _) => Some(
-            "a link-local address or one of a cloud's metadata, reached only by a row with \"private\": true that names the address",
+            "a link-local address or one of a cloud's metadata, reached only by a capability with \"private\": true that names the address",
         ),
-        (Kind::Reserved, _) => {
-            Some("a reserved address, reached only by a row with \"private\": true that names the address")
+        (Kind::Reserved, _) => Some(
+            "a reserved address, reached only by a capability with \"private\": true that names the address",
+        ),
+        (Kind::Never, _) => {
+            Some("an unspecified, broadcast or multicast address, which no capability reaches")
         }
-        (Kind::Never, _) => Some("an unspecified, broadcast or multicast address, which no row reaches"),
     }
 }
 

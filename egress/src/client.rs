@@ -258,7 +258,7 @@ impl Connector {
         }
         match refused {
             Some((address, why)) if allowed.is_empty() => {
-                Err(ExchangeFailure::denied(format!("{host} has {address}, {why}")))
+                Err(ExchangeFailure::denied(format!("{host} is {address}, {why}")))
             }
             _ => Ok(allowed),
         }

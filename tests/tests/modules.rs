@@ -405,7 +405,7 @@ mod cases {
             |name: &str| Op::TemplateAddModule { template: bench.template.clone(), name: name.to_owned() };
         let (http, exec) = (add("http"), add("exec"));
         let error = bench.client.op(http).expect_err("every session has it");
-        let says_why = error.message.contains("rows of kind net");
+        let says_why = error.message.contains("capabilities of kind net");
         assert!(error.code == ErrorCode::ModuleNotAllowed && says_why, "{error:?}");
         let error = bench.client.op(exec).expect_err("no commands");
         assert!(error.message.contains("--allow-exec"), "{error:?}");

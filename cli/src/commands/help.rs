@@ -42,7 +42,7 @@ const TOPICS: &[Topic] = &[
     },
     Topic {
         name: "templates-and-sessions",
-        summary: "Profiles, sessions, executions, limits",
+        summary: "Templates, sessions, executions, limits",
         text: include_str!("../../../docs/templates-and-sessions.md"),
     },
     Topic {

@@ -75,7 +75,7 @@ pub enum DaemonError {
     #[error("cannot listen at a socket of the service manager: {0}")]
     Passed(io::Error),
     /// There is no user that a daemon of root can become.
-    #[error("started as root, the daemon becomes the user `{name}`, and cannot: {detail}")]
+    #[error("a daemon that root starts becomes the user `{name}`, which is not possible: {detail}")]
     NoUser { name: String, detail: String, is_default: bool },
     /// A folder cannot be given to the daemon's user.
     #[error("cannot give a folder to the daemon's user: {0}")]

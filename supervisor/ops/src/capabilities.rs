@@ -29,8 +29,8 @@ impl Ops {
         let row = read_row(new.kind, &name, &config)
             .map_err(|error| invalid(error.message.clone()).with_hint(error.hint))?;
         if row == CapabilityRow::Nothing {
-            return Err(invalid(format!("a row for the module {name:?} has no effect: {NO_HTTP}"))
-                .with_hint("add a row of kind net, with patterns of what it may reach"));
+            return Err(invalid(format!("a capability for the module {name:?} has no effect: {NO_HTTP}"))
+                .with_hint("add a capability of kind net, with patterns of what it may reach"));
         }
         let _deciding = self.deciding.lock().await;
         let detail = self.template(call, template).await?.detail;
@@ -40,7 +40,7 @@ impl Ops {
         let patterns = net_patterns(Some(row)) + detail.capabilities.iter().map(patterns_of).sum::<usize>();
         if patterns > MAX_NET_PATTERNS {
             let message = format!(
-                "the rows of kind net of a template have at most {MAX_NET_PATTERNS} patterns together"
+                "the capabilities of kind net of a template have at most {MAX_NET_PATTERNS} patterns together"
             );
             return Err(invalid(message).with_hint("use *.NAME, or another template"));
         }
@@ -130,7 +130,7 @@ fn taken(error: StoreError, capability: &Capability) -> OpError {
         )
         .with_details(&serde_json::json!({ "kind": kind, "name": name }))
         .with_hint(
-            "to change a row, remove it and add it again: `vm-system template remove-capability TEMPLATE ID`",
+            "to change a capability, remove it and add it again: `vm-system template remove-capability TEMPLATE ID`",
         ),
         other => stored(other),
     }

@@ -8,7 +8,7 @@ use vm_system_protocol::control::{ErrorCode, ModuleInfo, OpError};
 /// Host modules that exist, with a description.
 const AVAILABLE: &[(&str, &str)] = &[
     ("database", "SQLite databases of the session's workspace"),
-    ("exec", "commands that the operator lists and a capability row names, in a jail of their own"),
+    ("exec", "commands that the operator lists and a capability names, in a jail of their own"),
     ("fs", "files and folders beneath the session's worktree; changing them needs the capability fs write"),
 ];
 /// Modules that every session has, with what grants their use.

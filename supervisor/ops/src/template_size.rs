@@ -31,9 +31,9 @@ pub(super) fn check_added(detail: &TemplateDetail, added: usize) -> Result<(), O
         return Ok(());
     }
     let message = format!(
-        "the template would have {} bytes with it; a template with all its rows has at most {TEMPLATE_BYTES} bytes",
+        "the template would have {} bytes with it; a template with all its parts has at most {TEMPLATE_BYTES} bytes",
         now + added
     );
     Err(invalid(message)
-        .with_hint("remove rows, shorten their configs, or use another template for other sessions"))
+        .with_hint("remove capabilities or startup files, shorten configs, or use a second template"))
 }

@@ -198,7 +198,7 @@ impl Rights {
                 self.env.insert(row.name.clone(), value);
             }
             (CapabilityRow::Fs(_) | CapabilityRow::Database(_) | CapabilityRow::Exec(_), false) => {
-                self.refuse(&row.name, "a capability row of the template withdraws it");
+                self.refuse(&row.name, "a capability of the template withdraws it");
             }
             // An enabled module row narrows a module that was added; it does not add one.
             (CapabilityRow::Fs(given), true) => {
@@ -242,11 +242,11 @@ impl Rights {
                 if row.name == "fs" {
                     self.load = None;
                 }
-                self.refuse(&row.name, format!("its capability row is not valid: {why}"));
+                self.refuse(&row.name, format!("its capability is not valid: {why}"));
             }
             CapabilityKind::Fs => {
                 self.load = None;
-                self.refuse("fs", format!("the capability row fs {} is not valid: {why}", row.name));
+                self.refuse("fs", format!("the capability fs {} is not valid: {why}", row.name));
             }
             CapabilityKind::Global if !row.enabled => {
                 self.disabled_globals.insert(row.name.clone());

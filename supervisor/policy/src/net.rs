@@ -420,7 +420,7 @@ pub(super) fn decide(
     }
     let url = NetUrl::parse(&url).map_err(invalid)?;
     let origin = url.origin();
-    let why = refusal.unwrap_or("no row of kind net of this session's template allows it");
+    let why = refusal.unwrap_or("no capability of kind net of this session's template allows it");
     let denied =
         || refused("ERR_NET_DENIED", format!("{method} {origin}{} is not allowed: {why}", shown(&url.path)));
     let granted = rights.and_then(|rights| rights.granted(&url, &method)).ok_or_else(denied)?;
@@ -433,7 +433,7 @@ pub(super) fn decide(
         let bound = secret.filter(|secret| secret.hosts.iter().any(|pattern| pattern.covers(&url)));
         let Some(secret) = bound else {
             let name: String = name.chars().take(100).collect();
-            let why = "a row must name it, and the operator must have bound it to this host";
+            let why = "a capability must name it, and the operator must have bound it to this host";
             return Err(refused(
                 "ERR_NET_DENIED",
                 format!("the secret {name:?} is not granted for {origin}: {why}"),

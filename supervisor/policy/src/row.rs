@@ -18,7 +18,7 @@ use vm_system_protocol::model::CapabilityKind;
 /// Host modules that templates may name.
 pub const MODULES: &[&str] = &["fs", "database", "exec"];
 /// Why neither the module `http` nor a row for it can be added.
-pub const NO_HTTP: &str = "every session has it; what it may reach is granted by capability rows of kind net";
+pub const NO_HTTP: &str = "every session has it; what it may reach is granted by capabilities of kind net";
 /// Longest value of a variable (bytes).
 const VALUE_BYTES: usize = 32 * 1024;
 /// Longest config of a row (bytes).
@@ -115,7 +115,7 @@ pub fn read_row(kind: CapabilityKind, name: &str, config: &JsonText) -> Result<C
         }
         CapabilityKind::Net => {
             if name.is_empty() || name.chars().count() > NAME_CHARS {
-                return wrong("a row of kind net has a name", "any, for example that of the service");
+                return wrong("a capability of kind net has a name", "any, for example that of the service");
             }
             net_config(config).map(CapabilityRow::Net)
         }
@@ -194,7 +194,11 @@ fn parse<T: DeserializeOwned>(config: &JsonText, keys: &str) -> Result<T, RowErr
     }
     read_json("the config", config.as_str().as_bytes()).map_err(|why| RowError {
         message: format!("config: {why}"),
-        hint: if keys == "none" { "this row has no config".to_owned() } else { format!("keys: {keys}") },
+        hint: if keys == "none" {
+            "this capability has no config".to_owned()
+        } else {
+            format!("keys: {keys}")
+        },
     })
 }
 
@@ -352,7 +356,7 @@ fn net_config(config: &JsonText) -> Result<NetRule, RowError> {
             format!(
                 "config.secrets has more than {MAX_NET_SECRETS} names, or one of more than {SECRET_NAME_BYTES} bytes"
             ),
-            "use another row for further secrets",
+            "use another capability for further secrets",
         );
     }
     let limits = NetLimits {

@@ -73,7 +73,7 @@ fn a_program_is_driven_with_the_basic_tools_alone() {
     assert!(listed.iter().all(|one| one["summary"]["currentPrompt"] == "a?"), "{waiting}");
     let cancelled = call("cancel", json!({ "executionId": "two" }));
     assert_eq!(cancelled["structuredContent"]["status"], "cancelled", "{cancelled}");
-    assert_eq!(text(&cancelled), "Execution cancelled: two is cancelled");
+    assert_eq!(text(&cancelled), "Requested the cancellation of two. Status: cancelled");
     call("submitTask", json!({ "executionId": "one", "result": "x" }));
     call("submitTask", json!({ "executionId": "one", "result": "y" }));
     for (status, expected) in [("ok", "one"), ("cancelled", "two"), ("waiting", "three")] {

@@ -78,7 +78,7 @@ pub(super) fn to_the_end<'js>(
         Ok(_) => Ok(()),
         Err(Failure::Stopped) => Err(match state.budget.stop() {
             Some(StopReason::Limit(kind)) => {
-                format!("it hit the limit of its {} while it was evaluated", kind.name())
+                format!("it reached its {} limit while it was evaluated", kind.name())
             }
             Some(StopReason::Exit(code)) => format!("it called process.exit({code})"),
             Some(StopReason::Interrupted) | None => "it was interrupted".to_owned(),

@@ -113,7 +113,7 @@ fn a_failed_library_is_named_with_its_exception_and_position() {
 #[test]
 fn a_library_that_does_not_end_hits_its_limit() {
     let failed = failure(vec![library("bad", None, "for (;;) {}")]);
-    assert!(failed.message.contains("hit the limit of its"), "{}", failed.message);
+    assert!(failed.message.contains("it reached its "), "{}", failed.message);
 }
 
 #[test]

@@ -25,8 +25,8 @@ pub struct AddCapability {
     /// An object that narrows the right
     #[arg(long, value_name = "JSON", value_parser = parse::json_object, default_value = "{}")]
     config: JsonText,
-    /// Enable the row: grants or narrows a right. A row that is not enabled withdraws a module, a global or reading; for other
-    /// rights it has no effect
+    /// Enable the capability: it grants or narrows a right. One that is not enabled withdraws a module, a global or reading; for
+    /// other rights it has no effect
     #[arg(long)]
     enabled: bool,
 }

@@ -23,8 +23,8 @@ use vm_system_protocol::control::{DurableOp, ErrorCode as Code};
 use vm_system_runtime::shares::Shares;
 
 /// Instructions that an agent reads before it uses any tool.
-const INSTRUCTIONS: &str = "Programs that give you tasks and keep their state until you answer. Load one (load or \
-    loadFile), start it, then repeat: getTask returns the pending task, you do the work, submitTask submits the answer. \
+const INSTRUCTIONS: &str = "Programs that give you tasks and keep their state until you answer. Load one (load), \
+    start it, then repeat: getTask returns the pending task, you do the work, submitTask submits the answer. \
     An execution has ended when `state` is COMPLETED or ERROR. Its state is on disk: you may continue after a second or \
     a month. session_* tools run JavaScript in a sandbox. Further sets of tools can be listed: branch (rewind, fork), \
     admin, plans, sessions.";

@@ -65,7 +65,7 @@ const REFUSED: &[(&[&str], &str)] = &[
     (&["inspector", "inspector/promises", "trace_events"], "it is about the engine of Node"),
     (&["repl"], "sessions have no terminal"),
     (&["sqlite"], "the module of sessions for SQLite is `database`"),
-    (&["domain", "wasi", "sea", "test", "test/reporters"], "it is not part of sessions"),
+    (&["domain", "wasi", "sea", "test", "test/reporters"], "it is not implemented"),
 ];
 
 pub(super) const PARTS: &[Part] = &[

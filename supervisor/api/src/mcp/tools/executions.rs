@@ -262,7 +262,7 @@ async fn cancel(call: &ToolCall<'_>) -> ToolResult {
         DurableReply::TaskStatus(status) => {
             let data = TaskStatusView::of(&status);
             let text = if matches!(status.status, ExecutionStatus::Cancelled | ExecutionStatus::Running) {
-                format!("Execution cancelled: {} is {}", data.execution_id, status.status)
+                format!("Requested the cancellation of {}. Status: {}", data.execution_id, status.status)
             } else {
                 format!(
                     "Nothing to cancel: {0} had already ended ({1}). get_execution executionId={0} shows its result; start begins \
