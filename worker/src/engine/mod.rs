@@ -41,4 +41,5 @@ pub use library::{LibraryEvaluationError, LibrarySource};
 pub use modules::{LibraryBundle, MissingPackage, PackageFiles};
 pub use preload::{EngineError, Preloaded, preload};
 pub use session::JsSession;
+pub(crate) use platform::expand;
 pub(crate) use sys::plug_holes;
