@@ -242,9 +242,8 @@ function NoStream(value, tag) {
 }
 
 function NoPart(name, why) { $typeError("The method " + name + " is not supported in programs: " + why); }
-
-const NO_BLOB = "there is no Blob; use bytes() or arrayBuffer()";
-const NO_FORM = "there is no FormData; use text() and URLSearchParams";
+function NoBlob() { NoPart("blob", "there is no Blob; use bytes() or arrayBuffer()"); }
+function NoForm() { NoPart("formData", "there is no FormData; use text() and URLSearchParams"); }
 
 // --- Response: a record (tag 942) with status, statusText, url, redirected and type behind the parts of its body.
 
@@ -351,8 +350,8 @@ const ResponsePrototype = {
   json() { return ReadAs(this, 942, 1); },
   arrayBuffer() { return ReadAs(this, 942, 2); },
   bytes() { return ReadAs(this, 942, 3); },
-  blob() { NoPart("blob", NO_BLOB); },
-  formData() { NoPart("formData", NO_FORM); },
+  blob() { NoBlob(); },
+  formData() { NoForm(); },
 };
 
 // --- Request: a record (tag 943) with method, url and redirect behind the parts of its body.
@@ -444,8 +443,8 @@ const RequestPrototype = {
   json() { return ReadAs(this, 943, 1); },
   arrayBuffer() { return ReadAs(this, 943, 2); },
   bytes() { return ReadAs(this, 943, 3); },
-  blob() { NoPart("blob", NO_BLOB); },
-  formData() { NoPart("formData", NO_FORM); },
+  blob() { NoBlob(); },
+  formData() { NoForm(); },
 };
 
 // --- fetch: each request of a chain of redirects is a call of the host, and is judged anew.
