@@ -40,7 +40,8 @@ fn response(status: u16, headers: &[(&str, &str)], body: &[u8]) -> HostResult {
     }))
 }
 
-const DEFAULTS: &str = r#""accept","*/*","accept-language","*","user-agent","vm-system","accept-encoding","br, gzip, deflate""#;
+const DEFAULTS: &str =
+    r#""accept","*/*","accept-language","*","user-agent","vm-system","accept-encoding","br, gzip, deflate""#;
 
 #[test]
 fn a_request_is_a_call_of_the_host_and_its_response_an_object() {
@@ -96,15 +97,14 @@ fn redirects_are_requests_of_their_own_and_take_no_credentials_along() {
     });
     assert_eq!(
         lines,
-        [
-            "http://two/c true here",
-            "307",
-            "fetch failed unexpected redirect",
-            "redirect count exceeded"
-        ]
+        ["http://two/c true here", "307", "fetch failed unexpected redirect", "redirect count exceeded"]
     );
     assert!(requests[1].contains(r#""POST","http://one/b",["authorization","a","#), "{}", requests[1]);
-    assert!(requests[1].contains("{secret:KEY}") && requests[1].ends_with(r#""1"],"Yg=="]"#), "{}", requests[1]);
+    assert!(
+        requests[1].contains("{secret:KEY}") && requests[1].ends_with(r#""1"],"Yg=="]"#),
+        "{}",
+        requests[1]
+    );
     assert_eq!(requests[2], format!(r#"["GET","http://two/c",["x-kept","1",{DEFAULTS}],null]"#));
     assert_eq!(requests.len(), 3 + 1 + 1 + 21);
     assert!(end.starts_with("Done"), "{end}");

@@ -75,9 +75,11 @@ pub(super) const MODULE: Module = Module {
         r.alias(ids::HEADERS_PROTO, "entries", "$$SYM_ITERATOR");
         r.heap.obj_mut(ids::HEADERS_ITERATOR_PROTO).proto = ids::ITERATOR_PROTO;
         r.tag(ids::HEADERS_ITERATOR_PROTO, "Headers Iterator");
-        for (object, tag) in
-            [(ids::HEADERS_PROTO, "Headers"), (ids::REQUEST_PROTO, "Request"), (ids::RESPONSE_PROTO, "Response")]
-        {
+        for (object, tag) in [
+            (ids::HEADERS_PROTO, "Headers"),
+            (ids::REQUEST_PROTO, "Request"),
+            (ids::RESPONSE_PROTO, "Response"),
+        ] {
             r.tag(object, tag);
             r.show_members(object);
         }
@@ -93,7 +95,8 @@ fn is_token(text: &str) -> bool {
 /// `$headerName(text)`: in lower case, undefined if it is no name.
 fn header_name(vm: &mut Vm<'_>, c: NativeCall) -> Res<Ret> {
     let text = vm.arg_text(&c, 0);
-    Ok(if is_token(&text) { vm.st.heap.str_value(&text.to_ascii_lowercase()) } else { Value::Undefined }.into())
+    Ok(if is_token(&text) { vm.st.heap.str_value(&text.to_ascii_lowercase()) } else { Value::Undefined }
+        .into())
 }
 
 /// `$headerValue(text)`: without white space around it, undefined if it is no value.

@@ -65,7 +65,9 @@ fn run(client: &mut Client, rows: &[String], source: &str) -> Run {
 fn begin(client: &mut Client, rows: &[String], source: &str, args: &[String], wait: bool) -> Run {
     let template = Some(template(client, rows));
     client.load(source);
-    client.start_program(NewRun { template, args: args.to_vec(), wait, ..NewRun::default() }).expect("started")
+    client
+        .start_program(NewRun { template, args: args.to_vec(), wait, ..NewRun::default() })
+        .expect("started")
 }
 
 fn ended(client: &mut Client, execution: &str) -> Run {
@@ -154,8 +156,10 @@ mod cases {
             client.checkpoints(&execution).into_iter().map(|checkpoint| checkpoint.cause).collect();
         assert!(causes.is_empty(), "nothing goes on from the end: {causes:?}");
         let records = records(&mut client, &execution);
-        let shown: Vec<_> =
-            records.iter().map(|one| (one.method.as_str(), one.path.as_str(), one.status, one.sent)).collect();
+        let shown: Vec<_> = records
+            .iter()
+            .map(|one| (one.method.as_str(), one.path.as_str(), one.status, one.sent))
+            .collect();
         let ok = Some(200);
         assert_eq!(
             shown,
@@ -168,11 +172,16 @@ mod cases {
                 ("GET", "/2", ok, 0)
             ]
         );
-        assert_eq!((records[0].origin.clone(), records[0].received), (format!("http://{}", server.address), 5));
+        assert_eq!(
+            (records[0].origin.clone(), records[0].received),
+            (format!("http://{}", server.address), 5)
+        );
         let lines = audited(&mut client, 6);
         assert_eq!(lines.len(), 6);
         let session = run.execution.session_id;
-        assert!(lines[5].0.starts_with(&format!("{session} GET http://{}/ sent=0 received=5", server.address)));
+        assert!(
+            lines[5].0.starts_with(&format!("{session} GET http://{}/ sent=0 received=5", server.address))
+        );
         assert_eq!(lines[5].1, "200");
         drop(client);
         daemon.stop();

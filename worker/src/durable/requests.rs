@@ -99,7 +99,9 @@ mod tests {
             assert_eq!(request(wrong), None, "{wrong}");
         }
         let large = format!(r#"["POST","u",[],"{}"]"#, "AAAA".repeat(REQUEST_BODY_BYTES / 3 + 1));
-        assert!(matches!(request(&large), Some(Err(HostResult::Failed { code, .. })) if code == "ERR_NET_LIMIT"));
+        assert!(
+            matches!(request(&large), Some(Err(HostResult::Failed { code, .. })) if code == "ERR_NET_LIMIT")
+        );
     }
 
     #[test]

@@ -55,12 +55,7 @@ impl DurableMachine {
         self.clock.began = now;
     }
 
-    pub(super) fn called(
-        &mut self,
-        result: Result<JsonText, String>,
-        now: Now,
-        actions: &mut Vec<Action>,
-    ) {
+    pub(super) fn called(&mut self, result: Result<JsonText, String>, now: Now, actions: &mut Vec<Action>) {
         if self.stage != Stage::Calling {
             return;
         }

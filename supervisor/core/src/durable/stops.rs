@@ -58,7 +58,8 @@ impl DurableMachine {
             | (Stage::Running, FromDurable::Events(_) | FromDurable::Call(_)) => true,
             _ => false,
         };
-        let is_late = matches!(message, FromDurable::Events(_) | FromDurable::Call(_)) && self.worker.owes_response;
+        let is_late =
+            matches!(message, FromDurable::Events(_) | FromDurable::Call(_)) && self.worker.owes_response;
         let fits = fits && !self.worker.owes_restored && !is_late;
         let result = match message {
             _ if !fits => Err("out of turn"),
@@ -171,8 +172,7 @@ impl DurableMachine {
             return Err("a checkpoint out of turn");
         }
         self.end_segment(now);
-        let goes_on =
-            matches!(cause, Cause::Effect(_) | Cause::Request(_) | Cause::Response | Cause::Steps);
+        let goes_on = matches!(cause, Cause::Effect(_) | Cause::Request(_) | Cause::Response | Cause::Steps);
         if goes_on && self.end_out_of_time(now, actions) {
             return Ok(());
         }

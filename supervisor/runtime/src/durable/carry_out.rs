@@ -12,8 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use vm_system_core::WorkerExitStatus;
 use vm_system_core::durable::{
-    DurableAction as Action, DurableInput as Input, DurableMachine, HostCallRequest, LoadFrom,
-    RequestEffect,
+    DurableAction as Action, DurableInput as Input, DurableMachine, HostCallRequest, LoadFrom, RequestEffect,
 };
 use vm_system_protocol::durable::{FromDurable, ToDurable};
 use vm_system_record::Batch;

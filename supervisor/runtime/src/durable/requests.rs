@@ -155,12 +155,14 @@ impl Exchange<'_> {
         self.left = request.data.split_off(request.data.len().min(HTTP_PIECE_BYTES));
         request.end = self.left.is_empty();
         self.call(HttpCall::Open { exchange: EXCHANGE, request }).await?;
-        let mut response = HttpResponse { status: 0, reason: String::new(), headers: Vec::new(), body: Vec::new() };
+        let mut response =
+            HttpResponse { status: 0, reason: String::new(), headers: Vec::new(), body: Vec::new() };
         let mut held: Option<Share> = None;
         loop {
             if response.body.len() > UNRESERVED_BYTES && held.is_none() {
                 // For all of it: who holds a part waits for no other part. Until then no piece is received.
-                held = self.requests.shared.budget.wait(&self.requests.holder, RESPONSE_BODY_BYTES as u64).await;
+                held =
+                    self.requests.shared.budget.wait(&self.requests.holder, RESPONSE_BODY_BYTES as u64).await;
             }
             let (open, pull) = (vec![EXCHANGE], vec![EXCHANGE]);
             let wait = HttpCall::Wait { open, pull, timeout_ms: HTTP_WAIT_MS };
