@@ -156,7 +156,7 @@ fn http_request(vm: &mut Vm<'_>, c: NativeCall) -> Res<Ret> {
 impl Vm<'_> {
     /// What `$httpRequest` returns; none if the program's generation has no requests.
     pub(crate) fn response_value(&mut self, response: &HostResponse) -> Option<Value> {
-        // A state of an older generation cannot wait for a request, unless somebody made it up.
+        // A state of an older generation waits for no request, unless it is forged.
         if !matches!(self.st.heap.cell(ids::RESPONSE_PROTO), Some(crate::heap::Cell::Obj(_))) {
             return None;
         }

@@ -375,6 +375,8 @@ fn limits_end_the_request_and_not_the_program() {
     ] {
         let run = begin(&mut client, &[row(server.address, limits)], ONE, &[server.url(path)], true);
         assert_eq!(result(&run), format!("\"{expected}\""), "{limits} {path}");
+        let received = records(&mut client, &id(&run))[0].received;
+        assert!(received <= 16 << 20, "{limits} {path}: {received}");
     }
     let source = "async function main() {
         const tried = [];
