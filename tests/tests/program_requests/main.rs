@@ -13,7 +13,7 @@ use std::path::Path;
 use vm_system_protocol::control::{DurableOp, NewCapability, NewRun, Op, Reply};
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{
-    CapabilityKind, EventPayload, ExecutionStatus, HttpRecord, Run, Settings, TaskStatus,
+    CapabilityKind, EventPayload, ExecutionStatus, HttpRecord, Limits, Run, Settings, TaskStatus,
 };
 use vm_system_tests::as_both;
 use vm_system_tests::client::Client;
@@ -44,12 +44,16 @@ fn daemon(user: User) -> Daemon {
 fn template(client: &mut Client, rows: &[String]) -> String {
     let template = client.program_template(Settings::default());
     for (number, row) in rows.iter().enumerate() {
-        let config = JsonText::from_untrusted(row.clone());
-        let (kind, name) = (CapabilityKind::Net, format!("row-{number}"));
-        let capability = Box::new(NewCapability { kind, name, enabled: true, config });
-        client.op(Op::TemplateAddCapability { template: template.clone(), capability }).expect("a row");
+        add_row(client, &template, &format!("row-{number}"), row);
     }
     template
+}
+
+fn add_row(client: &mut Client, template: &str, name: &str, row: &str) {
+    let config = JsonText::from_untrusted(row.to_owned());
+    let (kind, name) = (CapabilityKind::Net, name.to_owned());
+    let capability = Box::new(NewCapability { kind, name, enabled: true, config });
+    client.op(Op::TemplateAddCapability { template: template.to_owned(), capability }).expect("a row");
 }
 
 /// A row that allows a server of a test, with further keys.
@@ -387,6 +391,7 @@ fn limits_end_the_request_and_not_the_program() {
         await attempt({ method: 'POST', body: 'x'.repeat(4000000) });
         await attempt({ method: 'POST', body: 'x'.repeat(2000) });
         await attempt();
+        await fetch(args[0] + 'x'.repeat(9000000)).catch((error) => tried.push(error.cause.code));
         await attempt();
         CC('?');
         await attempt();
@@ -396,11 +401,35 @@ fn limits_end_the_request_and_not_the_program() {
     let run = begin(&mut client, &rows, source, &[server.url("/echo")], true);
     let ended = client.submit(&id(&run), "yes").expect("taken");
     // The largest one never leaves the worker; the count is restored by an answer.
-    assert_eq!(result(&ended), r#"["ERR_NET_LIMIT",200,200,200,"ERR_NET_LIMIT",200]"#);
+    assert_eq!(
+        result(&ended),
+        r#"["ERR_NET_LIMIT",200,200,200,"ERR_INVALID_ARG_VALUE","ERR_NET_LIMIT",200]"#
+    );
     let rows = [row(server.address, r#","max_request_kb":1"#)];
     let run = begin(&mut client, &rows, source, &[server.url("/echo")], true);
     let ended = client.submit(&id(&run), "yes").expect("taken");
-    assert_eq!(result(&ended), r#"["ERR_NET_LIMIT","ERR_NET_LIMIT","ERR_NET_LIMIT",200,200,200]"#);
+    assert_eq!(
+        result(&ended),
+        r#"["ERR_NET_LIMIT","ERR_NET_LIMIT","ERR_NET_LIMIT",200,"ERR_INVALID_ARG_VALUE",200,200]"#
+    );
+    drop(client);
+    daemon.stop();
+}
+
+#[test]
+fn a_response_that_its_state_cannot_hold_ends_the_program() {
+    let server = Server::start();
+    let daemon = daemon(User::AsStarted);
+    let mut client = daemon.client();
+    let limits = Limits { max_state_mb: 2, ..Limits::default() };
+    let template = client.program_template(Settings { limits, ..Settings::default() });
+    add_row(&mut client, &template, "row", &row(server.address, ""));
+    client.load("async function main() { try { await fetch(args[0]); } catch { return 'caught'; } }");
+    let args = vec![server.url("/large")];
+    let run = client.start_program(NewRun { template: Some(template), args, ..NewRun::default() });
+    let error = run.expect("started").execution.error.expect("3 MiB do not fit");
+    assert_eq!(error.code, "MEMORY_LIMIT");
+    assert_eq!(server.count(), 1);
     drop(client);
     daemon.stop();
 }

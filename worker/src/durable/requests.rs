@@ -5,6 +5,7 @@ use serde_json::Value;
 use vm_system_cvm::{HostResponse, HostResult};
 use vm_system_protocol::durable::{HttpResponse, REQUEST_BODY_BYTES, RESPONSE_BODY_BYTES};
 use vm_system_protocol::egress::{HttpHeader, HttpRequest};
+use vm_system_protocol::limits::{HTTP_HEADER_BYTES, HTTP_METHOD_BYTES, HTTP_URL_BYTES};
 use vm_system_protocol::worker::HostError;
 
 /// The request that a program makes with these arguments; the error is what it gets instead. `None`: no program makes such a call.
@@ -22,13 +23,27 @@ pub(super) fn request(args: &str) -> Option<Result<HttpRequest, HostResult>> {
         Value::Null => Vec::new(),
         body => vm_system_web::from_base64(body.as_str()?)?,
     };
+    let (method, url) = (method.as_str()?.to_owned(), url.as_str()?.to_owned());
+    let request = HttpRequest { method, url, headers, data, end: true };
+    Some(refusal(&request).map_or(Ok(request), Err))
+}
+
+/// Why a request is refused before it is part of a state that has to be stored; the supervisor judges all others.
+fn refusal(request: &HttpRequest) -> Option<HostResult> {
+    let refused = |code: &str, message| Some(HostResult::Failed { code: code.to_owned(), message });
+    let HttpRequest { method, url, headers, data, .. } = request;
+    let bytes: usize = headers.iter().map(|header| header.name.len() + header.value.len()).sum();
+    if method.len() > HTTP_METHOD_BYTES || url.len() > HTTP_URL_BYTES || bytes > HTTP_HEADER_BYTES {
+        let most = format!("{HTTP_METHOD_BYTES}, {HTTP_URL_BYTES} and {HTTP_HEADER_BYTES}");
+        let message = format!("the method, the URL or the header fields have more than {most} bytes");
+        return refused("ERR_INVALID_ARG_VALUE", message);
+    }
     if data.len() > REQUEST_BODY_BYTES {
         let kib = REQUEST_BODY_BYTES / 1024;
         let message = format!("the body of the request is larger than {kib} KiB (max_request_kb)");
-        return Some(Err(HostResult::Failed { code: "ERR_NET_LIMIT".to_owned(), message }));
+        return refused("ERR_NET_LIMIT", message);
     }
-    let (method, url) = (method.as_str()?.to_owned(), url.as_str()?.to_owned());
-    Some(Ok(HttpRequest { method, url, headers, data, end: true }))
+    None
 }
 
 /// A response as the program gets it: its body is decoded.
@@ -98,10 +113,26 @@ mod tests {
         for wrong in ["", "[]", r#"["GET","u",["x"],1]"#, r#"["GET","u",["x","\u0100"],null]"#] {
             assert_eq!(request(wrong), None, "{wrong}");
         }
-        let large = format!(r#"["POST","u",[],"{}"]"#, "AAAA".repeat(REQUEST_BODY_BYTES / 3 + 1));
-        assert!(
-            matches!(request(&large), Some(Err(HostResult::Failed { code, .. })) if code == "ERR_NET_LIMIT")
-        );
+    }
+
+    #[test]
+    fn what_no_request_may_have_is_refused_before_it_is_stored() {
+        let long = "x".repeat(20_000);
+        for (args, refused) in [
+            (format!(r#"["GET","http://a/{long}",[],null]"#), "ERR_INVALID_ARG_VALUE"),
+            (format!(r#"["{}","http://a/",[],null]"#, &long[..40]), "ERR_INVALID_ARG_VALUE"),
+            (
+                format!(r#"["GET","http://a/",["a","{long}","b","{long}","c","{long}","d","{long}"],null]"#),
+                "ERR_INVALID_ARG_VALUE",
+            ),
+            (format!(r#"["POST","u",[],"{}"]"#, "AAAA".repeat(REQUEST_BODY_BYTES / 3 + 1)), "ERR_NET_LIMIT"),
+        ] {
+            let made = request(&args);
+            assert!(
+                matches!(made, Some(Err(HostResult::Failed { code, .. })) if code == refused),
+                "{refused}"
+            );
+        }
     }
 
     #[test]
