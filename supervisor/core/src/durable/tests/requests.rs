@@ -5,10 +5,9 @@ use super::*;
 use vm_system_protocol::durable::{HttpResponse, REQUEST_BODY_BYTES};
 use vm_system_protocol::limits::{DURABLE_RECORD_BYTES, DURABLE_ROW_BYTES};
 use vm_system_protocol::model::HttpRecord;
-use vm_system_protocol::worker::HostError;
 
-pub(super) fn response() -> Result<HttpResponse, HostError> {
-    Ok(HttpResponse { status: 200, reason: String::new(), headers: Vec::new(), body: b"body".to_vec() })
+pub(super) fn response() -> HttpResponse {
+    HttpResponse { status: 200, reason: String::new(), headers: Vec::new(), body: b"body".to_vec() }
 }
 
 /// The event about a request.
@@ -55,7 +54,7 @@ fn begun() -> World {
 /// A world whose program gets the response of a request.
 fn responding() -> World {
     let mut world = begun();
-    world.step(message(Cause::Request(request())));
+    world.step(message(Cause::Request(Box::new(request()))));
     assert!(world.calling.is_none(), "it is made before its checkpoint is stored");
     store_all(&mut world);
     let responded = world.calling.take().expect("it is made");
@@ -85,7 +84,7 @@ fn a_response_is_stored_with_its_record_before_the_program_goes_on() {
 fn a_worker_that_does_not_store_its_response_first_is_killed() {
     let call = || HostCall { name: "readFile".to_owned(), args: json("[]") };
     let pause = Cause::Pause { prompt: "question".to_owned(), options: None };
-    for cause in [Cause::Steps, Cause::Request(request()), Cause::Effect(call()), pause] {
+    for cause in [Cause::Steps, Cause::Request(Box::new(request())), Cause::Effect(call()), pause] {
         let mut world = responding();
         world.step(message(cause.clone()));
         assert!(is_killed(&world), "{cause:?}");
@@ -109,7 +108,7 @@ fn a_response_that_was_not_sent_and_a_request_that_is_too_long_are_violations() 
         let mut world = begun();
         let mut made = request();
         (made.data, made.end) = (vec![0; bytes], end);
-        world.step(message(Cause::Request(made)));
+        world.step(message(Cause::Request(Box::new(made))));
         assert_eq!(is_killed(&world), killed, "{bytes} {end}");
     }
 }
@@ -122,7 +121,7 @@ fn a_worker_that_exits_with_a_response_gets_it_again_by_a_request_under_the_same
     world.spawned();
     world.sent.clear();
     world.step(DurableInput::Message(FromDurable::Restored));
-    world.step(message(Cause::Request(request())));
+    world.step(message(Cause::Request(Box::new(request()))));
     assert!(world.calling.is_some() && world.writing.is_empty(), "it is made at once");
     assert_eq!((world.effects.clone(), world.rows.responses), (effects, 0));
 }
@@ -132,7 +131,7 @@ fn records_of_requests_fill_the_record_of_an_execution() {
     let mut world = begun();
     world.machine.as_mut().expect("a machine").record.metrics.events =
         DURABLE_RECORD_BYTES / DURABLE_ROW_BYTES;
-    world.step(message(Cause::Request(request())));
+    world.step(message(Cause::Request(Box::new(request()))));
     store_all(&mut world);
     let responded = world.calling.take().expect("it is made");
     world.step(responded);

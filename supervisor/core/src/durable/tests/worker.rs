@@ -15,9 +15,9 @@ pub(super) const TASKS: u64 = 6;
 pub(super) const REQUESTS: u64 = 1;
 
 /// A request of a program.
-pub(super) fn request() -> Box<HttpRequest> {
+pub(super) fn request() -> HttpRequest {
     let (method, url) = ("POST".to_owned(), "http://host/".to_owned());
-    Box::new(HttpRequest { method, url, headers: Vec::new(), data: Vec::new(), end: true })
+    HttpRequest { method, url, headers: Vec::new(), data: Vec::new(), end: true }
 }
 
 /// The model's program: its whole state is one page with the answers so far. It begins a task, prints the answer, and before
@@ -56,7 +56,11 @@ impl Worker {
         if tasks % 2 == 1 && !self.effect_done {
             let files = HostCall { name: "writeFile".to_owned(), args: json("[]") };
             let is_request = tasks % 4 == 3;
-            return self.stop(if is_request { Cause::Request(request()) } else { Cause::Effect(files) });
+            return self.stop(if is_request {
+                Cause::Request(Box::new(request()))
+            } else {
+                Cause::Effect(files)
+            });
         }
         self.stop(Cause::Pause { prompt: format!("question {tasks}"), options: None })
     }
