@@ -34,7 +34,7 @@ mod vm;
 
 pub use compiler::{CompileError, CompileErrors, CompileOptions};
 pub use format::{CheckpointPages, FormatError, VmPage};
-pub use outcome::{ConsoleLine, HostResult, Level, PauseAnswer, RunOutcome};
+pub use outcome::{ConsoleLine, FETCH, HostResponse, HostResult, Level, PauseAnswer, RunOutcome};
 pub use program::CompiledProgram;
 pub use state::{RunPhase, StateConfig, VmLimitKind, VmLimits, VmState};
 pub use vm::driver::{UNHANDLED_REJECTION, resume_host, resume_pause, run};

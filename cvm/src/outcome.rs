@@ -4,6 +4,9 @@
 
 use crate::state::VmLimitKind;
 
+/// The name of the host call of an HTTP request.
+pub const FETCH: &str = "fetch";
+
 /// Console severity.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Level {
@@ -38,7 +41,7 @@ pub(crate) enum PendingRequest {
     },
     /// A host function
     Host {
-        /// `readFile`, `writeFile` or `listFiles`
+        /// `readFile`, `writeFile`, `listFiles` or `fetch`
         name: String,
         /// Arguments as JSON, an array
         args: String,
@@ -66,9 +69,10 @@ pub enum RunOutcome {
     },
     /// A host call; resume with [`crate::resume_host`]
     Host {
-        /// `readFile`, `writeFile` or `listFiles`
+        /// `readFile`, `writeFile`, `listFiles`, or [`crate::FETCH`]: an HTTP request
         name: String,
-        /// Arguments as JSON, an array
+        /// Arguments as JSON, an array; of a request: its method, its URL, names and values of its header fields in turn with a
+        /// character for each byte, and its body in base64 or null
         args: String,
     },
     /// The fuel of this call is used up; [`crate::run`] may be called again
@@ -101,4 +105,26 @@ pub enum HostResult {
     Json(String),
     /// An `Error` with this message
     Error(String),
+    /// The response to a request
+    Response(Box<HostResponse>),
+    /// A request was refused or has failed: the `cause` of what `fetch` throws
+    Failed {
+        /// `ECONNREFUSED`; may be empty
+        code: String,
+        /// What happened
+        message: String,
+    },
+}
+
+/// The response to an HTTP request.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct HostResponse {
+    /// 200
+    pub status: u16,
+    /// The text of the status; may be empty
+    pub reason: String,
+    /// Names in lower case, and values
+    pub headers: Vec<(String, Vec<u8>)>,
+    /// All of it, decoded
+    pub body: Vec<u8>,
 }

@@ -12,12 +12,12 @@ use vm_system_core::{Now, Token, WorkerExitStatus, WriteId};
 use vm_system_fuzz::pieces::{Pieces, number, text};
 use vm_system_protocol::codec::decode;
 use vm_system_protocol::control::GivenAnswer;
-use vm_system_protocol::durable::FromDurable;
+use vm_system_protocol::durable::{FromDurable, HttpResponse};
 use vm_system_protocol::ids::{ExecutionId, SessionId};
 use vm_system_protocol::json::JsonText;
-use vm_system_protocol::model::{ExecutionStatus, Limits};
+use vm_system_protocol::model::{ConsoleLevel, EventPayload, ExecutionStatus, Limits};
 use vm_system_protocol::time::Timestamp;
-use vm_system_protocol::worker::FromWorker;
+use vm_system_protocol::worker::{FromWorker, HostError};
 use vm_system_record::Write;
 
 /// Steps within which the machine must be released after a stop.
@@ -47,6 +47,8 @@ struct World {
     /// Its exit is to be reported.
     dying: bool,
     calling: bool,
+    /// The call under way is an HTTP request.
+    requesting: bool,
     written: u64,
 }
 
@@ -69,6 +71,7 @@ impl World {
             worker: false,
             dying: false,
             calling: false,
+            requesting: false,
             written: 0,
         }
     }
@@ -98,7 +101,8 @@ impl World {
                 batch.iter().for_each(|write| self.check(write));
                 self.writes.push_back(id);
             }
-            DurableAction::Host(_) => self.calling = true,
+            DurableAction::Host(_) => (self.calling, self.requesting) = (true, false),
+            DurableAction::Request(_) => (self.calling, self.requesting) = (true, true),
             DurableAction::Reply { token, .. } => assert!(self.waiting.remove(&token.0), "a second reply"),
             DurableAction::Send(_) | DurableAction::AllowCpu(_) => {}
         }
@@ -171,7 +175,18 @@ impl World {
                     self.written += at % 4_096;
                     let text = text(content);
                     let result = if at % 2 == 0 { Ok(JsonText::from_untrusted(text)) } else { Err(text) };
-                    self.input(DurableInput::Called { result, written: self.written });
+                    if self.requesting {
+                        let error = HostError { code: "ERR_NET_DENIED".to_owned(), message: String::new() };
+                        let (message, level) = (format!("{result:?}"), ConsoleLevel::Warn);
+                        let body = content.to_vec();
+                        let response =
+                            HttpResponse { status: 200, reason: String::new(), headers: Vec::new(), body };
+                        let result = if at % 2 == 0 { Ok(response) } else { Err(error) };
+                        let notes = vec![EventPayload::System { message, level }];
+                        self.input(DurableInput::Responded { result, notes });
+                    } else {
+                        self.input(DurableInput::Called { result, written: self.written });
+                    }
                 }
             }
             14 => {

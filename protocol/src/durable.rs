@@ -5,9 +5,10 @@
 //! Code and pages are opaque bytes to the supervisor.
 
 use crate::codec::{Decode, Encode};
+use crate::egress::{HttpHeader, HttpRequest};
 use crate::json::JsonText;
 use crate::model::{Diagnostic, ProgramState};
-use crate::worker::WorkerEvent;
+use crate::worker::{HostError, WorkerEvent};
 
 /// Page bytes in one message (bytes); a larger page is sent alone.
 pub const PAGE_BATCH_BYTES: usize = 1024 * 1024;
@@ -19,6 +20,10 @@ pub const PROMPT_BYTES: usize = 1024 * 1024;
 pub const RESULT_BYTES: usize = 4 * 1024 * 1024;
 /// Longest message of an uncaught exception (bytes).
 pub const MESSAGE_BYTES: usize = 64 * 1024;
+/// Largest body of a program's HTTP request (bytes).
+pub const REQUEST_BODY_BYTES: usize = 4 * 1024 * 1024;
+/// Largest body of a response that a program receives (bytes).
+pub const RESPONSE_BODY_BYTES: usize = 16 * 1024 * 1024;
 /// Largest compiled program (bytes).
 pub const CODE_BYTES: usize = 7 * 1024 * 1024;
 
@@ -82,6 +87,13 @@ pub enum ToDurable {
         name: String,
         /// The new value.
         value: JsonText,
+    },
+    /// Continues from an HTTP request: the worker puts the response into the state, and its next message is a checkpoint with cause
+    /// `Response`, or with cause `Ended` if the state has become too large.
+    Response {
+        result: Result<HttpResponse, HostError>,
+        /// The limits of this run.
+        segment: Segment,
     },
 }
 
@@ -208,6 +220,10 @@ pub enum Cause {
     Edited,
     /// The program ended.
     Ended(End),
+    /// Before an HTTP request; all of its body is in it, at most [`REQUEST_BODY_BYTES`].
+    Request(Box<HttpRequest>),
+    /// The response of a request is in the state. The worker waits for `Continue`.
+    Response,
 }
 
 /// A host call of a durable program.
@@ -217,6 +233,17 @@ pub struct HostCall {
     pub name: String,
     /// An array.
     pub args: JsonText,
+}
+
+/// The response to an HTTP request of a durable program.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub struct HttpResponse {
+    pub status: u16,
+    /// The text of the status, which HTTP/2 does not have.
+    pub reason: String,
+    pub headers: Vec<HttpHeader>,
+    /// All of it, as it was transferred; at most [`RESPONSE_BODY_BYTES`].
+    pub body: Vec<u8>,
 }
 
 /// How a program ended.

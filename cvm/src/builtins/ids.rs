@@ -106,6 +106,8 @@ ids! { OBJECTS, Object, FIRST_OBJECT,
     FLOAT64_ARRAY "%Float64Array%" FLOAT64_ARRAY_PROTO "%Float64Array.prototype%"
     TEXT_ENCODER "%TextEncoder%" TEXT_ENCODER_PROTO "%TextEncoder.prototype%" TEXT_DECODER "%TextDecoder%"
     TEXT_DECODER_PROTO "%TextDecoder.prototype%"
+    HEADERS "%Headers%" HEADERS_PROTO "%Headers.prototype%" HEADERS_ITERATOR_PROTO "%HeadersIteratorPrototype%"
+    REQUEST "%Request%" REQUEST_PROTO "%Request.prototype%" RESPONSE "%Response%" RESPONSE_PROTO "%Response.prototype%"
 }
 
 /// First cell after the fixed ones.

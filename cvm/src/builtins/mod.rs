@@ -25,6 +25,7 @@ mod dispose;
 mod elements;
 mod encoding;
 mod error;
+mod fetch;
 mod function;
 pub(crate) mod generations;
 mod generator;

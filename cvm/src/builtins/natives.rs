@@ -147,6 +147,7 @@ pub(crate) const MODULES: &[&Module] = &[
     &super::typed_array::MODULE,
     &super::elements::MODULE,
     &super::encoding::MODULE,
+    &super::fetch::MODULE,
 ];
 
 struct Tables {

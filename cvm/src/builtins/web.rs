@@ -262,9 +262,11 @@ impl Vm<'_> {
         }
     }
 
-    /// The parts of a `URL`.
+    /// The parts of a `URL`, or of another object of the web platform that has some.
     pub(crate) fn shown_fields(&self, value: Value) -> Option<ShownFields<Value>> {
-        let ObjectKind::Record(URL, slots) = &self.st.heap.obj(value.as_obj()?).kind else { return None };
+        let ObjectKind::Record(URL, slots) = &self.st.heap.obj(value.as_obj()?).kind else {
+            return self.shown_exchange(value);
+        };
         let url = vm_system_web::parse(&self.plain_text(*slots.first()?), None)?;
         let part = |name| ShownField::Text(vm_system_web::part(&url, name));
         let mut fields: Vec<_> = SHOWN.iter().map(|name| (*name, part(name))).collect();

@@ -44,7 +44,12 @@ const NAMES: &[(&str, &str)] = &[
     ("exports", "a program is one file"),
     ("prompt", "use `CC`"),
     ("alert", "use `console.log`"),
-    ("fetch", "programs have no network; create a task with `CC`"),
+    ("AbortController", "a row of kind net has `timeout_ms`"),
+    ("AbortSignal", "a row of kind net has `timeout_ms`"),
+    ("FormData", "use `URLSearchParams`"),
+    ("Blob", "use `Uint8Array`"),
+    ("ReadableStream", "bodies are whole; use `bytes()`"),
+    ("XMLHttpRequest", "use `fetch`"),
 ];
 
 /// Most characters of a name in a message.

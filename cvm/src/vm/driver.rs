@@ -111,6 +111,11 @@ pub fn resume_host(program: &CompiledProgram, state: &mut VmState, result: &Host
     let value = match result {
         HostResult::Json(json) => Ok(vm.json_value(json)),
         HostResult::Error(message) => Err((ids::ERROR_PROTO, message)),
+        HostResult::Response(response) => match vm.response_value(response) {
+            Some(value) => Ok(value),
+            None => return false,
+        },
+        HostResult::Failed { code, message } => Ok(vm.failure_value(code, message)),
     };
     vm.answer(value);
     true

@@ -120,7 +120,7 @@ pub struct Run {
 pub struct CheckpointInfo {
     pub seq: u64,
     pub at: Timestamp,
-    /// `start`, `pause`, `effect`, `steps`, `edit`, `end`.
+    /// `start`, `pause`, `effect`, `response`, `steps`, `edit`, `end`.
     pub cause: String,
     /// Bytes that the checkpoint wrote.
     pub bytes: u64,

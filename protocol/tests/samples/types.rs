@@ -104,6 +104,7 @@ structs! {
     Segment { now_ms, cpu_ms, wall_ms, max_events, max_output_bytes, checkpoint_steps, checkpoint_ms }
     Stop { cause, cpu_us, heap_bytes }
     HostCall { name, args }
+    HttpResponse { status, reason, headers, body }
     Health { status, memory, largest_owner }
     MemoryOwner { owner, held_mb, share_mb }
     RuntimeSummary { active_sessions, active_session_ids }
@@ -186,14 +187,14 @@ enums! {
     ToDurable {
         Compile { source, file_name, typescript }, Load { code, limits }, Pages(pages), Restore,
         Start { args, env, seed, segment }, Continue { segment }, Answer { answer, segment },
-        HostResult { result, segment }, Inspect, Set { frame, name, value },
+        HostResult { result, segment }, Inspect, Set { frame, name, value }, Response { result, segment },
     }
     FromDurable {
         Compiled { code, typescript }, NotCompiled(diagnostics), Restored, Refused { why }, Events(events), Pages(pages),
         Checkpoint(stop), Call(call), View(view), NotSet, SmallCheckpoint { pages, stop },
     }
     TaskAnswer { Text(text), Json(json), Failed(message), Expired(message), Wrong(message) }
-    Cause { Started, Steps, Pause { prompt, options }, Effect(call), Edited, Ended(end) }
+    Cause { Started, Steps, Pause { prompt, options }, Effect(call), Edited, Ended(end), Request(request), Response }
     End { Ok { result }, Threw { message, stack, full_bytes }, Limit(limit), Interrupted, Corrupt(what) }
     DurableLimit { Heap, Stack, Steps, Cpu, Wall, Events, Output, Result }
     DurableOp {

@@ -280,6 +280,18 @@ impl NetRights {
         self
     }
 
+    /// The most requests of one execution, and bytes of bodies, that the rows allow to any URL.
+    pub fn most(&self) -> (u32, u64) {
+        let widest = |rules: &Vec<NetRule>| {
+            let limits = rules.iter().map(|rule| rule.limits);
+            limits.fold((0, 0), |most: (u32, u64), one| {
+                (most.0.max(one.max_requests), most.1.max(one.max_total_bytes))
+            })
+        };
+        let each = self.lists.iter().map(widest);
+        each.fold((u32::MAX, u64::MAX), |least, one| (least.0.min(one.0), least.1.min(one.1)))
+    }
+
     fn granted(&self, url: &NetUrl, method: &str) -> Option<Granted<'_>> {
         let mut granted: Option<Granted<'_>> = None;
         for list in &self.lists {

@@ -11,7 +11,7 @@ use vm_system_core::{SessionAction as Action, SessionInput as Input};
 use vm_system_policy::Permit;
 use vm_system_protocol::model::HttpRecord;
 use vm_system_protocol::worker::{HostReply, ToWorker};
-use vm_system_record::{Batch, http_audit};
+use vm_system_record::Batch;
 use vm_system_spawn::{LibraryError, SpawnError, WorkerKind, WorkerLimits, WorkerProcess};
 use vm_system_store::Urgency;
 
@@ -104,19 +104,7 @@ impl SessionTask {
 
     /// Adds lines to the audit log, one for each request that was made.
     pub(super) fn audit_http(&self, records: Vec<HttpRecord>) {
-        if records.is_empty() {
-            return;
-        }
-        let (store, owner) = (self.shared.store.of(&self.live.owner), self.live.owner.clone());
-        let session = self.live.id;
-        tokio::spawn(async move {
-            for record in records {
-                let line = http_audit(&owner, session, super::specs::timestamp(), &record);
-                if let Err(error) = store.submit_lazy(line).await {
-                    tracing::warn!(%session, %error, "an HTTP request is not in the audit log");
-                }
-            }
-        });
+        self.shared.audit_http(&self.live.owner, self.live.id, records);
     }
 
     fn spawn(&mut self) {

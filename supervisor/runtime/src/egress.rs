@@ -123,6 +123,11 @@ impl Egress {
         }))
     }
 
+    /// Whether the supervisor is stopping.
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.0.stop.is_cancelled()
+    }
+
     /// Processes that have been started and not ended.
     pub fn live(&self) -> usize {
         self.0.live.load(Ordering::Relaxed)

@@ -32,9 +32,9 @@ use vm_system_policy::{EffectivePolicy, Operator};
 use vm_system_protocol::ids::{ExecutionId, SessionId, TaskId};
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::limits::FILE_CALL_MS;
-use vm_system_protocol::model::{Event, SessionCheckpoint};
+use vm_system_protocol::model::{Event, HttpRecord, SessionCheckpoint};
 use vm_system_protocol::time::Timestamp;
-use vm_system_record::{Owner, RecordedWorktree};
+use vm_system_record::{Owner, RecordedWorktree, http_audit};
 use vm_system_spawn::{LibraryError, SpawnError, WorkerChannelError, WorkerExit};
 use vm_system_store::StoreHandle;
 
@@ -68,6 +68,22 @@ impl RuntimeContext {
     /// Who has the shares of an owner's sessions and executions.
     pub(super) fn holder(&self, owner: &Owner) -> Holder {
         Holder::new(owner.clone(), self.worktree_clients.of(owner) == WorktreeClient::Administrator)
+    }
+
+    /// Adds lines to the audit log, one for each request that a session has made. Does not block.
+    pub(super) fn audit_http(&self, owner: &Owner, session: SessionId, records: Vec<HttpRecord>) {
+        if records.is_empty() {
+            return;
+        }
+        let (store, owner) = (self.store.of(owner), owner.clone());
+        tokio::spawn(async move {
+            for record in records {
+                let line = http_audit(&owner, session, super::specs::timestamp(), &record);
+                if let Err(error) = store.submit_lazy(line).await {
+                    tracing::warn!(%session, %error, "an HTTP request is not in the audit log");
+                }
+            }
+        });
     }
 
     /// Does blocking work on files, after a wait for a slot.

@@ -2,11 +2,12 @@
 //! state that is not also in the supervisor's store. Such a worker is never adopted, so that sent messages are not kept.
 //!
 //! Reading order: this file (orders), `segment` (one run between two stops), `clock` (its limits), `output` (console lines),
-//! `pages` (the messages of a checkpoint).
+//! `pages` (the messages of a checkpoint), `requests` (HTTP).
 
 mod clock;
 mod output;
 mod pages;
+mod requests;
 mod segment;
 
 use crate::engine;
@@ -117,6 +118,15 @@ impl Machine {
                     return None;
                 }
                 self.run(segment, link)?;
+            }
+            ToDurable::Response { result, segment } => {
+                let (program, state) = (self.program.as_ref()?, self.state.as_mut()?);
+                if !resume_host(program, state, &requests::response(result)) {
+                    return None;
+                }
+                self.clock.begin(segment, state.steps());
+                let cause = segment::response_cause(program, state);
+                self.checkpoint(cause, link)?;
             }
             ToDurable::Inspect => {
                 let (program, state) = (self.program.as_ref()?, self.state.as_mut()?);

@@ -1,9 +1,11 @@
 //! One run of the program up to the next stop: a pause, a host call, a checkpoint after many steps, the end.
 
 use super::output::EventBatch;
-use super::{Machine, send};
+use super::{Machine, requests, send};
 use crate::link::Link;
-use vm_system_cvm::{PauseAnswer, RunOutcome, VmLimitKind, resume_pause, run};
+use vm_system_cvm::{
+    CompiledProgram, FETCH, PauseAnswer, RunOutcome, VmLimitKind, VmState, resume_host, resume_pause, run,
+};
 use vm_system_protocol::durable::{
     Cause, DurableLimit, End, FromDurable, HostCall, MESSAGE_BYTES, PROMPT_BYTES, RESULT_BYTES, Segment,
 };
@@ -71,6 +73,13 @@ impl Machine {
                     let message = format!("the prompt has more than {PROMPT_BYTES} bytes");
                     resume_pause(program, state, &PauseAnswer::Error(message));
                 }
+                RunOutcome::Host { name, args } if name == FETCH => match requests::request(&args) {
+                    Some(Ok(request)) => return Some(Cause::Request(Box::new(request))),
+                    Some(Err(refused)) => {
+                        resume_host(program, state, &refused);
+                    }
+                    None => return Some(Cause::Ended(End::Corrupt("an impossible request".to_owned()))),
+                },
                 RunOutcome::Host { name, args } => {
                     return Some(Cause::Effect(HostCall { name, args: JsonText::from_untrusted(args) }));
                 }
@@ -89,6 +98,15 @@ impl Machine {
                 return Some(Cause::Steps);
             }
         }
+    }
+}
+
+/// Why a checkpoint is made with a response in the state: its end, if the memory that it may use is exceeded.
+pub(super) fn response_cause(program: &CompiledProgram, state: &mut VmState) -> Cause {
+    // Executes nothing, but collects garbage if it has to.
+    match run(program, state, 0) {
+        RunOutcome::OutOfFuel => Cause::Response,
+        ended => Cause::Ended(end(ended)),
     }
 }
 

@@ -39,6 +39,7 @@ mod timers;
 pub use host::{Host, INTERRUPT};
 pub use library::{LibraryEvaluationError, LibrarySource};
 pub use modules::{LibraryBundle, MissingPackage, PackageFiles};
+pub(crate) use platform::expand;
 pub use preload::{EngineError, Preloaded, preload};
 pub use session::JsSession;
 pub(crate) use sys::plug_holes;

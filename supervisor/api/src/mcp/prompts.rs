@@ -81,7 +81,8 @@ fn write(arguments: &JsonObject) -> Result<String, String> {
          `CC(prompt, options?)` gives the agent a task and waits for its answer (a string; with `options.schema`, a JSON \
          Schema, a value that matches it); `options.timeout_ms`, `options.default` and `options.retries` exist too. The \
          whole state is kept while it waits. There are `console.log`, `args`, `env`, `fs.readFile(path)` (text or null), \
-         `fs.writeFile(path, text)` and `fs.listFiles(path, {{recursive, filter}})`, and no other I/O. Let the program do \
+         `fs.writeFile(path, text)` and `fs.listFiles(path, {{recursive, filter}})`, `fetch` (if its template has rows of kind \
+         `net`), and no other I/O. Let the program do \
          loops, bookkeeping and checks, and give one small task at a time. Load it with `load`; if that fails, the error \
          has the line and column."
     ))

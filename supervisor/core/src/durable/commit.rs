@@ -207,7 +207,7 @@ impl DurableMachine {
             }
             AfterCommit::Effect(call) => {
                 if self.stage == Stage::Held && self.has_time_left(now, actions) {
-                    self.make_call(call, Some(self.seq), now, actions);
+                    self.make_effect(call, now, actions);
                 }
             }
             AfterCommit::Wait => {

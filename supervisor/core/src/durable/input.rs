@@ -2,10 +2,12 @@
 
 use super::answers::SubmittedAnswer;
 use crate::{Token, WorkerExitStatus, WriteId};
-use vm_system_protocol::durable::{DurableLimits, FromDurable, HostCall, ToDurable};
+use vm_system_protocol::durable::{DurableLimits, FromDurable, HostCall, HttpResponse, ToDurable};
+use vm_system_protocol::egress::HttpRequest;
 use vm_system_protocol::ids::{ExecutionId, SessionId, TaskId};
 use vm_system_protocol::json::JsonText;
-use vm_system_protocol::model::{Execution, Limits};
+use vm_system_protocol::model::{EventPayload, Execution, Limits};
+use vm_system_protocol::worker::HostError;
 use vm_system_record::{StorageLimit, TaskRow, Write};
 
 /// The constant properties of an execution.
@@ -140,6 +142,12 @@ pub enum DurableInput {
         /// Bytes that the program has written to files so far.
         written: u64,
     },
+    /// A request was made, or refused.
+    Responded {
+        result: Result<HttpResponse, HostError>,
+        /// Events about it: the record of each request that was made, or a denial.
+        notes: Vec<EventPayload>,
+    },
     /// No messages are received from the worker until there is memory for them; the worker has to wait.
     Stalled,
     /// There is memory again.
@@ -189,6 +197,14 @@ pub struct HostCallRequest {
     pub effect: Option<u64>,
 }
 
+/// An HTTP request to make.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RequestEffect {
+    pub request: Box<HttpRequest>,
+    /// As in [`HostCallRequest`].
+    pub effect: u64,
+}
+
 /// An effect for the owner task to carry out.
 #[derive(Debug, Clone, PartialEq)]
 pub enum DurableAction {
@@ -207,6 +223,8 @@ pub enum DurableAction {
     Write { id: WriteId, batch: Vec<Write> },
     /// Make a host call; a new one replaces a pending one.
     Host(HostCallRequest),
+    /// Make an HTTP request, and report `Responded`; it replaces a pending call.
+    Request(RequestEffect),
     /// Reply to a caller.
     Reply { token: Token, result: Result<Box<RunStatus>, DurableRefusal> },
 }

@@ -1,13 +1,13 @@
 //! The machine's state, and the dispatch of inputs.
 
 use super::input::{
-    DurableAction as Action, DurableInput as Input, DurableRefusal, DurableSpec, Fresh, HostCallRequest,
-    LoadFrom, RunStatus, StoredExecution,
+    DurableAction as Action, DurableInput as Input, DurableRefusal, DurableSpec, Fresh, LoadFrom, RunStatus,
+    StoredExecution,
 };
 use super::state::{Counters, Gathered, NextStep, Requests, SegmentTimer, Stage, WorkerNotes, WriteQueue};
 use crate::{Now, Token, WorkerExitStatus};
 use std::collections::BTreeMap;
-use vm_system_protocol::durable::{DurableLimit, HostCall, Segment, ToDurable};
+use vm_system_protocol::durable::{DurableLimit, Segment, ToDurable};
 use vm_system_protocol::limits::INTERRUPT_GRACE_MS;
 use vm_system_protocol::model::Execution;
 use vm_system_protocol::time::Timestamp;
@@ -190,6 +190,7 @@ impl DurableMachine {
                 self.counters.written = written;
                 self.called(result, now, actions);
             }
+            Input::Responded { result, notes } => self.responded(result, notes, now, actions),
             Input::Stalled => self.clock.waits = self.clock.hard_stop.map(|_| now.mono_ms),
             Input::Continues => {
                 self.look(now);
@@ -245,6 +246,7 @@ impl DurableMachine {
         self.released = false;
         self.worker.verdict = None;
         self.worker.owes_restored = false;
+        self.worker.owes_response = false;
         self.worker.effect_known = self.next == NextStep::Effect;
         let from = if self.seq == 0 { LoadFrom::Beginning } else { LoadFrom::Checkpoint(self.seq) };
         actions.push(Action::Spawn(from));
@@ -365,37 +367,6 @@ impl DurableMachine {
         self.record.metrics.duration_ms += wall;
         self.record.metrics.cpu_ms += cpu / 1_000;
         self.clock.began = now;
-    }
-
-    fn called(
-        &mut self,
-        result: Result<vm_system_protocol::json::JsonText, String>,
-        now: Now,
-        actions: &mut Vec<Action>,
-    ) {
-        if self.stage != Stage::Calling {
-            return;
-        }
-        self.end_call(now);
-        let segment = self.begin_segment(now, actions);
-        self.stage = Stage::Running;
-        actions.push(Action::Send(Box::new(ToDurable::HostResult { result, segment })));
-    }
-
-    pub(super) fn end_call(&mut self, now: Now) {
-        self.record.metrics.host_wait_ms += now.mono_ms.saturating_sub(self.clock.began.mono_ms);
-    }
-
-    pub(super) fn make_call(
-        &mut self,
-        call: HostCall,
-        effect: Option<u64>,
-        now: Now,
-        actions: &mut Vec<Action>,
-    ) {
-        self.stage = Stage::Calling;
-        self.clock.began = now;
-        actions.push(Action::Host(HostCallRequest { call, effect }));
     }
 
     /// The program waits for the store, or for memory of pages that are not stored.

@@ -14,12 +14,14 @@
 //!   [`machine::COMMIT_MS`]. Until one of the two is stored, its caller gets no reply and no effect is carried out.
 //! - An *effect* (a call that others can see) is carried out after the checkpoint before it is stored, under an id of that
 //!   checkpoint; after an exit of the worker or a restart it is repeated under the same id.
+//! - The response of an HTTP request is part of the state, which is stored before the program goes on: cause `response`.
 //! - The stored rows are enough to resume: [`input::StoredExecution`]. Any other state of this machine may be lost at any
 //!   time.
 //! - The worker is hostile: it is killed at an invalid message, and that counts as an exit.
 
 mod answers;
 mod commit;
+mod effects;
 mod input;
 mod machine;
 mod options;
@@ -34,8 +36,8 @@ mod tests;
 pub use answers::SubmittedAnswer;
 pub(super) use answers::{unfit, when_due};
 pub use input::{
-    DurableAction, DurableInput, DurableRefusal, DurableSpec, Fresh, HostCallRequest, LoadFrom, RunStatus,
-    StoredExecution, Unstored, life,
+    DurableAction, DurableInput, DurableRefusal, DurableSpec, Fresh, HostCallRequest, LoadFrom,
+    RequestEffect, RunStatus, StoredExecution, Unstored, life,
 };
 pub use machine::DurableMachine;
 pub use options::{TIMEOUT_MAX_MS, task_id, task_of_pause};

@@ -5,6 +5,7 @@ use super::spent::Spent;
 use crate::{Now, Token, WriteId};
 use std::collections::{BTreeMap, VecDeque};
 use vm_system_protocol::durable::{HostCall, TaskAnswer};
+use vm_system_protocol::egress::HttpRequest;
 use vm_system_protocol::model::EventPayload;
 use vm_system_record::Write;
 
@@ -46,6 +47,13 @@ pub(super) enum Stage {
     Exiting,
 }
 
+/// A call that others can see.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum EffectCall {
+    Files(HostCall),
+    Request(Box<HttpRequest>),
+}
+
 /// What follows once a batch is stored.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum AfterCommit {
@@ -53,7 +61,7 @@ pub(super) enum AfterCommit {
     /// The worker continues.
     Continue,
     /// The effect is carried out.
-    Effect(HostCall),
+    Effect(EffectCall),
     /// All waiting callers get the status `waiting`.
     Wait,
     /// One caller gets the refusal of its answer.
@@ -137,6 +145,8 @@ pub(super) struct WorkerNotes {
     pub(super) effect_known: bool,
     /// It was sent its next message before it has reported that its state is restored.
     pub(super) owes_restored: bool,
+    /// It was sent the response of a request, and has not sent the state with it.
+    pub(super) owes_response: bool,
     /// Exits of workers after the same checkpoint.
     pub(super) exits: u32,
     /// Why this machine killed it.

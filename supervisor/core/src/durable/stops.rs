@@ -3,11 +3,11 @@
 use super::input::{DurableAction as Action, DurableRefusal};
 use super::machine::{COMMIT_MS, DurableMachine, EXITS_MAX, OWN_EVENTS};
 use super::options::task_of_pause;
-use super::state::{AfterCommit, NextStep, Stage};
+use super::state::{AfterCommit, EffectCall, NextStep, Stage};
 use crate::{Now, WorkerExitStatus, signal_name};
 use vm_system_protocol::durable::{
-    Cause, DurableLimit, End, FromDurable, HostCall, MESSAGE_BYTES, PROMPT_BYTES, RESULT_BYTES, StatePage,
-    Stop, TaskAnswer,
+    Cause, DurableLimit, End, FromDurable, MESSAGE_BYTES, PROMPT_BYTES, REQUEST_BODY_BYTES, RESULT_BYTES,
+    StatePage, Stop, TaskAnswer,
 };
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::limits::{DURABLE_PAGE_BYTES, DURABLE_ROW_BYTES};
@@ -58,7 +58,9 @@ impl DurableMachine {
             | (Stage::Running, FromDurable::Events(_) | FromDurable::Call(_)) => true,
             _ => false,
         };
-        let fits = fits && !self.worker.owes_restored;
+        let is_late =
+            matches!(message, FromDurable::Events(_) | FromDurable::Call(_)) && self.worker.owes_response;
+        let fits = fits && !self.worker.owes_restored && !is_late;
         let result = match message {
             _ if !fits => Err("out of turn"),
             FromDurable::Pages(pages) if pages.is_empty() => Err("an empty list of pages"),
@@ -165,16 +167,22 @@ impl DurableMachine {
             self.commit_alone(now, actions);
         }
         too_long(&cause)?;
+        let owed = std::mem::take(&mut self.worker.owes_response);
+        if owed != (cause == Cause::Response) && !(owed && matches!(cause, Cause::Ended(_))) {
+            return Err("a checkpoint out of turn");
+        }
         self.end_segment(now);
-        let goes_on = matches!(cause, Cause::Effect(_) | Cause::Steps);
+        let goes_on = matches!(cause, Cause::Effect(_) | Cause::Request(_) | Cause::Response | Cause::Steps);
         if goes_on && self.end_out_of_time(now, actions) {
             return Ok(());
         }
         match cause {
             Cause::Pause { prompt, options } => self.paused(prompt, options.as_ref(), now, actions),
-            Cause::Effect(call) => self.wants_effect(call, now, actions),
-            Cause::Steps => {
-                self.take_checkpoint("steps", NextStep::Continue, now);
+            Cause::Effect(call) => self.wants_effect(EffectCall::Files(call), now, actions),
+            Cause::Request(request) => self.wants_effect(EffectCall::Request(request), now, actions),
+            Cause::Steps | Cause::Response => {
+                let name = if cause == Cause::Steps { "steps" } else { "response" };
+                self.take_checkpoint(name, NextStep::Continue, now);
                 self.add_progress(ExecutionStatus::Running);
                 self.flush(now, AfterCommit::Continue, actions);
                 self.begin_wait(now);
@@ -197,7 +205,7 @@ impl DurableMachine {
         self.end(status, failure, now, actions);
     }
 
-    fn take_checkpoint(&mut self, cause: &str, next: NextStep, now: Now) {
+    pub(super) fn take_checkpoint(&mut self, cause: &str, next: NextStep, now: Now) {
         self.add_events(now);
         self.add_checkpoint(cause, now);
         self.next = next;
@@ -242,21 +250,6 @@ impl DurableMachine {
                 actions.push(Action::Send(Box::new(order)));
             }
         }
-    }
-
-    fn wants_effect(&mut self, call: HostCall, now: Now, actions: &mut Vec<Action>) {
-        if self.worker.effect_known && self.next == NextStep::Effect {
-            // Restored from the checkpoint of this effect: the stored rows are valid.
-            self.worker.effect_known = false;
-            self.gathered.pages.clear();
-            self.gathered.page_bytes = 0;
-            self.make_call(call, Some(self.seq), now, actions);
-            return;
-        }
-        self.take_checkpoint("effect", NextStep::Effect, now);
-        self.add_progress(ExecutionStatus::Running);
-        self.flush(now, AfterCommit::Effect(call), actions);
-        self.begin_wait(now);
     }
 
     fn program_ended(&mut self, end: &End, now: Now, actions: &mut Vec<Action>) -> Result<(), &'static str> {
@@ -405,6 +398,9 @@ fn too_long(cause: &Cause) -> Result<(), &'static str> {
         }
         Cause::Ended(End::Threw { message: text, .. } | End::Corrupt(text)) if text.len() > MESSAGE_BYTES => {
             Err("a message that is too long")
+        }
+        Cause::Request(request) if request.data.len() > REQUEST_BODY_BYTES || !request.end => {
+            Err("a request that is too long, or not complete")
         }
         _ => Ok(()),
     }

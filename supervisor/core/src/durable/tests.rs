@@ -4,6 +4,8 @@
 //! reply, and a released machine leaves no worker behind.
 
 mod cases;
+mod requests;
+mod worker;
 
 use super::input::{
     DurableAction, DurableInput, DurableRefusal, DurableSpec, Fresh, LoadFrom, RunStatus, StoredExecution,
@@ -13,19 +15,14 @@ use super::{DurableMachine, SubmittedAnswer, fresh_record};
 use crate::{Now, Token, WorkerExitStatus, WriteId};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use vm_system_protocol::control::GivenAnswer;
-use vm_system_protocol::durable::{
-    Cause, End, FromDurable, HostCall, StatePage, Stop, TaskAnswer, ToDurable,
-};
+use vm_system_protocol::durable::{Cause, End, FromDurable, HostCall, StatePage, Stop};
 use vm_system_protocol::ids::{ExecutionId, SessionId};
 use vm_system_protocol::json::JsonText;
-use vm_system_protocol::model::{ConsoleLevel, EventPayload, Execution, ExecutionStatus, Limits};
+use vm_system_protocol::model::{EventPayload, Execution, ExecutionStatus, Limits};
 use vm_system_protocol::time::Timestamp;
-use vm_system_protocol::worker::WorkerEvent;
 use vm_system_record::{StorageLimit, TaskOutcome, TaskRow, Write};
 use vm_system_testkit::SeededRandom;
-
-/// Tasks of the model's program before it ends.
-const TASKS: u64 = 6;
+use worker::{REQUESTS, TASKS, Worker};
 
 fn json(text: &str) -> JsonText {
     JsonText::from_untrusted(text.to_owned())
@@ -52,73 +49,6 @@ fn record() -> Execution {
     fresh_record(execution(), spec().session, ExecutionStatus::Running, json("[]"), json("{}"), at)
 }
 
-/// The model's program: its whole state is one page with the answers so far. It begins a task, prints the answer, and before
-/// every odd task requests an effect.
-#[derive(Debug, Clone, Default)]
-struct Worker {
-    answers: Vec<String>,
-    effect_done: bool,
-    started: bool,
-}
-
-impl Worker {
-    fn page(&self) -> Vec<StatePage> {
-        let text = format!("{}|{}", self.answers.join(","), u8::from(self.effect_done));
-        vec![StatePage { number: 0, bytes: text.into_bytes() }]
-    }
-
-    fn restore(bytes: &[u8]) -> Self {
-        let text = String::from_utf8(bytes.to_vec()).expect("the model's own");
-        let (answers, effect) = text.split_once('|').expect("the model's own");
-        let answers = answers.split(',').filter(|answer| !answer.is_empty()).map(str::to_owned).collect();
-        Self { answers, effect_done: effect == "1", started: true }
-    }
-
-    fn stop(&self, cause: Cause) -> Vec<FromDurable> {
-        let stop = Stop { cause, cpu_us: 1, heap_bytes: 1 };
-        vec![FromDurable::Pages(self.page()), FromDurable::Checkpoint(Box::new(stop))]
-    }
-
-    fn next(&self) -> Vec<FromDurable> {
-        let tasks = self.answers.len() as u64;
-        if tasks == TASKS {
-            let result = json(&format!("\"{}\"", self.answers.join(",")));
-            return self.stop(Cause::Ended(End::Ok { result }));
-        }
-        if tasks % 2 == 1 && !self.effect_done {
-            return self.stop(Cause::Effect(HostCall { name: "writeFile".to_owned(), args: json("[]") }));
-        }
-        self.stop(Cause::Pause { prompt: format!("question {tasks}"), options: None })
-    }
-
-    fn on_message(&mut self, order: &ToDurable) -> Vec<FromDurable> {
-        match order {
-            ToDurable::Start { .. } => {
-                self.started = true;
-                let mut sent = self.stop(Cause::Started);
-                sent.extend(self.next());
-                sent
-            }
-            ToDurable::Answer { answer: TaskAnswer::Text(text), .. } => {
-                self.answers.push(text.clone());
-                self.effect_done = false;
-                let payload = EventPayload::console(ConsoleLevel::Log, text.clone());
-                let mut sent = vec![FromDurable::Events(vec![WorkerEvent { at_us: 1, payload }])];
-                sent.extend(self.next());
-                sent
-            }
-            ToDurable::HostResult { .. } => {
-                self.effect_done = true;
-                self.next()
-            }
-            ToDurable::Continue { .. } => self.next(),
-            // No reply.
-            ToDurable::Set { .. } | ToDurable::Answer { answer: TaskAnswer::Wrong(_), .. } => Vec::new(),
-            other => panic!("the model does not handle {other:?}"),
-        }
-    }
-}
-
 /// The stored rows.
 #[derive(Debug, Clone, Default)]
 struct Rows {
@@ -128,6 +58,8 @@ struct Rows {
     events: Vec<(u64, String)>,
     /// All checkpoints of effects so far.
     effects: u64,
+    /// All records of requests so far.
+    responses: u64,
 }
 
 impl Rows {
@@ -177,6 +109,7 @@ impl Rows {
                             EventPayload::Console { text, .. } => text.clone(),
                             _ => String::new(),
                         };
+                        self.responses += u64::from(matches!(event.payload, EventPayload::Http(_)));
                         self.events.push((event.seq, text));
                     }
                 }
@@ -217,7 +150,8 @@ struct World {
     loading: Option<LoadFrom>,
     sent: VecDeque<FromDurable>,
     writing: VecDeque<(WriteId, Vec<Write>)>,
-    calling: bool,
+    /// A call is under way; its result.
+    calling: Option<DurableInput>,
     dying: bool,
     /// Answers without a reply: checkpoint of the task, and text.
     unanswered: BTreeMap<u64, (u64, String)>,
@@ -248,7 +182,7 @@ impl World {
             loading: None,
             sent: VecDeque::new(),
             writing: VecDeque::new(),
-            calling: false,
+            calling: None,
             dying: false,
             unanswered: BTreeMap::new(),
             acknowledged: Vec::new(),
@@ -302,14 +236,15 @@ impl World {
             }
             DurableAction::Write { id, batch } => self.writing.push_back((id, batch)),
             DurableAction::Host(work) => {
-                if let Some(effect) = work.effect {
-                    let stored = self.rows.checkpoints.get(&effect).expect("made before it was stored");
-                    assert_eq!(stored.0, "effect");
-                    if !self.effects.contains(&effect) {
-                        self.effects.push(effect);
-                    }
-                }
-                self.calling = true;
+                work.effect.into_iter().for_each(|effect| self.effect(effect));
+                self.calling = Some(DurableInput::Called { result: Ok(json("true")), written: 0 });
+            }
+            DurableAction::Request(work) => {
+                self.effect(work.effect);
+                let later = self.rows.checkpoints.range(work.effect + 1..);
+                assert_eq!(later.count(), 0, "its response is stored");
+                let result = Ok(requests::response());
+                self.calling = Some(DurableInput::Responded { result, notes: vec![requests::note()] });
             }
             DurableAction::Reply { token, result } if self.resuming.remove(&token) => {
                 if let Ok(status) = result {
@@ -341,10 +276,18 @@ impl World {
         }
     }
 
+    fn effect(&mut self, effect: u64) {
+        let stored = self.rows.checkpoints.get(&effect).expect("made before it was stored");
+        assert_eq!(stored.0, "effect");
+        if !self.effects.contains(&effect) {
+            self.effects.push(effect);
+        }
+    }
+
     /// Memory is lost; the supervisor starts again.
     fn crash(&mut self) {
         self.crashes += 1;
-        (self.worker, self.loading, self.calling, self.dying) = (None, None, false, false);
+        (self.worker, self.loading, self.calling, self.dying) = (None, None, None, false);
         self.sent.clear();
         // Any prefix of the batches in the store's queue may have become durable.
         let kept = self.rng.below(self.writing.len() as u64 + 1);
@@ -409,8 +352,8 @@ impl World {
             }
             10..=12 => self.spawned(),
             13 => {
-                if std::mem::take(&mut self.calling) {
-                    self.step(DurableInput::Called { result: Ok(json("true")), written: 0 });
+                if let Some(called) = self.calling.take() {
+                    self.step(called);
                 }
             }
             14..=16 => self.submit(),
@@ -477,7 +420,7 @@ impl World {
 
     /// The worker exits, and the machine gets this input.
     fn ends(&mut self, input: DurableInput) {
-        (self.worker, self.loading, self.calling, self.dying) = (None, None, false, false);
+        (self.worker, self.loading, self.calling, self.dying) = (None, None, None, false);
         self.sent.clear();
         self.step(input);
     }
@@ -561,6 +504,7 @@ impl World {
         }
         assert_eq!(self.effects.len() as u64, TASKS / 2, "seed {seed}: effects under ids of their own");
         assert_eq!(self.rows.effects, TASKS / 2, "seed {seed}: an effect has one checkpoint");
+        assert_eq!(self.rows.responses, REQUESTS, "seed {seed}: a response is stored once, with its record");
         assert_eq!(self.rows.checkpoints.values().next_back().expect("one").0, "pause", "seed {seed}");
     }
 }

@@ -368,7 +368,8 @@ impl Reader {
                 if checkpoint.seq <= last {
                     return Err("checkpoints are out of order".to_owned());
                 }
-                if !["start", "pause", "effect", "steps", "edit", "end"].contains(&checkpoint.cause.as_str())
+                if !["start", "pause", "effect", "response", "steps", "edit", "end"]
+                    .contains(&checkpoint.cause.as_str())
                 {
                     return Err(format!("{:?} is not a cause of a checkpoint", checkpoint.cause));
                 }

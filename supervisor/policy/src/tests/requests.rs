@@ -56,6 +56,18 @@ fn allows(pattern: &str, url: &str) -> bool {
 }
 
 #[test]
+fn the_most_of_an_execution_is_the_least_of_what_the_lists_have_at_most() {
+    let session = with_rows(&[
+        r#"{"allow":["a"],"max_requests":5,"max_total_kb":1}"#,
+        r#"{"allow":["b"],"max_requests":3,"max_total_kb":4}"#,
+    ]);
+    let current = with_rows(&[r#"{"allow":["a"],"max_requests":9,"max_total_kb":2}"#]);
+    let most = |policy: EffectivePolicy| policy.net.map(|rights| rights.most());
+    assert_eq!(most(super::super::effective(&session, None, &wide_operator())), Some((5, 4 << 10)));
+    assert_eq!(most(super::super::effective(&session, Some(&current), &wide_operator())), Some((5, 2 << 10)));
+}
+
+#[test]
 fn patterns_cover_scheme_host_port_and_path() {
     for (pattern, good, bad) in [
         (

@@ -2,7 +2,9 @@
 
 use super::files;
 use super::follow::News;
+use super::live::lock;
 use super::pages::Change;
+use super::requests;
 use super::task::{ProgramContext, RunTask, RunWorker, Starting};
 use super::worker::{Order, order};
 use std::collections::VecDeque;
@@ -10,7 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use vm_system_core::WorkerExitStatus;
 use vm_system_core::durable::{
-    DurableAction as Action, DurableInput as Input, DurableMachine, HostCallRequest, LoadFrom,
+    DurableAction as Action, DurableInput as Input, DurableMachine, HostCallRequest, LoadFrom, RequestEffect,
 };
 use vm_system_protocol::durable::{FromDurable, ToDurable};
 use vm_system_record::Batch;
@@ -29,10 +31,10 @@ impl RunTask {
         let mut next = VecDeque::from([input]);
         while let Some(input) = next.pop_front() {
             machine.step(input, self.clock.now(), &mut actions);
-            let refilled = machine.refilled_ms().saturating_sub(self.files.refilled_ms);
+            let refilled = machine.refilled_ms().saturating_sub(self.calls.refilled_ms);
             if refilled > 0 {
-                self.files.refilled_ms += refilled;
-                files::give_back(&self.files.used, &context.policy, refilled);
+                self.calls.refilled_ms += refilled;
+                files::give_back(&self.calls.used, &context.policy, refilled);
             }
             for action in actions.drain(..) {
                 next.extend(self.carry_out(machine, context, action));
@@ -87,6 +89,7 @@ impl RunTask {
                 return failed.map(|outcome| self.written(outcome));
             }
             Action::Host(work) => self.call(machine, context, work),
+            Action::Request(work) => self.request(machine, context, work),
             Action::Reply { token, result } => self.callers.reply(token, result.map(|stand| *stand)),
         }
         None
@@ -124,7 +127,7 @@ impl RunTask {
 
     /// Releases the worker: for this execution it has exited, and the next one may be started while it ends.
     fn let_worker_go(&mut self) -> Option<Input> {
-        self.files.under_way = None;
+        self.calls.under_way = None;
         self.pages.acquiring = None;
         if let Some(RunWorker { session, link, jail, slot, .. }) = self.worker.take() {
             self.forget_worker(session);
@@ -143,7 +146,21 @@ impl RunTask {
     fn call(&mut self, machine: &DurableMachine, context: &ProgramContext, work: HostCallRequest) {
         let shared = Arc::clone(&self.durables.shared);
         let session = machine.record().session_id;
-        let files = (context.clone(), Arc::clone(&self.files.used), self.files.reservation.clone());
-        self.files.under_way = Some(Box::pin(files::call(shared, (self.execution, session), files, work)));
+        let files = (context.clone(), Arc::clone(&self.calls.used), self.calls.reservation.clone());
+        let used = Arc::clone(&self.calls.used);
+        let called = files::call(shared, (self.execution, session), files, work);
+        self.calls.under_way = Some(Box::pin(async move {
+            let result = called.await;
+            let written = lock(&used).1.written_bytes;
+            Input::Called { result, written }
+        }));
+    }
+
+    fn request(&mut self, machine: &DurableMachine, context: &ProgramContext, work: RequestEffect) {
+        let shared = Arc::clone(&self.durables.shared);
+        let session = machine.record().session_id;
+        let with = (context.clone(), Arc::clone(&self.calls.used), self.calls.reservation.clone());
+        let made = requests::request(shared, (self.execution, session), with, work);
+        self.calls.under_way = Some(Box::pin(made));
     }
 }

@@ -57,18 +57,23 @@ const ABOUT_THE_FILE: [&str; 11] = [
     "EROFS",
 ];
 
-/// An execution's use of files: since the last submitted answer, and in total.
+/// An execution's use of files and of the network: since the last submitted answer, and in total.
 pub(super) type Used = Arc<Mutex<(HostUsage, SessionUsage)>>;
 
-/// Restores limits of files after a task that waited this long (milliseconds), in the same proportion as the other limits.
+/// Restores limits of calls after a task that waited this long (milliseconds), in the same proportion as the other limits.
 pub(super) fn give_back(used: &Used, policy: &EffectivePolicy, waited_ms: u64) {
-    let Some(rights) = &policy.fs else { return };
     let share = |most: u64| {
         let waited = waited_ms.min(REFILL_MS);
         most / REFILL_MS * waited + most % REFILL_MS * waited / REFILL_MS
     };
-    let (calls, bytes) = (share(u64::from(rights.max_calls)), share(rights.max_total_bytes));
-    lock(used).0.give_back("fs", calls, bytes);
+    let mut used = lock(used);
+    if let Some(rights) = &policy.fs {
+        used.0.give_back("fs", share(u64::from(rights.max_calls)), share(rights.max_total_bytes));
+    }
+    if let Some(rights) = &policy.net {
+        let (requests, bytes) = rights.most();
+        used.0.give_back("http", share(requests.into()), share(bytes));
+    }
 }
 
 /// Carries out a call; JSON of its result, or the message of an `Error`. An effect that is repeated after a

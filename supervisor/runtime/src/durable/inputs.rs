@@ -50,10 +50,9 @@ impl RunTask {
                 self.pages.has(held);
                 Input::Continues
             }
-            Woken::Called(result) => {
-                self.files.under_way = None;
-                let written = lock(&self.files.used).1.written_bytes;
-                Input::Called { result, written }
+            Woken::Called(input) => {
+                self.calls.under_way = None;
+                *input
             }
             Woken::Written(outcome) => self.written(outcome),
             Woken::Tick => Input::Tick,
@@ -92,7 +91,7 @@ impl RunTask {
                 drop(self.durables.shared.registry.take_forbidden(handle.process.pid()));
                 let owned = &self.durables.shared.pressure.owned;
                 let memory = owned.add(owner, WorkOf::Program(self.execution), &handle.process);
-                let link = WorkerLink::new(handle, self.files.reservation.clone(), memory);
+                let link = WorkerLink::new(handle, self.calls.reservation.clone(), memory);
                 let worker = ProgramWorker {
                     execution: self.execution,
                     process: link.process.clone(),
@@ -130,7 +129,7 @@ impl RunTask {
     }
 
     fn exited(&mut self, exit: WorkerExit) -> Input {
-        self.files.under_way = None;
+        self.calls.under_way = None;
         self.pages.acquiring = None;
         let (mut forbidden, mut released) = (None, false);
         if let Some(RunWorker { session, link, .. }) = self.worker.take() {

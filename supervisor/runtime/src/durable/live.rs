@@ -174,7 +174,7 @@ impl Durables {
     pub(super) fn remember(&self, execution: ExecutionId, machine: &DurableMachine, used: &Used) {
         let Some(spent) = machine.spent() else { return };
         let files = lock(used).0.clone();
-        if spent == Spent::default() && !files.has_used("fs") {
+        if spent == Spent::default() && !files.has_used("fs") && !files.has_used("http") {
             return;
         }
         let mut all = lock(&self.spent);

@@ -10,6 +10,7 @@
 //! - `code`: a cache of compiled programs
 //! - `stored`: an execution loaded from the store
 //! - `files`, `listing`, `filter`: the calls of `fs`; lists of folders; patterns of lists
+//! - `requests`: HTTP requests
 //! - `pages`: the memory budget for received pages
 //! - `single_request`: workers for one request: compiling, inspecting a state
 //! - `alarm`: wakes executions after a start of the supervisor and at the deadlines of tasks
@@ -24,6 +25,7 @@ mod inputs;
 mod listing;
 mod live;
 mod pages;
+mod requests;
 mod single_request;
 mod stored;
 mod task;
@@ -338,7 +340,8 @@ impl Durables {
     }
 }
 
-/// The current rights of a session. `fs` is part of the engine: capability rows narrow what it reads and grant what it writes.
+/// The current rights of a session. `fs` is part of the engine: capability rows narrow what it reads and grant what it writes. Rows
+/// of kind `net` apply as in other sessions.
 fn policy(snapshot: &PolicySnapshot, template: Option<&TemplateRow>, operator: &Operator) -> EffectivePolicy {
     let modules = || vec!["fs".to_owned()];
     let mine = Snapshot {

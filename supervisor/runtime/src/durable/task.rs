@@ -23,7 +23,6 @@ use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use vm_system_core::durable::{DurableInput as Input, DurableMachine, DurableRefusal, RunStatus, Unstored};
 use vm_system_policy::EffectivePolicy;
 use vm_system_protocol::ids::{ExecutionId, ProgramId, SessionId};
-use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::ExecutionStatus;
 use vm_system_record::{Owner as Principal, RecordedWorktree};
 use vm_system_spawn::Spawner;
@@ -62,14 +61,15 @@ pub(super) struct RunWorker {
     pub(super) start_permit: Option<OwnedSemaphorePermit>,
 }
 
-type FileCall = Pin<Box<dyn Future<Output = Result<JsonText, String>> + Send>>;
+/// A call of the host, and the input that reports its result.
+type HostWork = Pin<Box<dyn Future<Output = Input> + Send>>;
 
-/// The calls of `fs`.
+/// The calls of `fs`, and HTTP requests.
 #[derive(Default)]
-pub(super) struct FileCalls {
-    pub(super) under_way: Option<FileCall>,
+pub(super) struct ProgramCalls {
+    pub(super) under_way: Option<HostWork>,
     pub(super) used: Used,
-    /// Waiting time that has restored limits of files already (milliseconds).
+    /// Waiting time that has restored limits of calls already (milliseconds).
     pub(super) refilled_ms: u64,
     /// Memory of a result that is not sent to the worker yet.
     pub(super) reservation: Reservation,
@@ -86,7 +86,7 @@ pub(super) struct RunTask {
     pub(super) clock: Clock,
     pub(super) starting: Option<Starting>,
     pub(super) worker: Option<RunWorker>,
-    pub(super) files: FileCalls,
+    pub(super) calls: ProgramCalls,
     pub(super) pages: PageReservation,
     /// The state, if it was read together with the rows, for the first worker.
     pub(super) whole: Option<StoredState>,
@@ -102,7 +102,7 @@ pub(super) enum Woken {
     QueuedRequest(Option<QueuedRequest>),
     Started(Result<LoadedWorker, WorkerStartError>),
     Link(LinkEvent),
-    Called(Result<JsonText, String>),
+    Called(Box<Input>),
     PagesReserved(Option<Reserved>),
     Written(WriteOutcome<News>),
     Tick,
@@ -124,7 +124,7 @@ impl RunTask {
             clock: Clock::new(durables.shared.started),
             starting: None,
             worker: None,
-            files: FileCalls::default(),
+            calls: ProgramCalls::default(),
             pages: PageReservation::default(),
             whole: None,
             permit: None,
@@ -140,7 +140,7 @@ impl RunTask {
             Some(begun) => begun,
             None => match self.durables.find(self.execution).await {
                 Ok((machine, context, whole, used)) => {
-                    (self.whole, self.files.used) = (whole, used);
+                    (self.whole, self.calls.used) = (whole, used);
                     (machine, context)
                 }
                 Err(why) => return self.refuse_all(&why),
@@ -179,7 +179,7 @@ impl RunTask {
                 if machine.task().is_some_and(|task| task.deadline.is_some()) {
                     self.durables.alarm.notify_one();
                 }
-                self.durables.remember(self.execution, &machine, &self.files.used);
+                self.durables.remember(self.execution, &machine, &self.calls.used);
                 if self.early.is_none() && self.durables.retire(self.execution, &self.inbox) {
                     self.durables.shared.brokers.end(machine.record().session_id);
                     return;
@@ -187,8 +187,8 @@ impl RunTask {
                 // There is another request: a new machine from the stored rows handles it.
                 match self.durables.find(self.execution).await {
                     Ok((found, _, whole, used)) => {
-                        (machine, self.whole, self.files.used) = (found, whole, used);
-                        self.files.refilled_ms = 0;
+                        (machine, self.whole, self.calls.used) = (found, whole, used);
+                        self.calls.refilled_ms = 0;
                     }
                     Err(why) => return self.refuse_all(&why),
                 }
@@ -216,7 +216,7 @@ impl RunTask {
 
     async fn wait(&mut self, machine: &DurableMachine, stopping: bool) -> Woken {
         self.clock.set_alarm(machine.deadline(self.clock.now()));
-        let Self { inbox, early, worker, starting, files, writes, clock, durables, pages, .. } = self;
+        let Self { inbox, early, worker, starting, calls, writes, clock, durables, pages, .. } = self;
         let behind = writes.is_behind();
         if !behind
             && !stopping
@@ -237,7 +237,7 @@ impl RunTask {
             () = durables.stop.cancelled(), if !stopping => Woken::Stop,
             command = inbox.recv(), if accepts_commands => Woken::QueuedRequest(command),
             started = maybe(starting.as_mut().map(|starting| &mut starting.worker)) => Woken::Started(started),
-            called = maybe(files.under_way.as_mut()) => Woken::Called(called),
+            called = maybe(calls.under_way.as_mut()) => Woken::Called(Box::new(called)),
             reserved = maybe(pages.acquiring.as_mut()) => Woken::PagesReserved(reserved),
             // Before the worker's messages: a worker must not be able to delay a deadline.
             () = clock.alarm() => Woken::Tick,

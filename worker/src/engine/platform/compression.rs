@@ -122,6 +122,22 @@ fn piece<C: Write>(
     Ok(std::mem::take(&mut output(coder).0))
 }
 
+/// Bytes that [`expand`] expands at once: what comes out of them is at most about a thousand times as much.
+const EXPAND_STEP: usize = 16 * 1024;
+
+/// What these bytes expand to, if it is not more than `most` bytes; `format` is `gzip`, `deflate` or `brotli`.
+pub(crate) fn expand(format: &str, bytes: &[u8], most: usize) -> io::Result<Vec<u8>> {
+    let mut coder = Coder::new(format, true, None);
+    let mut out = Vec::new();
+    for piece in bytes.chunks(EXPAND_STEP).chain([&[][..]]) {
+        out.extend(coder.run(piece, piece.is_empty())?);
+        if out.len() > most {
+            return Err(io::Error::other(format!("it expands to more than {} KiB", most / 1024)));
+        }
+    }
+    Ok(out)
+}
+
 /// `coder(format, decompress, level?)` gives a function of the next bytes and whether they are the last.
 pub(super) fn install<'js>(ctx: &Ctx<'js>, _: &SharedState, natives: &Object<'js>) -> Result<()> {
     natives.set(

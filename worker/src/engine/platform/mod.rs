@@ -15,6 +15,8 @@ mod node_zlib;
 pub(super) mod sys;
 mod url;
 
+pub(crate) use compression::expand;
+
 use super::state::SharedState;
 use rquickjs::context::EvalOptions;
 use rquickjs::{Array, Ctx, Exception, Function, Object, Result, Value};

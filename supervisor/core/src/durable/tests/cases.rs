@@ -48,8 +48,8 @@ fn turns_until_its_end(world: &mut World, message: &FromDurable) -> (u32, String
         if let Some(error) = &record.error {
             return (turn, error.code.clone());
         }
-        if std::mem::take(&mut world.calling) {
-            world.step(DurableInput::Called { result: Ok(json("null")), written: 0 });
+        if let Some(called) = world.calling.take() {
+            world.step(called);
         }
         world.sent.clear();
     }
