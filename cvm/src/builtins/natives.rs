@@ -147,6 +147,8 @@ pub(crate) const MODULES: &[&Module] = &[
     &super::typed_array::MODULE,
     &super::elements::MODULE,
     &super::encoding::MODULE,
+    &super::intl::MODULE,
+    &super::intl_tags::MODULE,
 ];
 
 struct Tables {
