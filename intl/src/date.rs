@@ -245,9 +245,8 @@ impl DateFormat {
                         count = numeric_count(kind, count, options, numeric_widths(locale));
                     }
                     // A month that the pattern has as a number stays one: its name is not in this place.
-                    let is_number = kind == "month"
-                        && count <= 2
-                        && matches!(requested, "long" | "short" | "narrow");
+                    let is_number =
+                        kind == "month" && count <= 2 && matches!(requested, "long" | "short" | "narrow");
                     let count = if is_number { count } else { width(kind, count, requested) };
                     let letters: String = std::iter::repeat_n(letter, count).collect();
                     match letter {

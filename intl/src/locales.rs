@@ -131,11 +131,8 @@ pub fn resolve(tags: &[String], keywords: &[Keyword]) -> ResolvedLocale {
         let from_tag = given.filter(|value| keyword.allows(value));
         let Some(value) = keyword.option.as_deref().or(from_tag) else { continue };
         let key = &keyword.key;
-        used += &if value.is_empty() || value == "true" {
-            format!("-{key}")
-        } else {
-            format!("-{key}-{value}")
-        };
+        used +=
+            &if value.is_empty() || value == "true" { format!("-{key}") } else { format!("-{key}-{value}") };
         if let Some(given) = from_tag
             && keyword.option.as_deref().is_none_or(|option| option == given)
         {
@@ -195,7 +192,9 @@ pub fn locale_with(
         return None;
     }
     let part = |given: Option<&str>, part: &str| given.map(str::to_owned).or_else(|| locale_part(tag, part));
-    let is_variant = |part: &&str| part.len() > 4 || part.len() == 4 && part.starts_with(|first: char| first.is_ascii_digit());
+    let is_variant = |part: &&str| {
+        part.len() > 4 || part.len() == 4 && part.starts_with(|first: char| first.is_ascii_digit())
+    };
     let variants = name.split('-').skip(1).filter(is_variant).map(str::to_owned);
     let subtags = [part(language, "language"), part(script, "script"), part(region, "region")];
     let mut text = subtags.into_iter().flatten().chain(variants).collect::<Vec<_>>().join("-");
@@ -248,7 +247,8 @@ mod tests {
     fn tags_are_split_into_their_name_and_keywords() {
         let parts = |tag| {
             let (name, keywords) = split_tag(tag);
-            let keywords: Vec<String> = keywords.iter().map(|(key, value)| format!("{key}={value}")).collect();
+            let keywords: Vec<String> =
+                keywords.iter().map(|(key, value)| format!("{key}={value}")).collect();
             format!("{name} {}", keywords.join(" "))
         };
         assert_eq!(parts("de"), "de ");

@@ -95,16 +95,61 @@ mod tests {
 
     /// Letters, marks and signs with rules of their own: flags, joined emoji, jamo, Thai, Chinese, Burmese, quotes, ends of sentences.
     const ALPHABET: &[&str] = &[
-        "a", "Z", "é", "e\u{301}", "\u{301}", "\u{200d}", "1", "3.5", ",", ".", "'", "?", "!", " ", "  ",
-        "\n", "\r\n", "\u{2029}", "🇩🇪", "🇩", "👩\u{200d}💻", "👍🏽", "\u{fe0f}", "가", "\u{1100}", "\u{1161}", "ภาษาไทย",
-        "กา", "ร", "中文", "日本語", "か", "カ", "မြန်", "מ\"ם", "_", "x_y", "\u{ad}", ")", "\"", "…", "can't", "A. b",
-        "etc. 12 x", "\u{1f1e6}", "क्षि", "\u{600}", "ß",
+        "a",
+        "Z",
+        "é",
+        "e\u{301}",
+        "\u{301}",
+        "\u{200d}",
+        "1",
+        "3.5",
+        ",",
+        ".",
+        "'",
+        "?",
+        "!",
+        " ",
+        "  ",
+        "\n",
+        "\r\n",
+        "\u{2029}",
+        "🇩🇪",
+        "🇩",
+        "👩\u{200d}💻",
+        "👍🏽",
+        "\u{fe0f}",
+        "가",
+        "\u{1100}",
+        "\u{1161}",
+        "ภาษาไทย",
+        "กา",
+        "ร",
+        "中文",
+        "日本語",
+        "か",
+        "カ",
+        "မြန်",
+        "מ\"ם",
+        "_",
+        "x_y",
+        "\u{ad}",
+        ")",
+        "\"",
+        "…",
+        "can't",
+        "A. b",
+        "etc. 12 x",
+        "\u{1f1e6}",
+        "क्षि",
+        "\u{600}",
+        "ß",
     ];
 
     fn in_pieces(granularity: Granularity, text: &[u16], least: usize) -> Vec<TextSegment> {
         let (mut all, mut at) = (Vec::new(), 0);
         while at < text.len() {
-            let (list, _) = segments_from(granularity, at, text.len(), least, |from, to| text[from..to].to_vec());
+            let (list, _) =
+                segments_from(granularity, at, text.len(), least, |from, to| text[from..to].to_vec());
             at = list.last().map_or(text.len(), |last| last.end);
             all.extend(list);
         }

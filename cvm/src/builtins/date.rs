@@ -47,9 +47,11 @@ pub(super) const MODULE: Module = Module {
         method(ids::DATE_PROTO, "getYear", 0, get_year),
         method(ids::DATE_PROTO, "toDateString", 0, to_date_string),
         method(ids::DATE_PROTO, "toISOString", 0, to_iso_string),
-        method(ids::DATE_PROTO, "toLocaleDateString", 0, to_locale_date_string).slow("DateToLocaleDateStringSlow"),
+        method(ids::DATE_PROTO, "toLocaleDateString", 0, to_locale_date_string)
+            .slow("DateToLocaleDateStringSlow"),
         method(ids::DATE_PROTO, "toLocaleString", 0, to_locale_string).slow("DateToLocaleStringSlow"),
-        method(ids::DATE_PROTO, "toLocaleTimeString", 0, to_locale_time_string).slow("DateToLocaleTimeStringSlow"),
+        method(ids::DATE_PROTO, "toLocaleTimeString", 0, to_locale_time_string)
+            .slow("DateToLocaleTimeStringSlow"),
         method(ids::DATE_PROTO, "toString", 0, to_string),
         method(ids::DATE_PROTO, "toTimeString", 0, to_time_string),
         method(ids::DATE_PROTO, "toUTCString", 0, to_utc_string),

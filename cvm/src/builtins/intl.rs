@@ -6,6 +6,7 @@
 use super::ids;
 use super::natives::{Ctor, CtorCode, EMPTY, Module};
 use crate::heap::object::{ObjectKind, attr};
+use crate::heap::text::Text;
 use crate::pure::number;
 use crate::value::{Id, Value};
 use crate::vm::{NativeCall, Raise, Res, Ret, Vm};
@@ -23,7 +24,7 @@ const MOST_FORMATTERS: usize = 64;
 /// depend on what else ran.
 const CALL_PRICE: usize = 200;
 /// UTF-16 units that are compared, joined or mapped for the price of one instruction.
-pub(super) const UNITS_PER_INSTRUCTION: usize = 4;
+const UNITS_PER_INSTRUCTION: usize = 4;
 /// Most bits of a `BigInt` whose digits a formatter can have: it has 32 767.
 const MOST_BITS: u64 = 108_850;
 /// Most combining marks in a row of a text that is compared; a comparison sorts them.
@@ -47,7 +48,16 @@ thread_local! {
 
 const fn ctor(id: Id, name: &'static str, code: &'static str, length: u16, proto: Id) -> Ctor {
     let (parent, above) = (ids::FUNCTION_PROTO, ids::OBJECT_PROTO);
-    Ctor { id, name, length, code: CtorCode::Prelude(code), proto, parent, proto_parent: above, global: false }
+    Ctor {
+        id,
+        name,
+        length,
+        code: CtorCode::Prelude(code),
+        proto,
+        parent,
+        proto_parent: above,
+        global: false,
+    }
 }
 
 /// The constructors of `Intl` with their prototypes, in the order in which they are its properties.
@@ -268,11 +278,12 @@ fn date_facts(vm: &mut Vm<'_>, c: NativeCall) -> Res<Ret> {
 }
 
 /// Whether a text has more combining marks in a row than a comparison takes in time that is linear in the text.
-fn has_long_marks(units: &[u16]) -> bool {
+fn has_long_marks(text: Text<'_>) -> bool {
+    let Text::Wide(units) = text else { return false };
+    let is_mark = |letter| unicode_normalization::char::canonical_combining_class(letter) != 0;
     let mut marks = 0;
     for decoded in char::decode_utf16(units.iter().copied()) {
-        let is_mark = decoded.is_ok_and(|letter| unicode_normalization::char::canonical_combining_class(letter) != 0);
-        marks = if is_mark { marks + 1 } else { 0 };
+        marks = if decoded.is_ok_and(is_mark) { marks + 1 } else { 0 };
         if marks > MOST_MARKS {
             return true;
         }
@@ -285,17 +296,19 @@ fn intl_compare(vm: &mut Vm<'_>, c: NativeCall) -> Res<Ret> {
     let collator = formatter!(vm, &c, "collator", "", Collator, |tag, options| {
         TextCollator::new(tag, options.text("sensitivity"), options.text("ignorePunctuation") == "true")
     })?;
-    let units = |vm: &Vm<'_>, i| match vm.arg(&c, i) {
-        Value::Str(id) => vm.st.heap.str(id).to_wide(),
-        _ => Vec::new(),
+    let text = |i| match vm.arg(&c, i) {
+        Value::Str(id) => vm.st.heap.str(id),
+        _ => Text::Narrow(&[]),
     };
-    let (one, other) = (units(vm, 1), units(vm, 2));
-    vm.charge_units(one.len() + other.len());
-    if has_long_marks(&one) || has_long_marks(&other) {
-        let message = format!("Intl: a text with more than {MOST_MARKS} combining marks in a row cannot be compared");
-        return Err(vm.range_error(&message));
-    }
-    Ok(Value::Int(collator.compare(&one, &other) as i32).into())
+    let (one, other) = (text(1), text(2));
+    let units = one.len() + other.len();
+    let order = (!has_long_marks(one) && !has_long_marks(other))
+        .then(|| collator.compare(&one.to_wide(), &other.to_wide()));
+    vm.charge_units(units);
+    order.map(|order| Value::Int(order as i32).into()).ok_or_else(|| {
+        let what = format!("a text with more than {MOST_MARKS} combining marks in a row");
+        vm.range_error(&format!("Intl: {what} cannot be compared"))
+    })
 }
 
 fn list_texts(vm: &mut Vm<'_>, c: &NativeCall) -> Res<Rc<ListTexts>> {
@@ -341,7 +354,12 @@ fn intl_relative(vm: &mut Vm<'_>, c: NativeCall) -> Res<Ret> {
     let unit = vm.arg_text(&c, 2);
     let extra = format!("unit={unit}\n");
     let format = formatter!(vm, &c, "relative", &extra, Relative, |tag, options| {
-        RelativeFormat::new(tag, options.text("style"), options.text("numeric") == "auto", options.text("unit"))
+        RelativeFormat::new(
+            tag,
+            options.text("style"),
+            options.text("numeric") == "auto",
+            options.text("unit"),
+        )
     })?;
     let text = if value == 0.0 && value.is_sign_negative() {
         "-0".to_owned()

@@ -22,9 +22,7 @@ pub(super) const MODULE: Module = Module {
             let more = vm.arg(&c, 1) == Value::Bool(true);
             map(vm, &c, |text| vm_system_intl::likely(text, more))
         }),
-        ("intlSupported", |vm, c| {
-            Ok(Value::Bool(vm_system_intl::is_supported(&vm.arg_text(&c, 0))).into())
-        }),
+        ("intlSupported", |vm, c| Ok(Value::Bool(vm_system_intl::is_supported(&vm.arg_text(&c, 0))).into())),
         ("intlResolve", intl_resolve),
         ("intlIsWord", |vm, c| {
             let word = short_text(vm, &c, 0);

@@ -58,8 +58,8 @@ pub(super) fn install<'js>(ctx: &Ctx<'js>, natives: &Object<'js>) -> Result<()> 
         Function::new(
             ctx.clone(),
             |ctx: Ctx<'js>, tag: String, kind: String, style: String, standard: bool| {
-                let names = LocaleNames::new(&tag, &kind, &style, standard)
-                    .map_err(|error| failed(&ctx, &error))?;
+                let names =
+                    LocaleNames::new(&tag, &kind, &style, standard).map_err(|error| failed(&ctx, &error))?;
                 Function::new(ctx, move |code: String| names.of(&code))
             },
         )?,
