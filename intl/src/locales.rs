@@ -37,8 +37,9 @@ pub fn likely(tag: &str, more: bool) -> Option<String> {
 
 /// A canonical tag in its parts: the name, and the keywords of its `u` extension.
 pub fn split_tag(tag: &str) -> (String, Vec<(String, String)>) {
+    let tag = tag.split_once("-x-").map_or(tag, |(tag, _)| tag);
     let (name, extension) = tag.split_once("-u-").map_or((tag, None), |(name, rest)| (name, Some(rest)));
-    // Other extensions and private subtags begin with a subtag of one character.
+    // Other extensions begin with a subtag of one character.
     let mut end = 0;
     for (index, part) in name.split('-').enumerate() {
         if index > 0 && part.len() == 1 {
