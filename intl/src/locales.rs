@@ -120,6 +120,14 @@ pub struct ResolvedLocale {
     pub values: Vec<(String, String)>,
 }
 
+/// Appends a keyword to an extension.
+fn push_keyword(extension: &mut String, key: &str, value: &str) {
+    for part in [key, value].iter().filter(|part| !part.is_empty()) {
+        extension.push('-');
+        extension.push_str(part);
+    }
+}
+
 /// The first of these canonical tags that has data, or `en-US`, with the keywords that matter.
 pub fn resolve(tags: &[String], keywords: &[Keyword]) -> ResolvedLocale {
     let chosen = tags.iter().find(|tag| is_supported(tag)).map_or(DEFAULT, String::as_str);
@@ -132,12 +140,11 @@ pub fn resolve(tags: &[String], keywords: &[Keyword]) -> ResolvedLocale {
         let from_tag = given.filter(|value| keyword.allows(value));
         let Some(value) = keyword.option.as_deref().or(from_tag) else { continue };
         let key = &keyword.key;
-        used +=
-            &if value.is_empty() || value == "true" { format!("-{key}") } else { format!("-{key}-{value}") };
+        push_keyword(&mut used, key, if value == "true" { "" } else { value });
         if let Some(given) = from_tag
             && keyword.option.as_deref().is_none_or(|option| option == given)
         {
-            shown += &if given.is_empty() { format!("-{key}") } else { format!("-{key}-{given}") };
+            push_keyword(&mut shown, key, given);
         }
         values.push((key.clone(), value.to_owned()));
     }
@@ -204,13 +211,11 @@ pub fn locale_with(
         keywords.push(((*key).to_owned(), (*value).to_owned()));
     }
     keywords.sort();
-    for (index, (key, value)) in keywords.iter().enumerate() {
-        text.push_str(if index == 0 { "-u-" } else { "-" });
-        text.push_str(key);
-        if !value.is_empty() {
-            text.push('-');
-            text.push_str(value);
-        }
+    if !keywords.is_empty() {
+        text.push_str("-u");
+    }
+    for (key, value) in &keywords {
+        push_keyword(&mut text, key, value);
     }
     canonical(&text)
 }

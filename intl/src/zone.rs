@@ -31,7 +31,7 @@ impl TimeZoneRules {
         Some(Self { name, rules })
     }
 
-    /// The rules of a TZif file.
+    /// The rules of a file of the time zone database (`TZif`).
     pub fn of_file(name: &str, bytes: &[u8]) -> Option<Self> {
         Some(Self { name: name.to_owned(), rules: TimeZone::tzif(name, bytes).ok()? })
     }

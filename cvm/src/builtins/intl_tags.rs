@@ -17,7 +17,7 @@ const SEARCH_UNITS: usize = 8_192;
 
 pub(super) const MODULE: Module = Module {
     intrinsics: &[
-        ("intlCanonical", |vm, c| map(vm, &c, |text| vm_system_intl::canonical(text))),
+        ("intlCanonical", |vm, c| map(vm, &c, vm_system_intl::canonical)),
         ("intlLikely", |vm, c| {
             let more = vm.arg(&c, 1) == Value::Bool(true);
             map(vm, &c, |text| vm_system_intl::likely(text, more))
