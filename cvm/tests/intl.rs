@@ -174,29 +174,33 @@ fn what_is_not_there_is_refused_at_load_by_name() {
     assert!(end.contains("`Intl.DurationFormat` is not defined"), "{end}");
 }
 
-/// Runs a program with so many steps: the limit that ended it, or how it ended.
-fn ended(source: &str, steps: u64) -> Result<VmLimitKind, String> {
-    let program = program(source);
-    let limits = VmLimits { steps, ..VmLimits::default() };
-    let mut state = VmState::new(&program, &StateConfig { limits, ..StateConfig::default() });
-    match run(&program, &mut state, u64::MAX) {
-        RunOutcome::Limit(kind) => Ok(kind),
-        end => Err(format!("{end:?} {:?}", state.take_output().last())),
-    }
-}
-
 #[test]
-fn work_on_long_texts_ends_at_the_step_limit() {
-    for source in [
-        "const t = 'x'.repeat(1 << 20); while (true) new Intl.Collator('de').compare(t, t);",
-        "const t = 'ß'.repeat(1 << 18); while (true) t.toLocaleUpperCase('tr');",
-        "for (const s of new Intl.Segmenter('en').segment('ab '.repeat(1 << 20))) ;",
-        "const s = new Intl.Segmenter('en', { granularity: 'word' }).segment('ab '.repeat(1 << 20)); while (true) s.containing(3 << 19);",
-        "const s = new Intl.Segmenter('th', { granularity: 'sentence' }).segment('ก'.repeat(1 << 20)); while (true) s.containing(5);",
-        "const l = Array(1 << 16).fill('x'); while (true) new Intl.ListFormat('en').format(l);",
-        "while (true) new Intl.NumberFormat('en').format('1'.repeat(30000));",
+fn work_on_long_texts_costs_steps_and_ends_at_their_limit() {
+    for (source, least) in [
+        ("const t = 'x'.repeat(1 << 20); new Intl.Collator('de').compare(t, t);", 1 << 19),
+        ("const t = 'x'.repeat(1 << 20); t.localeCompare(t);", 1 << 19),
+        ("'ß'.repeat(1 << 18).toLocaleUpperCase('tr');", 3 << 16),
+        ("for (const s of new Intl.Segmenter('en').segment('ab '.repeat(1 << 15))) ;", 3 << 15),
+        (
+            "new Intl.Segmenter('en', { granularity: 'word' }).segment('ab '.repeat(1 << 19)).containing(3 << 18);",
+            3 << 18,
+        ),
+        (
+            "new Intl.Segmenter('th', { granularity: 'sentence' }).segment('ก'.repeat(1 << 19)).containing(5);",
+            1 << 19,
+        ),
+        ("new Intl.ListFormat('en').format(Array(1 << 16).fill('x'));", 1 << 17),
+        ("new Intl.NumberFormat('en').format('1'.repeat(30000));", 14_000),
     ] {
-        assert_eq!(ended(source, 3_000_000), Ok(VmLimitKind::Steps), "{source}");
+        let program = program(source);
+        let mut state = VmState::new(&program, &StateConfig::default());
+        let end = run(&program, &mut state, u64::MAX);
+        assert!(matches!(end, RunOutcome::Done { .. }), "{source}: {end:?}");
+        assert!(state.steps() >= least, "{source}: {} steps", state.steps());
+        let limits = VmLimits { steps: least / 2, ..VmLimits::default() };
+        let mut state = VmState::new(&program, &StateConfig { limits, ..StateConfig::default() });
+        let end = run(&program, &mut state, u64::MAX);
+        assert!(matches!(end, RunOutcome::Limit(VmLimitKind::Steps)), "{source}: {end:?}");
     }
 }
 
