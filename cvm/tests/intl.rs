@@ -128,6 +128,24 @@ fn conversions_of_options_and_values_may_pause() {
 }
 
 #[test]
+fn a_comparison_in_a_language_is_that_of_its_collator() {
+    let written = texts(
+        "const words = ['z', 'ä', 'a', 'Z', 'ö', 'a10', 'a9', '-', 'ß', 'ss'];
+         for (const tag of ['de', 'sv', 'de-u-kn', 'DA-u-kf-upper', 'xx', 'de-u-co-phonebk']) {
+           const one = [...words].sort((a, b) => a.localeCompare(b, tag)).join(), other = [...words].sort(new Intl.Collator(tag).compare).join();
+           console.log(tag, one === other, one === [...words].sort((a, b) => a.localeCompare(b, [tag], {})).join());
+         }
+         const thrown = (f) => { try { f(); return 'none'; } catch (e) { return `${e}`; } };
+         console.log(thrown(() => 'a'.localeCompare('b', 'x-y z')), thrown(() => 'a'.localeCompare('b', 'a'.repeat(300)).length));",
+    );
+    let equal = ["de", "sv", "de-u-kn", "DA-u-kf-upper", "xx", "de-u-co-phonebk"]
+        .map(|tag| format!("{tag} true true"));
+    assert_eq!(written[..6], equal);
+    let refused = "RangeError: Incorrect locale information provided: ";
+    assert_eq!(written[6], format!("{refused}x-y z {refused}{}", "a".repeat(40)));
+}
+
+#[test]
 fn objects_have_the_form_of_ecma_402() {
     let written = texts(
         "const all = Object.getOwnPropertyNames(Intl);

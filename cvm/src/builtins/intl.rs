@@ -14,8 +14,8 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
 use vm_system_intl::{
-    DateFormat, FormatOptions, IntlError, ListTexts, LocaleNames, NumberFormat, PluralFormat, RelativeFormat,
-    TextCollator, TextPart, TimeZoneRules, plain_decimal,
+    DateFormat, FormatOptions, IntlError, Keyword, ListTexts, LocaleNames, NumberFormat, PluralFormat,
+    RelativeFormat, TextCollator, TextPart, TimeZoneRules, plain_decimal, resolve,
 };
 
 /// Formatters that a thread keeps.
@@ -27,6 +27,8 @@ const CALL_PRICE: usize = 200;
 const UNITS_PER_INSTRUCTION: usize = 4;
 /// Most bits of a `BigInt` whose digits a formatter can have: it has 32 767.
 const MOST_BITS: u64 = 108_850;
+/// Most units of a tag, a code or a name: the work on a tag's variants is not linear.
+pub(super) const MOST_TAG_UNITS: usize = 256;
 /// Most combining marks in a row of a text that is compared; a comparison sorts them.
 const MOST_MARKS: usize = 2_048;
 
@@ -157,8 +159,20 @@ fn formatter<T>(
     wrap: fn(Rc<T>) -> Formatter,
     known: fn(&Formatter) -> Option<Rc<T>>,
 ) -> Res<Rc<T>> {
+    let text = format!("{}{extra}", vm.arg_text(c, 0));
+    formatter_of(vm, (kind, &text), make, wrap, known)
+}
+
+/// The formatter of this kind and text.
+fn formatter_of<T>(
+    vm: &mut Vm<'_>,
+    (kind, text): (&'static str, &str),
+    make: impl FnOnce(&str, &FormatOptions) -> Result<T, IntlError>,
+    wrap: fn(Rc<T>) -> Formatter,
+    known: fn(&Formatter) -> Option<Rc<T>>,
+) -> Res<Rc<T>> {
     vm.charge_work(CALL_PRICE);
-    let key = (kind, format!("{}{extra}", vm.arg_text(c, 0)));
+    let key = (kind, text.to_owned());
     if let Some(found) = FORMATTERS.with_borrow(|all| all.get(&key).and_then(known)) {
         return Ok(found);
     }
@@ -296,11 +310,38 @@ fn intl_compare(vm: &mut Vm<'_>, c: NativeCall) -> Res<Ret> {
     let collator = formatter!(vm, &c, "collator", "", Collator, |tag, options| {
         TextCollator::new(tag, options.text("sensitivity"), options.text("ignorePunctuation") == "true")
     })?;
-    let text = |i| match vm.arg(&c, i) {
+    compare(vm, &collator, (vm.arg(&c, 1), vm.arg(&c, 2)))
+}
+
+/// `localeCompare` with a locale that is a string, and no options: a sort calls it for each two texts.
+pub(super) fn compare_in(vm: &mut Vm<'_>, locale: Id, texts: (Value, Value)) -> Res<Ret> {
+    let tag = vm.st.heap.str(locale).slice(0, MOST_TAG_UNITS + 1).to_utf8();
+    let key = ("collator of a locale", tag.as_str());
+    let collator = formatter_of(
+        vm,
+        key,
+        |tag, _| {
+            let canonical = Some(tag).filter(|tag| tag.len() <= MOST_TAG_UNITS);
+            let canonical = canonical.and_then(vm_system_intl::canonical);
+            let canonical = canonical.ok_or_else(|| IntlError::Tag(tag.chars().take(40).collect()))?;
+            let keywords = ["co", "kf", "kn"].map(Keyword::parse);
+            TextCollator::new(&resolve(&[canonical], &keywords).tag, "variant", false)
+        },
+        Formatter::Collator,
+        |known| match known {
+            Formatter::Collator(known) => Some(Rc::clone(known)),
+            _ => None,
+        },
+    )?;
+    compare(vm, &collator, texts)
+}
+
+fn compare(vm: &mut Vm<'_>, collator: &TextCollator, texts: (Value, Value)) -> Res<Ret> {
+    let text = |value| match value {
         Value::Str(id) => vm.st.heap.str(id),
         _ => Text::Narrow(&[]),
     };
-    let (one, other) = (text(1), text(2));
+    let (one, other) = (text(texts.0), text(texts.1));
     let units = one.len() + other.len();
     let order = (!has_long_marks(one) && !has_long_marks(other))
         .then(|| collator.compare(&one.to_wide(), &other.to_wide()));

@@ -1,6 +1,7 @@
 //! `Intl` without formatters: tags of locales, words and lists of options, case, and segments of texts.
 
 use super::ids;
+use super::intl::MOST_TAG_UNITS;
 use super::natives::{EMPTY, Module};
 use crate::heap::text::Text;
 use crate::pure::case;
@@ -8,8 +9,6 @@ use crate::value::Value;
 use crate::vm::{NativeCall, Res, Ret, Vm};
 use vm_system_intl::{Granularity, Keyword, TimeZoneRules, resolve, segments_from};
 
-/// Most units of a tag, a code or a name: the work on a tag's variants is not linear.
-const MOST_UNITS: usize = 256;
 /// Price of parsing a tag, in instructions.
 const TAG_PRICE: usize = 20;
 /// Units that are searched at once for the segment with an index.
@@ -90,7 +89,7 @@ pub(super) const MODULE: Module = Module {
 pub(super) fn short_text(vm: &mut Vm<'_>, c: &NativeCall, i: usize) -> Option<String> {
     vm.charge_work(TAG_PRICE);
     match vm.arg(c, i) {
-        Value::Str(id) if vm.st.heap.str(id).len() <= MOST_UNITS => Some(vm.st.heap.str(id).to_utf8()),
+        Value::Str(id) if vm.st.heap.str(id).len() <= MOST_TAG_UNITS => Some(vm.st.heap.str(id).to_utf8()),
         _ => None,
     }
 }

@@ -257,6 +257,10 @@ fn value_of(vm: &mut Vm<'_>, call: NativeCall) -> Res<Ret> {
 fn locale_compare(vm: &mut Vm<'_>, call: NativeCall) -> Res<Ret> {
     let (id, _) = this(vm, &call, "String.prototype.localeCompare")?;
     let other = vm.arg_str(&call, 0)?;
+    if let (Value::Str(locale), Value::Undefined, true) = (vm.arg(&call, 1), vm.arg(&call, 2), vm.has_intl())
+    {
+        return super::intl::compare_in(vm, locale, (Value::Str(id), Value::Str(other)));
+    }
     // The comparison of long texts is that of `Intl`, which charges it.
     let is_long = vm.st.heap.str(id).len() + vm.st.heap.str(other).len() > 1_024;
     if super::locale::is_for_intl(vm, &call, 1) || is_long && vm.has_intl() {
