@@ -129,7 +129,7 @@ fn unsupported_features() {
             "class A { @decorated m() {} }",
             "class A { accessor x = 1; }",
             "new SharedArrayBuffer(8);",
-            "new Intl.NumberFormat('de');",
+            "new Intl.DurationFormat('de');",
             "Temporal.Now.instant();",
             "setTimeout(() => {}, 1);",
             "require('fs');",

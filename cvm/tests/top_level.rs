@@ -119,8 +119,8 @@ fn await_works_at_the_top_level() {
 #[test]
 fn names_that_are_declared_nowhere_are_refused_at_load_with_their_line() {
     assert_eq!(
-        refused("function main() {\n  const u = new Intl();\n  sleep(1);\n}"),
-        "2:17 `Intl` is not supported: programs have no locales, 3:3 `sleep` is not defined"
+        refused("function main() {\n  const u = new Temporal();\n  sleep(1);\n}"),
+        "2:17 `Temporal` is not supported: use `Date`, 3:3 `sleep` is not defined"
     );
     assert_eq!(refused("cc('q');"), "1:1 `cc` is not defined; did you mean `CC`?");
     assert_eq!(refused("let a = 1;\n  a = b;"), "2:7 `b` is not defined");

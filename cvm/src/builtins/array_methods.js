@@ -284,11 +284,7 @@ const ArrayMore = {
         if (k > 0) text += ",";
         const element = O[k];
         if (element !== undefined && element !== null) {
-          // Without `Intl`, ECMA-262 passes no arguments. Numbers, dates and lists of them get them, and refuse what they cannot write.
-          const kind = $cloneKind(element);
-          const refuses = typeof element === "number" || typeof element === "bigint" || kind === 1 || kind === 2;
-          const shown = arguments.length > 0 && refuses ? $call(element.toLocaleString, element, arguments[0], arguments[1])
-            : $call(element.toLocaleString, element);
+          const shown = $call(element.toLocaleString, element, arguments[0], arguments[1]);
           text += $toString(shown);
         }
       }

@@ -24,7 +24,7 @@ pub(super) const MODULE: Module = Module {
         method(ids::BIGINT, "asIntN", 2, as_int_n),
         method(ids::BIGINT, "asUintN", 2, as_uint_n),
         method(ids::BIGINT_PROTO, "toString", 0, to_string),
-        method(ids::BIGINT_PROTO, "toLocaleString", 0, to_locale_string),
+        method(ids::BIGINT_PROTO, "toLocaleString", 0, to_locale_string).slow("NumberToLocaleStringSlow"),
         method(ids::BIGINT_PROTO, "valueOf", 0, value_of),
     ],
     extra: |realm| realm.tag(ids::BIGINT_PROTO, "BigInt"),
@@ -157,6 +157,9 @@ fn to_string(vm: &mut Vm<'_>, call: NativeCall) -> Res<Ret> {
 
 fn to_locale_string(vm: &mut Vm<'_>, call: NativeCall) -> Res<Ret> {
     let this = this_bigint(vm, &call, "toLocaleString")?;
+    if super::locale::is_for_intl(vm, &call, 0) {
+        return Ok(Ret::Slow);
+    }
     super::locale::english_only(vm, &call, "BigInt.prototype.toLocaleString")?;
     let text = crate::pure::english::grouped(&vm.plain_text(this));
     Ok(vm.st.heap.str_value(&text).into())

@@ -47,9 +47,11 @@ pub(super) const MODULE: Module = Module {
         method(ids::DATE_PROTO, "getYear", 0, get_year),
         method(ids::DATE_PROTO, "toDateString", 0, to_date_string),
         method(ids::DATE_PROTO, "toISOString", 0, to_iso_string),
-        method(ids::DATE_PROTO, "toLocaleDateString", 0, to_locale_date_string),
-        method(ids::DATE_PROTO, "toLocaleString", 0, to_locale_string),
-        method(ids::DATE_PROTO, "toLocaleTimeString", 0, to_locale_time_string),
+        method(ids::DATE_PROTO, "toLocaleDateString", 0, to_locale_date_string)
+            .slow("DateToLocaleDateStringSlow"),
+        method(ids::DATE_PROTO, "toLocaleString", 0, to_locale_string).slow("DateToLocaleStringSlow"),
+        method(ids::DATE_PROTO, "toLocaleTimeString", 0, to_locale_time_string)
+            .slow("DateToLocaleTimeStringSlow"),
         method(ids::DATE_PROTO, "toString", 0, to_string),
         method(ids::DATE_PROTO, "toTimeString", 0, to_time_string),
         method(ids::DATE_PROTO, "toUTCString", 0, to_utc_string),
@@ -189,7 +191,12 @@ fn to_locale(
     format: fn(f64) -> Option<String>,
 ) -> Res<Ret> {
     let (_, time) = this_time(vm, call)?;
-    super::locale::english_only(vm, call, &format!("Date.prototype.{method}"))?;
+    if !time.is_nan() && super::locale::is_for_intl(vm, call, 0) {
+        return Ok(Ret::Slow);
+    }
+    if !vm.has_intl() {
+        super::locale::english_only(vm, call, &format!("Date.prototype.{method}"))?;
+    }
     Ok(vm.st.heap.str_value(format(time).as_deref().unwrap_or("Invalid Date")).into())
 }
 

@@ -108,6 +108,16 @@ ids! { OBJECTS, Object, FIRST_OBJECT,
     TEXT_DECODER_PROTO "%TextDecoder.prototype%"
     HEADERS "%Headers%" HEADERS_PROTO "%Headers.prototype%" HEADERS_ITERATOR_PROTO "%HeadersIteratorPrototype%"
     REQUEST "%Request%" REQUEST_PROTO "%Request.prototype%" RESPONSE "%Response%" RESPONSE_PROTO "%Response.prototype%"
+    INTL "%Intl%" COLLATOR "%Intl.Collator%" COLLATOR_PROTO "%Intl.Collator.prototype%"
+    DATE_TIME_FORMAT "%Intl.DateTimeFormat%" DATE_TIME_FORMAT_PROTO "%Intl.DateTimeFormat.prototype%"
+    DISPLAY_NAMES "%Intl.DisplayNames%" DISPLAY_NAMES_PROTO "%Intl.DisplayNames.prototype%"
+    LIST_FORMAT "%Intl.ListFormat%" LIST_FORMAT_PROTO "%Intl.ListFormat.prototype%"
+    LOCALE "%Intl.Locale%" LOCALE_PROTO "%Intl.Locale.prototype%"
+    NUMBER_FORMAT "%Intl.NumberFormat%" NUMBER_FORMAT_PROTO "%Intl.NumberFormat.prototype%"
+    PLURAL_RULES "%Intl.PluralRules%" PLURAL_RULES_PROTO "%Intl.PluralRules.prototype%"
+    RELATIVE_TIME_FORMAT "%Intl.RelativeTimeFormat%" RELATIVE_TIME_FORMAT_PROTO "%Intl.RelativeTimeFormat.prototype%"
+    SEGMENTER "%Intl.Segmenter%" SEGMENTER_PROTO "%Intl.Segmenter.prototype%"
+    SEGMENTS_PROTO "%IntlSegmentsPrototype%" SEGMENT_ITERATOR_PROTO "%IntlSegmentIteratorPrototype%"
 }
 
 /// First cell after the fixed ones.

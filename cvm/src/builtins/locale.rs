@@ -1,5 +1,7 @@
-//! The methods that depend on a locale. Programs have `en-US` and its usual form; another locale, and options, are an error that
-//! names them, and never a wrong text. `localeCompare` has all languages, and options that are plain data.
+//! The methods that depend on a locale, without locales and options: the usual form of `en-US`. With them they are those of `Intl`.
+//!
+//! Programs of generation 1 have no `Intl`: another locale, and options, are an error that names them, and never a wrong text;
+//! `localeCompare` has all languages, and options that are plain data.
 
 use crate::heap::object::ObjectKind;
 use crate::pure::english::{self, TextOrder};
@@ -28,6 +30,12 @@ fn requested(vm: &mut Vm<'_>, call: &NativeCall, i: usize) -> Res<Option<Locale>
         Ok(locale) => Ok(Some(locale)),
         Err(_) => Err(vm.range_error(&format!("Incorrect locale information provided: {}", shown(&text)))),
     }
+}
+
+/// Whether a call with its locales at this place is one for the prelude: it has locales or options, and its program has `Intl`.
+pub(super) fn is_for_intl(vm: &Vm<'_>, call: &NativeCall, at: usize) -> bool {
+    let is_given = |i| vm.arg(call, i) != Value::Undefined;
+    (is_given(at) || is_given(at + 1)) && vm.has_intl()
 }
 
 fn shown(text: &str) -> String {

@@ -32,6 +32,8 @@ mod generator;
 mod global;
 pub(crate) mod host;
 pub(crate) mod ids;
+mod intl;
+mod intl_tags;
 mod iterator;
 mod iterator_helpers;
 mod json;

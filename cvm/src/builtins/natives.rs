@@ -148,6 +148,8 @@ pub(crate) const MODULES: &[&Module] = &[
     &super::elements::MODULE,
     &super::encoding::MODULE,
     &super::fetch::MODULE,
+    &super::intl::MODULE,
+    &super::intl_tags::MODULE,
 ];
 
 struct Tables {

@@ -41,7 +41,7 @@ const METHODS: &[NativeMethod] = &[
     method(ids::NUMBER, "isNaN", 1, is_nan),
     method(ids::NUMBER, "isSafeInteger", 1, is_safe_integer),
     method(ids::NUMBER_PROTO, "toString", 1, to_string),
-    method(ids::NUMBER_PROTO, "toLocaleString", 0, to_locale_string),
+    method(ids::NUMBER_PROTO, "toLocaleString", 0, to_locale_string).slow("NumberToLocaleStringSlow"),
     method(ids::NUMBER_PROTO, "toFixed", 1, to_fixed),
     method(ids::NUMBER_PROTO, "toExponential", 1, to_exponential),
     method(ids::NUMBER_PROTO, "toPrecision", 1, to_precision),
@@ -110,6 +110,9 @@ fn to_string(vm: &mut Vm<'_>, call: NativeCall) -> Res<Ret> {
 
 fn to_locale_string(vm: &mut Vm<'_>, call: NativeCall) -> Res<Ret> {
     let value = this_number(vm, &call, "toLocaleString")?;
+    if super::locale::is_for_intl(vm, &call, 0) {
+        return Ok(Ret::Slow);
+    }
     super::locale::english_only(vm, &call, "Number.prototype.toLocaleString")?;
     text(vm, &crate::pure::english::decimal(value))
 }

@@ -43,7 +43,7 @@ const METHODS: &[NativeMethod] = &[
     method(ids::STRING_PROTO, "indexOf", 1, index),
     method(ids::STRING_PROTO, "isWellFormed", 0, is_well_formed),
     method(ids::STRING_PROTO, "lastIndexOf", 1, last_index),
-    method(ids::STRING_PROTO, "localeCompare", 1, locale_compare),
+    method(ids::STRING_PROTO, "localeCompare", 1, locale_compare).slow("StringLocaleCompareSlow"),
     method(ids::STRING_PROTO, "slice", 2, slice),
     method(ids::STRING_PROTO, "startsWith", 1, starts_with).slow("StartsWithSlow"),
     method(ids::STRING_PROTO, "substr", 2, substr),
@@ -257,6 +257,15 @@ fn value_of(vm: &mut Vm<'_>, call: NativeCall) -> Res<Ret> {
 fn locale_compare(vm: &mut Vm<'_>, call: NativeCall) -> Res<Ret> {
     let (id, _) = this(vm, &call, "String.prototype.localeCompare")?;
     let other = vm.arg_str(&call, 0)?;
+    if let (Value::Str(locale), Value::Undefined, true) = (vm.arg(&call, 1), vm.arg(&call, 2), vm.has_intl())
+    {
+        return super::intl::compare_in(vm, locale, (Value::Str(id), Value::Str(other)));
+    }
+    // The comparison of long texts is that of `Intl`, which charges it.
+    let is_long = vm.st.heap.str(id).len() + vm.st.heap.str(other).len() > 1_024;
+    if super::locale::is_for_intl(vm, &call, 1) || is_long && vm.has_intl() {
+        return Ok(Ret::Slow);
+    }
     let (one, other) = (vm.st.heap.str(id).to_wide(), vm.st.heap.str(other).to_wide());
     super::locale::compare(vm, &call, &one, &other).map(Ret::Value)
 }

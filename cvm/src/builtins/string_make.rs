@@ -32,8 +32,10 @@ pub(super) const MODULE: Module = Module {
         method(ids::STRING_PROTO, "padEnd", 1, pad_end),
         method(ids::STRING_PROTO, "padStart", 1, pad_start),
         method(ids::STRING_PROTO, "repeat", 1, repeat),
-        method(ids::STRING_PROTO, "toLocaleLowerCase", 0, to_locale_lower_case),
-        method(ids::STRING_PROTO, "toLocaleUpperCase", 0, to_locale_upper_case),
+        method(ids::STRING_PROTO, "toLocaleLowerCase", 0, to_locale_lower_case)
+            .slow("StringToLocaleLowerCaseSlow"),
+        method(ids::STRING_PROTO, "toLocaleUpperCase", 0, to_locale_upper_case)
+            .slow("StringToLocaleUpperCaseSlow"),
         method(ids::STRING_PROTO, "toLowerCase", 0, to_lower_case),
         method(ids::STRING_PROTO, "toUpperCase", 0, to_upper_case),
         method(ids::STRING_PROTO, "toWellFormed", 0, to_well_formed),
@@ -245,12 +247,18 @@ fn to_lower_case(vm: &mut Vm<'_>, call: NativeCall) -> Res<Ret> {
 
 fn to_locale_lower_case(vm: &mut Vm<'_>, call: NativeCall) -> Res<Ret> {
     vm.this_str(&call, "String.prototype.toLocaleLowerCase")?;
+    if super::locale::is_for_intl(vm, &call, 0) {
+        return Ok(Ret::Slow);
+    }
     super::locale::common_case(vm, &call, "String.prototype.toLocaleLowerCase")?;
     to_lower_case(vm, call)
 }
 
 fn to_locale_upper_case(vm: &mut Vm<'_>, call: NativeCall) -> Res<Ret> {
     vm.this_str(&call, "String.prototype.toLocaleUpperCase")?;
+    if super::locale::is_for_intl(vm, &call, 0) {
+        return Ok(Ret::Slow);
+    }
     super::locale::common_case(vm, &call, "String.prototype.toLocaleUpperCase")?;
     to_upper_case(vm, call)
 }

@@ -26,7 +26,6 @@ const NAMES: &[(&str, &str)] = &[
     ("SharedArrayBuffer", SHARED),
     ("Atomics", SHARED),
     ("Buffer", "use `Uint8Array`, `TextEncoder` and `TextDecoder`"),
-    ("Intl", "programs have no locales"),
     ("Temporal", "use `Date`"),
     ("ShadowRealm", STRINGS),
     ("WebAssembly", STRINGS),
@@ -59,7 +58,7 @@ const SHOWN_CHARS: usize = 100;
 pub(super) type UnsupportedUse = (u32, String);
 
 /// All uses of unsupported names, and of names that are declared nowhere unless `names` is none. A program that tests whether a
-/// name exists (`typeof Intl`, `globalThis.Intl`) may use it.
+/// name exists (`typeof Temporal`, `globalThis.Temporal`) may use it.
 pub(super) fn find(
     program: &Program<'_>,
     scoping: &Scoping,
@@ -399,8 +398,8 @@ mod tests {
     fn declared_names_and_tested_names_are_allowed() {
         for source in [
             "function setTimeout() {} setTimeout();",
-            "const make = (Intl) => Intl.x;",
-            "if (typeof Intl !== 'undefined') Intl.NumberFormat();",
+            "const make = (Temporal) => Temporal.x;",
+            "if (typeof Temporal !== 'undefined') Temporal.Now.instant();",
             "globalThis.process = {}; process.x = 1;",
             "({ Temporal: 1 }).Temporal;",
             "[] instanceof Function; Function.prototype.call;",

@@ -2,12 +2,11 @@
 
 use super::date;
 use super::number;
-use icu_collator::options::{AlternateHandling, CaseLevel, CollatorOptions, Strength};
-use icu_collator::preferences::CollationNumericOrdering;
-use icu_collator::{Collator, CollatorBorrowed, CollatorPreferences};
 use icu_locale::Locale;
+use icu_locale::extensions::unicode::{Value, key};
 use std::cmp::Ordering;
 use std::sync::OnceLock;
+use vm_system_intl::TextCollator;
 
 /// Digits with a comma before each group of three.
 pub(crate) fn grouped(digits: &str) -> String {
@@ -93,33 +92,31 @@ pub(crate) struct TextOrder {
     pub shifted: bool,
 }
 
-fn collator(locale: &Locale, order: TextOrder) -> Option<CollatorBorrowed<'static>> {
-    let mut options = CollatorOptions::default();
-    options.strength = Some(match order.sensitivity {
-        0 | 2 => Strength::Primary,
-        1 => Strength::Secondary,
-        _ => Strength::Tertiary,
-    });
-    options.case_level = (order.sensitivity == 2).then_some(CaseLevel::On);
-    options.alternate_handling = order.shifted.then_some(AlternateHandling::Shifted);
-    let mut preferences = CollatorPreferences::from(locale);
+fn collator(locale: &Locale, order: TextOrder) -> Option<TextCollator> {
+    let sensitivity = match order.sensitivity {
+        0 => "base",
+        1 => "accent",
+        2 => "case",
+        _ => "variant",
+    };
+    let mut locale = locale.clone();
     if order.numeric {
-        preferences.numeric_ordering = Some(CollationNumericOrdering::True);
+        locale.extensions.unicode.keywords.set(key!("kn"), Value::default());
     }
-    Collator::try_new(preferences, options).ok()
+    TextCollator::new(&locale.to_string(), sensitivity, order.shifted).ok()
 }
 
 /// The order of two texts by the rules of English.
 pub(crate) fn compare(one: &[u16], other: &[u16]) -> Ordering {
-    static ENGLISH: OnceLock<Option<CollatorBorrowed<'static>>> = OnceLock::new();
+    static ENGLISH: OnceLock<Option<TextCollator>> = OnceLock::new();
     let all = TextOrder { sensitivity: 3, ..TextOrder::default() };
     let english = ENGLISH.get_or_init(|| collator(&icu_locale::locale!("en-US"), all));
-    english.as_ref().map_or_else(|| one.cmp(other), |english| english.compare_utf16(one, other))
+    english.as_ref().map_or_else(|| one.cmp(other), |english| english.compare(one, other))
 }
 
 /// The order of two texts by the rules of a language; `None` if there are no data for it.
 pub(crate) fn compare_by(locale: &Locale, order: TextOrder, one: &[u16], other: &[u16]) -> Option<Ordering> {
-    Some(collator(locale, order)?.compare_utf16(one, other))
+    Some(collator(locale, order)?.compare(one, other))
 }
 
 #[cfg(test)]

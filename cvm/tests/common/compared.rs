@@ -30,12 +30,14 @@ pub(crate) fn lines(source: &str, args: &[String]) -> (Vec<(Level, String)>, Str
 }
 
 /// The texts of a program's lines.
+#[allow(dead_code, reason = "not every test that includes this file has such programs")]
 pub(crate) fn texts(source: &str) -> Vec<String> {
     lines(source, &[]).0.into_iter().map(|line| line.1).collect()
 }
 
 /// Runs cases between lines of `=====` (the script, a line of `-----`, what Node's console wrote), except those with one of these
 /// names; panics with the differences, and returns the number of cases.
+#[allow(dead_code, reason = "not every test that includes this file has such cases")]
 pub(crate) fn compare(cases: &[&str], without: &[&str]) -> usize {
     let (mut wrong, mut compared) = (Vec::new(), 0);
     for case in cases.iter().flat_map(|cases| cases.split("\n=====\n")).filter(|case| !case.trim().is_empty())

@@ -11,8 +11,9 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("sandbox", &[]),
     ("inspect", &[]),
     ("web", &[]),
-    ("cvm", &["inspect", "web"]),
-    ("worker", &["protocol", "sandbox", "inspect", "web", "cvm"]),
+    ("intl", &[]),
+    ("cvm", &["inspect", "web", "intl"]),
+    ("worker", &["protocol", "sandbox", "inspect", "web", "intl", "cvm"]),
     ("broker", &["protocol", "sandbox"]),
     ("egress", &["protocol", "sandbox"]),
     ("supervisor/record", &["protocol"]),
@@ -63,8 +64,16 @@ const LIBRARIES: &[(&str, &[&str])] = &[
     (concat!("rm", "cp"), &["supervisor/api"]),
 ];
 /// Pure crates: no async runtime.
-const PURE: &[&str] =
-    &["protocol", "inspect", "web", "cvm", "supervisor/record", "supervisor/policy", "supervisor/core"];
+const PURE: &[&str] = &[
+    "protocol",
+    "inspect",
+    "web",
+    "intl",
+    "cvm",
+    "supervisor/record",
+    "supervisor/policy",
+    "supervisor/core",
+];
 
 /// A crate that the tests of every crate may use, and nothing else.
 const TESTKIT: &str = "testkit";

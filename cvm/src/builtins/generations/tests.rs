@@ -122,8 +122,14 @@ const LATER: &[&str] = &[
     "ArrayBuffer_",
     "BigInt64Array_",
     "BigUint64Array_",
+    "Collator_",
     "DOMException_",
     "DataView_",
+    "DateTimeFormat_",
+    "DateToLocaleDateStringSlow",
+    "DateToLocaleStringSlow",
+    "DateToLocaleTimeStringSlow",
+    "DisplayNames_",
     "Float16Array_",
     "Float32Array_",
     "Float64Array_",
@@ -131,9 +137,20 @@ const LATER: &[&str] = &[
     "Int16Array_",
     "Int32Array_",
     "Int8Array_",
+    "ListFormat_",
+    "Locale_",
+    "NumberFormat_",
+    "NumberSetup",
+    "NumberToLocaleStringSlow",
+    "PluralRules_",
     "PutElement",
+    "RelativeTimeFormat_",
     "Request_",
     "Response_",
+    "Segmenter_",
+    "StringLocaleCompareSlow",
+    "StringToLocaleLowerCaseSlow",
+    "StringToLocaleUpperCaseSlow",
     "TextDecoder_",
     "TextEncoder_",
     "TypedArray_",
@@ -167,4 +184,45 @@ fn what_the_engine_calls_in_the_prelude_is_in_every_generation() {
             assert!(generation.prelude.functions.contains_key(name), "generation {number} has no {name}");
         }
     }
+}
+
+/// What a script of this generation writes.
+fn written(number: u32, source: &str) -> Vec<String> {
+    let generation = get(number).expect("a generation of the list");
+    let names = super::newest_names();
+    let options = crate::CompileOptions::default();
+    let unit = crate::compiler::compile_unit(source, &options, &generation.prelude.functions, names);
+    let program = crate::program::CompiledProgram::compiled(generation, unit.expect("a script"));
+    let mut state = crate::VmState::new(&program, &crate::StateConfig::default());
+    let end = crate::run(&program, &mut state, u64::MAX);
+    assert!(matches!(end, crate::RunOutcome::Done { .. }), "{end:?}");
+    state.take_output().into_iter().map(|line| line.text).collect()
+}
+
+#[test]
+fn programs_of_generation_1_refuse_locales_as_they_did() {
+    let source = "const shown = (f) => { try { return f(); } catch (e) { return `${e}`; } };
+        for (const f of [() => (1234.5).toLocaleString(), () => (1).toLocaleString('de'), () => (1).toLocaleString(undefined, {}), \
+          () => (1n).toLocaleString('hi'), () => new Date(0).toLocaleString('en-GB'), () => new Date(0).toLocaleDateString(), \
+          () => new Date(NaN).toLocaleTimeString('de'), () => 'i'.toLocaleUpperCase('tr'), () => 'I'.toLocaleLowerCase(['lt']), \
+          () => 'z'.localeCompare('ö', 'sv'), () => 'a9'.localeCompare('a10', 'de', { numeric: true }), \
+          () => 'a'.localeCompare('b', 'en', { caseFirst: 'upper' })]) console.log(shown(f));";
+    assert_eq!(
+        written(1, source),
+        [
+            "1,234.5",
+            "RangeError: Number.prototype.toLocaleString: programs have the locale en-US only, not de",
+            "RangeError: Number.prototype.toLocaleString: programs do not have its options",
+            "RangeError: BigInt.prototype.toLocaleString: programs have the locale en-US only, not hi",
+            "RangeError: Date.prototype.toLocaleString: programs have the locale en-US only, not en-GB",
+            "1/1/1970",
+            "RangeError: Date.prototype.toLocaleTimeString: programs have the locale en-US only, not de",
+            "RangeError: String.prototype.toLocaleUpperCase: programs do not have the letters of tr",
+            "RangeError: String.prototype.toLocaleLowerCase: programs do not have the letters of lt",
+            "-1",
+            "-1",
+            "RangeError: String.prototype.localeCompare: programs do not have its option caseFirst: upper",
+        ]
+    );
+    assert_eq!(written(NEWEST, source)[1], "1");
 }

@@ -3,10 +3,6 @@
   'use strict';
   const { TypeError, RangeError, Symbol, Object, Map, WeakMap, Number } = captured.globals;
   const { defineProperty, getOwnPropertyDescriptor } = Object;
-  // Languages whose data are complete and whose usual calendar is the Gregorian one.
-  const LANGUAGES = ` af am ar as az be bg bn bs ca cs cy da de el en es et eu fi fil fr ga gl gu he hi hr hu hy id is it ja ka kk km
-    kn ko ky lo lt lv mk ml mn mr ms my nb ne nl nn no or pa pl pt ro ru si sk sl so sq sr sv sw ta te tk tr uk ur uz vi yue zh zu `
-    .replace(/\s+/g, ' ');
   const DEFAULT = 'en-US';
 
   // A canonical tag in its parts: the name, and the keywords of its `u` extension.
@@ -47,27 +43,11 @@
     }
     return list;
   };
-  const isSupported = (tag) => LANGUAGES.includes(` ${split(tag).name.split('-')[0]} `);
-  // The first locale of the list that has data. `keys`: the keywords that matter, with the values that options give them.
-  const resolve = (locales, keys = {}) => {
-    let chosen = DEFAULT;
-    for (const tag of canonicalList(locales)) if (isSupported(tag)) { chosen = tag; break; }
-    const { name, keywords } = split(chosen);
-    let shown = '';
-    let used = '';
-    const values = { __proto__: null };
-    for (const key of Object.keys(keys).sort()) {
-      const { option, allowed } = keys[key];
-      const given = keywords[key];
-      const fromTag = given !== undefined && allowed(given) ? given : undefined;
-      const value = option ?? fromTag;
-      if (value === undefined) continue;
-      values[key] = value;
-      used += value === '' || value === 'true' ? `-${key}` : `-${key}-${value}`;
-      if (fromTag !== undefined && (option === undefined || option === fromTag)) shown += given === '' ? `-${key}` : `-${key}-${given}`;
-    }
-    return { locale: shown === '' ? name : `${name}-u${shown}`, tag: used === '' ? name : `${name}-u${used}`, values };
-  };
+  const isSupported = (tag) => own.supported(tag);
+  // A keyword of a tag, with the value that an option gives it.
+  const keyword = (name, option) => (option === undefined ? name : `${name}=${option}`);
+  // The first locale of the list that has data. `keywords`: those that matter.
+  const resolve = (locales, ...keywords) => own.resolve(canonicalList(locales), keywords);
 
   const optionsOf = (options) => {
     if (options === undefined) return { __proto__: null };
@@ -93,8 +73,7 @@
     return Math.floor(number);
   };
   const { Math } = captured.globals;
-  const systems = ['arab', 'arabext', 'beng', 'deva', 'fullwide', 'gujr', 'guru', 'khmr', 'knda', 'laoo', 'latn', 'mlym', 'mymr',
-    'orya', 'tamldec', 'telu', 'thai', 'tibt'];
+  const systems = own.values('numberingSystem');
   const numberingSystem = (options) => {
     const value = options.numberingSystem;
     if (value === undefined) return undefined;
@@ -167,6 +146,6 @@
     return parts;
   };
 
-  return { own, split, canonical, canonicalList, resolve, optionsOf, word, flag, whole, numberingSystem, systems, define, toParts, cached,
+  return { own, split, canonical, canonicalList, resolve, keyword, optionsOf, word, flag, whole, numberingSystem, systems, define, toParts, cached,
     slotsOf: (value) => slots.get(value), DEFAULT };
 })

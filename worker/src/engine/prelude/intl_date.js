@@ -2,7 +2,7 @@
 (function (_own, _native, captured) {
   'use strict';
   const { RangeError, TypeError, Object, Date, Math } = captured.globals;
-  const { own, resolve, optionsOf, word, flag, whole, numberingSystem, systems, define, toParts, cached } = captured.part('intl_base');
+  const { own, resolve, keyword, optionsOf, word, flag, whole, numberingSystem, define, toParts, cached } = captured.part('intl_base');
 
   const NUMERIC = ['2-digit', 'numeric'];
   const NAME = ['narrow', 'short', 'long'];
@@ -20,11 +20,8 @@
     const hour12 = flag(options, 'hour12');
     let hourCycle = word(options, 'hourCycle', CYCLES, undefined);
     if (hour12 !== undefined) hourCycle = undefined;
-    const { locale, tag, values } = resolve(locales, {
-      nu: { option: system, allowed: (value) => systems.includes(value) },
-      hc: { option: hourCycle, allowed: (value) => CYCLES.includes(value) && hour12 === undefined },
-      ca: { option: calendar === undefined ? undefined : `${calendar}`.toLowerCase(), allowed: () => true },
-    });
+    const { locale, tag, values } = resolve(locales, keyword('nu', system), hour12 === undefined ? keyword('hc', hourCycle) : 'hc!',
+      keyword('ca', calendar === undefined ? undefined : `${calendar}`.toLowerCase()));
     if (values.ca !== undefined && !['gregory', 'gregorian', 'iso8601'].includes(values.ca)) {
       throw new RangeError(`Intl.DateTimeFormat: the calendar "${values.ca}" is not available`);
     }
@@ -68,7 +65,7 @@
       if (spec.era !== undefined && spec.year === undefined) spec.year = spec.month = spec.day = 'numeric';
     }
     spec.hourCycle = hour12 === true ? '12' : hour12 === false ? '24' : values.hc;
-    const [format, zone, cycle, pattern] = own.date(tag.replace(/-ca-[a-z0-9]+/, '').replace(/-hc-h\d\d/, '').replace(/-u$/, ''), spec);
+    const [format, zone, cycle, pattern] = own.date(tag, spec);
     const resolved = { locale, calendar: values.ca === 'iso8601' ? 'iso8601' : 'gregory', numberingSystem: values.nu ?? 'latn', timeZone: zone };
     if (cycle !== undefined && cycle !== null) { resolved.hourCycle = cycle; resolved.hour12 = cycle === 'h11' || cycle === 'h12'; }
     if (dateStyle === undefined && timeStyle === undefined) {

@@ -2,7 +2,7 @@
 (function (_own, _native, captured) {
   'use strict';
   const { RangeError, TypeError, Object, Number } = captured.globals;
-  const { own, resolve, optionsOf, word, whole, numberingSystem, systems, define, toParts, cached } = captured.part('intl_base');
+  const { own, resolve, keyword, optionsOf, word, whole, numberingSystem, define, toParts, cached } = captured.part('intl_base');
 
   // The digits of a number, by the rules of ECMA-402 as far as the formatter has them.
   const digitsOf = (options, least, most, compact) => {
@@ -36,15 +36,11 @@
     return digits;
   };
   const { Math } = captured.globals;
-  const UNITS = ['acre', 'bit', 'byte', 'celsius', 'centimeter', 'day', 'degree', 'fahrenheit', 'fluid-ounce', 'foot', 'gallon',
-    'gigabit', 'gigabyte', 'gram', 'hectare', 'hour', 'inch', 'kilobit', 'kilobyte', 'kilogram', 'kilometer', 'liter', 'megabit',
-    'megabyte', 'meter', 'microsecond', 'mile', 'mile-scandinavian', 'milliliter', 'millimeter', 'millisecond', 'minute', 'month',
-    'nanosecond', 'ounce', 'percent', 'petabyte', 'pound', 'second', 'stone', 'terabit', 'terabyte', 'week', 'yard', 'year'];
   const setup = (locales, given) => {
     const options = optionsOf(given);
     word(options, 'localeMatcher', ['lookup', 'best fit'], 'best fit');
     const system = numberingSystem(options);
-    const { locale, tag, values } = resolve(locales, { nu: { option: system, allowed: (value) => systems.includes(value) } });
+    const { locale, tag, values } = resolve(locales, keyword('nu', system));
     const style = word(options, 'style', ['decimal', 'percent', 'currency', 'unit'], 'decimal');
     let currency = options.currency;
     if (currency === undefined) {
@@ -61,8 +57,7 @@
       if (style === 'unit') throw new TypeError('Required option "unit" must not be undefined');
     } else {
       unit = `${unit}`;
-      const parts = unit.split('-per-');
-      if (!UNITS.includes(unit) && !(parts.length === 2 && UNITS.includes(parts[0]) && UNITS.includes(parts[1]))) {
+      if (!own.isUnit(unit)) {
         throw new RangeError(`Invalid unit argument for Intl.NumberFormat() '${unit}'`);
       }
     }
@@ -143,6 +138,6 @@
     resolvedOptions: (slots) => ({ ...slots.resolved, pluralCategories: [...slots.resolved.pluralCategories] }),
   });
   const number = cached(setup);
-  return { NumberFormat, PluralRules, textOf, UNITS,
+  return { NumberFormat, PluralRules, textOf,
     numberText: (value, locales, options) => number(locales, options).format(textOf(value), false) };
 })

@@ -2,7 +2,7 @@
 (function (_own, _native, captured) {
   'use strict';
   const { RangeError, TypeError, Object, Symbol, Number } = captured.globals;
-  const { own, split, canonical, resolve, optionsOf, word, flag, systems, define, slotsOf, canonicalList, cached, DEFAULT } = captured.part('intl_base');
+  const { own, split, canonical, resolve, keyword, optionsOf, word, flag, define, slotsOf, canonicalList, cached, DEFAULT } = captured.part('intl_base');
 
   const collation = (locales, given) => {
     const options = optionsOf(given);
@@ -10,11 +10,7 @@
     word(options, 'localeMatcher', ['lookup', 'best fit'], 'best fit');
     const numeric = flag(options, 'numeric');
     const caseFirst = word(options, 'caseFirst', ['upper', 'lower', 'false'], undefined);
-    const { locale, tag, values } = resolve(locales, {
-      co: { option: undefined, allowed: (value) => value !== 'search' && value !== 'standard' },
-      kf: { option: caseFirst, allowed: (value) => ['upper', 'lower', 'false'].includes(value) },
-      kn: { option: numeric === undefined ? undefined : `${numeric}`, allowed: (value) => ['', 'true', 'false'].includes(value) },
-    });
+    const { locale, tag, values } = resolve(locales, 'co', keyword('kf', caseFirst), keyword('kn', numeric));
     const sensitivity = word(options, 'sensitivity', ['base', 'accent', 'case', 'variant'], 'variant');
     const ignorePunctuation = flag(options, 'ignorePunctuation') ?? false;
     return {
@@ -77,7 +73,7 @@
   const RelativeTimeFormat = define('RelativeTimeFormat', true, (locales, given) => {
     const options = optionsOf(given);
     word(options, 'localeMatcher', ['lookup', 'best fit'], 'best fit');
-    const { locale, tag, values } = resolve(locales, { nu: { option: undefined, allowed: (value) => systems.includes(value) } });
+    const { locale, tag, values } = resolve(locales, 'nu');
     const style = word(options, 'style', ['long', 'short', 'narrow'], 'long');
     const numeric = word(options, 'numeric', ['always', 'auto'], 'always');
     const { NumberFormat } = captured.part('intl_number');

@@ -1,7 +1,7 @@
 //! Owns dates and times as text: the pattern of a locale for the fields that a script requests, with the widths that it requests.
 
-use super::zone::{self, Zone};
-use super::{TextPart, failed, locale, parts_array};
+use super::zone::TimeZoneRules;
+use super::{FormatOptions, IntlError, TextPart, parsed, split_tag};
 use icu_calendar::types::RataDie;
 use icu_calendar::{Date, Gregorian};
 use icu_datetime::fieldsets::builder::{DateFields, FieldSetBuilder, ZoneStyle};
@@ -12,7 +12,6 @@ use icu_datetime::pattern::{DateTimePattern, FixedCalendarDateTimeNames};
 use icu_datetime::preferences::HourCycle;
 use icu_datetime::{DateTimeFormatterPreferences, FixedCalendarDateTimeFormatter, NoCalendarFormatter};
 use icu_locale::Locale;
-use rquickjs::{Array, Ctx, Exception, Function, Object, Result, Value};
 use writeable::{TryWriteable, Writeable};
 
 /// Days from 1 January of the year 1 to 1 January 1970, and one.
@@ -30,28 +29,18 @@ enum Item {
     Zone,
 }
 
-struct DateFormat {
+/// Writes dates and times by the rules of a locale, in the Gregorian calendar.
+pub struct DateFormat {
     items: Vec<Item>,
     names: Names,
-    zone: Zone,
+    zone: TimeZoneRules,
     zone_text: Option<NoCalendarFormatter<ZoneFieldSet>>,
     hour_cycle: Option<&'static str>,
     pattern: String,
 }
 
-/// What a script requests, as the prelude has resolved it.
-struct Spec<'a, 'js> {
-    spec: &'a Object<'js>,
-}
-
-impl Spec<'_, '_> {
-    fn text(&self, name: &str) -> Result<String> {
-        Ok(self.spec.get::<_, Option<String>>(name)?.unwrap_or_default())
-    }
-}
-
-fn composite(ctx: &Ctx<'_>, builder: FieldSetBuilder) -> Result<CompositeDateTimeFieldSet> {
-    builder.build_composite_datetime().map_err(|error| failed(ctx, &error))
+fn composite(builder: FieldSetBuilder) -> Result<CompositeDateTimeFieldSet, IntlError> {
+    builder.build_composite_datetime().map_err(IntlError::data)
 }
 
 /// Year, month, day and weekday of a date, if they are a combination that locales have a pattern for.
@@ -121,16 +110,15 @@ fn numeric_widths(locale: &Locale) -> (usize, usize) {
 }
 
 /// Digits of a numeric field for which a script requests no width.
-fn numeric_count(kind: &str, count: usize, spec: &Spec<'_, '_>, widths: (usize, usize)) -> Result<usize> {
+fn numeric_count(kind: &str, count: usize, options: &FormatOptions, widths: (usize, usize)) -> usize {
     let width = match kind {
-        "day" if !matches!(spec.text("month")?.as_str(), "" | "numeric" | "2-digit") => return Ok(1),
+        "day" if !matches!(options.text("month"), "" | "numeric" | "2-digit") => return 1,
         "day" => widths.0,
         "month" => widths.1,
-        _ => return Ok(count),
+        _ => return count,
     };
-    let is_full =
-        !spec.text("year")?.is_empty() && !spec.text("month")?.is_empty() && !spec.text("day")?.is_empty();
-    Ok(if is_full { width } else { count.min(width) })
+    let is_full = options.has("year") && options.has("month") && options.has("day");
+    if is_full { width } else { count.min(width) }
 }
 
 /// Literal text and fields, in order.
@@ -203,7 +191,7 @@ fn push_literal(tokens: &mut Vec<Token>, letter: char) {
     }
 }
 
-fn date_time(ctx: &Ctx<'_>, local_ms: i64) -> Result<DateTime<Gregorian>> {
+fn date_time(local_ms: i64) -> Result<DateTime<Gregorian>, IntlError> {
     let (day, rest) = (local_ms.div_euclid(DAY_MS), local_ms.rem_euclid(DAY_MS));
     let (seconds, nanoseconds) = (rest / 1_000, (rest % 1_000) * 1_000_000);
     let time = Time::try_new(
@@ -214,14 +202,18 @@ fn date_time(ctx: &Ctx<'_>, local_ms: i64) -> Result<DateTime<Gregorian>> {
     );
     Ok(DateTime {
         date: Date::from_rata_die(RataDie::new(day + UNIX_DAY), Gregorian),
-        time: time.map_err(|error| failed(ctx, &error))?,
+        time: time.map_err(IntlError::data)?,
     })
 }
 
 impl DateFormat {
-    fn new(ctx: &Ctx<'_>, locale: &Locale, spec: &Spec<'_, '_>) -> Result<Self> {
+    /// `options`: `dateStyle`, `timeStyle`, or the fields of ECMA-402, `fractionalSecondDigits` and `timeZoneName`; `hourCycle` is
+    /// `h11`, `h12`, `h23`, `h24`, or `12` or `24` for the locale's cycle of so many hours. The tag's keywords `ca` and `hc` do not
+    /// count.
+    pub fn new(tag: &str, options: &FormatOptions, zone: TimeZoneRules) -> Result<Self, IntlError> {
+        let locale = &parsed(&without_keywords(tag))?;
         let mut preferences = DateTimeFormatterPreferences::from(locale);
-        match spec.text("hourCycle")?.as_str() {
+        match options.text("hourCycle") {
             "h11" => preferences.hour_cycle = Some(HourCycle::H11),
             "h12" => preferences.hour_cycle = Some(HourCycle::H12),
             "h23" | "h24" => preferences.hour_cycle = Some(HourCycle::H23),
@@ -229,13 +221,8 @@ impl DateFormat {
             "24" => preferences.hour_cycle = Some(HourCycle::Clock24),
             _ => {}
         }
-        let zone = match spec.text("timeZone")?.as_str() {
-            "" => zone::local(),
-            name => zone::named(name),
-        };
-        let zone = zone.ok_or_else(|| Exception::throw_range(ctx, "Invalid time zone specified"))?;
-        let (pattern, zone_style) = pattern(ctx, preferences, spec)?;
-        let mut names = Names::try_new(preferences).map_err(|error| failed(ctx, &error))?;
+        let (pattern, zone_style) = pattern(preferences, options)?;
+        let mut names = Names::try_new(preferences).map_err(IntlError::data)?;
         let mut items = Vec::new();
         let mut hour_cycle = None;
         let mut adjusted = String::new();
@@ -245,7 +232,7 @@ impl DateFormat {
                     adjusted.push_str(&letters);
                     adjusted.push(' ');
                     let pattern = DateTimePattern::try_from_pattern_str(&letters);
-                    items.push(Item::Seconds(pattern.map_err(|error| failed(ctx, &error))?));
+                    items.push(Item::Seconds(pattern.map_err(IntlError::data)?));
                 }
                 Token::Literal(text) => items.push(Item::Literal(text)),
                 Token::Field('z', _) => items.push(Item::Zone),
@@ -253,15 +240,14 @@ impl DateFormat {
                     // ICU4X has no names for the parts of a day; `a` is what a 12-hour clock needs.
                     let letter = if letter == 'B' || letter == 'b' { 'a' } else { letter };
                     let kind = kind_of(letter);
-                    let requested = spec.text(kind)?;
+                    let requested = options.text(kind);
                     if requested == "numeric" && count <= 2 {
-                        count = numeric_count(kind, count, spec, numeric_widths(locale))?;
+                        count = numeric_count(kind, count, options, numeric_widths(locale));
                     }
                     // A month that the pattern has as a number stays one: its name is not in this place.
-                    let is_number = kind == "month"
-                        && count <= 2
-                        && matches!(requested.as_str(), "long" | "short" | "narrow");
-                    let count = if is_number { count } else { width(kind, count, &requested) };
+                    let is_number =
+                        kind == "month" && count <= 2 && matches!(requested, "long" | "short" | "narrow");
+                    let count = if is_number { count } else { width(kind, count, requested) };
                     let letters: String = std::iter::repeat_n(letter, count).collect();
                     match letter {
                         'h' => hour_cycle = Some("h12"),
@@ -273,28 +259,44 @@ impl DateFormat {
                     adjusted.push_str(&letters);
                     adjusted.push(' ');
                     let pattern = DateTimePattern::try_from_pattern_str(&letters);
-                    items.push(Item::Field(kind, pattern.map_err(|error| failed(ctx, &error))?));
+                    items.push(Item::Field(kind, pattern.map_err(IntlError::data)?));
                 }
             }
         }
-        let all = DateTimePattern::try_from_pattern_str(&adjusted).map_err(|error| failed(ctx, &error))?;
-        names.include_for_pattern(&all).map_err(|error| failed(ctx, &error))?;
+        let all = DateTimePattern::try_from_pattern_str(&adjusted).map_err(IntlError::data)?;
+        names.include_for_pattern(&all).map_err(IntlError::data)?;
         let zone_text = match zone_style {
             Some(style) => {
                 let mut builder = FieldSetBuilder::new();
                 builder.zone_style = Some(style);
-                let fields = builder.build_zone().map_err(|error| failed(ctx, &error))?;
-                Some(NoCalendarFormatter::try_new(preferences, fields).map_err(|error| failed(ctx, &error))?)
+                let fields = builder.build_zone().map_err(IntlError::data)?;
+                Some(NoCalendarFormatter::try_new(preferences, fields).map_err(IntlError::data)?)
             }
             None => None,
         };
         Ok(Self { items, names, zone, zone_text, hour_cycle, pattern: adjusted })
     }
 
-    fn format(&self, ctx: &Ctx<'_>, time_ms: f64) -> Result<Vec<TextPart>> {
-        let time_ms = time_ms as i64;
+    /// The time zone's name.
+    pub fn zone(&self) -> &str {
+        self.zone.name()
+    }
+
+    /// `h11`, `h12`, `h23` or `h24` if the pattern has an hour.
+    pub fn hour_cycle(&self) -> Option<&'static str> {
+        self.hour_cycle
+    }
+
+    /// The fields of the pattern, as letters of CLDR with a space after each field.
+    pub fn pattern(&self) -> &str {
+        &self.pattern
+    }
+
+    /// The parts of a time in milliseconds since 1970, of which ECMA-262 has ±8.64e15.
+    pub fn format(&self, time_ms: f64) -> Result<Vec<TextPart>, IntlError> {
+        let time_ms = time_ms.clamp(-8.64e15, 8.64e15) as i64;
         let offset = self.zone.offset_at(time_ms);
-        let time = date_time(ctx, time_ms + i64::from(offset) * 1_000)?;
+        let time = date_time(time_ms + i64::from(offset) * 1_000)?;
         let mut parts: Vec<TextPart> = Vec::new();
         for item in &self.items {
             match item {
@@ -322,11 +324,11 @@ impl DateFormat {
     }
 
     fn zone_name(&self, offset: i32, time: &DateTime<Gregorian>) -> String {
-        let Some(formatter) = &self.zone_text else { return self.zone.name.clone() };
-        let id = if self.zone.name == "UTC" {
+        let Some(formatter) = &self.zone_text else { return self.zone.name().to_owned() };
+        let id = if self.zone.name() == "UTC" {
             TimeZone::from_iana_id("Etc/UTC")
         } else {
-            TimeZone::from_iana_id(&self.zone.name)
+            TimeZone::from_iana_id(self.zone.name())
         };
         let info = id.with_offset(UtcOffset::try_from_seconds(offset).ok()).at_date_time(*time);
         formatter.format(&info).write_to_string().into_owned()
@@ -335,38 +337,37 @@ impl DateFormat {
 
 /// The locale's pattern, with `z` for the zone's name, and the zone's style.
 fn pattern(
-    ctx: &Ctx<'_>,
     preferences: DateTimeFormatterPreferences,
-    spec: &Spec<'_, '_>,
-) -> Result<(String, Option<ZoneStyle>)> {
-    let (date_style, time_style) = (spec.text("dateStyle")?, spec.text("timeStyle")?);
-    let of = |builder: &FieldSetBuilder| -> Result<String> {
-        let fields = composite(ctx, builder.clone())?;
+    options: &FormatOptions,
+) -> Result<(String, Option<ZoneStyle>), IntlError> {
+    let (date_style, time_style) = (options.text("dateStyle"), options.text("timeStyle"));
+    let of = |builder: &FieldSetBuilder| -> Result<String, IntlError> {
+        let fields = composite(builder.clone())?;
         let formatter = FixedCalendarDateTimeFormatter::<Gregorian, _>::try_new(preferences, fields)
-            .map_err(|error| failed(ctx, &error))?;
+            .map_err(IntlError::data)?;
         // A date of this century: its year has a form of two digits.
-        let sample = date_time(ctx, 1_767_225_600_000)?;
+        let sample = date_time(1_767_225_600_000)?;
         // As V8 does: programs that parse such texts expect a plain space.
         Ok(formatter.format(&sample).pattern().to_string().replace('\u{202f}', " "))
     };
     let mut builder = FieldSetBuilder::new();
     if !date_style.is_empty() || !time_style.is_empty() {
-        builder.date_fields = match date_style.as_str() {
+        builder.date_fields = match date_style {
             "" => None,
             "full" => Some(DateFields::YMDE),
             _ => Some(DateFields::YMD),
         };
-        builder.length = Some(match date_style.as_str() {
+        builder.length = Some(match date_style {
             "full" | "long" => Length::Long,
             "medium" => Length::Medium,
             _ => Length::Short,
         });
-        builder.time_precision = match time_style.as_str() {
+        builder.time_precision = match time_style {
             "" => None,
             "short" => Some(TimePrecision::Minute),
             _ => Some(TimePrecision::Second),
         };
-        let zone = match time_style.as_str() {
+        let zone = match time_style {
             "full" => Some(ZoneStyle::SpecificLong),
             "long" => Some(ZoneStyle::SpecificShort),
             _ => None,
@@ -374,29 +375,25 @@ fn pattern(
         let pattern = of(&builder)?;
         return Ok((if zone.is_some() { format!("{pattern} z") } else { pattern }, zone));
     }
-    let has = |name: &str| -> Result<bool> { Ok(!spec.text(name)?.is_empty()) };
-    let (year, month, day, weekday) = (has("year")?, has("month")?, has("day")?, has("weekday")?);
-    let era = has("era")?;
+    let has = |name: &str| options.has(name);
+    let (year, month, day, weekday) = (has("year"), has("month"), has("day"), has("weekday"));
+    let era = has("era");
     let has_date = year || month || day || weekday;
     if has_date {
-        builder.date_fields = Some(date_fields((year, month, day, weekday)).ok_or_else(|| {
-            Exception::throw_range(
-                ctx,
-                "Intl.DateTimeFormat: this combination of date fields is not available",
-            )
-        })?);
+        let fields = date_fields((year, month, day, weekday));
+        builder.date_fields = Some(fields.ok_or(IntlError::DateFields)?);
     }
     if year {
         builder.year_style = Some(if era { YearStyle::WithEra } else { YearStyle::Full });
     }
-    let (month, weekday) = (spec.text("month")?, spec.text("weekday")?);
-    builder.length = Some(match (month.as_str(), weekday.as_str()) {
+    let (month, weekday) = (options.text("month"), options.text("weekday"));
+    builder.length = Some(match (month, weekday) {
         ("long", _) | ("", "long") => Length::Long,
         ("short" | "narrow", _) | ("", "short" | "narrow") => Length::Medium,
         _ => Length::Short,
     });
-    let (hour, minute, second) = (has("hour")?, has("minute")?, has("second")?);
-    let fraction: Option<u8> = spec.spec.get("fractionalSecondDigits")?;
+    let (hour, minute, second) = (has("hour"), has("minute"), has("second"));
+    let fraction = options.digits("fractionalSecondDigits");
     let subsecond = fraction.map(|digits| match digits {
         1 => SubsecondDigits::S1,
         2 => SubsecondDigits::S2,
@@ -432,7 +429,7 @@ fn pattern(
         String::new()
     };
     let has_names = |pattern: &str| pattern.contains("MMM") || pattern.contains("LLL");
-    if matches!(month.as_str(), "short" | "narrow") && !has_names(&pattern) {
+    if matches!(month, "short" | "narrow") && !has_names(&pattern) {
         // Where the medium style is numeric, the long one has the place of the name.
         let mut date = builder.clone();
         date.time_precision = None;
@@ -446,7 +443,7 @@ fn pattern(
     if !rest.is_empty() {
         pattern = if pattern.is_empty() { rest.clone() } else { format!("{pattern}, {rest}") };
     }
-    let zone = match spec.text("timeZoneName")?.as_str() {
+    let zone = match options.text("timeZoneName") {
         "" => None,
         "long" => Some(ZoneStyle::SpecificLong),
         "shortOffset" => Some(ZoneStyle::LocalizedOffsetShort),
@@ -465,34 +462,12 @@ fn pattern(
     Ok((pattern, zone))
 }
 
-/// `date(locale, spec)` gives `[format, name of the zone, hour cycle, pattern]`; `format(time, parts)` takes milliseconds since 1970.
-pub(super) fn install<'js>(ctx: &Ctx<'js>, natives: &Object<'js>) -> Result<()> {
-    natives.set("timeZones", Function::new(ctx.clone(), zone::names)?)?;
-    natives.set(
-        "timeZone",
-        Function::new(ctx.clone(), |name: Option<String>| match name {
-            Some(name) => zone::named(&name).map(|zone| zone.name),
-            None => zone::local().map(|zone| zone.name),
-        })?,
-    )?;
-    natives.set(
-        "date",
-        Function::new(ctx.clone(), |ctx: Ctx<'js>, tag: String, spec: Object<'js>| {
-            let format = DateFormat::new(&ctx, &locale(&ctx, &tag)?, &Spec { spec: &spec })?;
-            let made = Array::new(ctx.clone())?;
-            made.set(1, format.zone.name.clone())?;
-            made.set(2, format.hour_cycle)?;
-            made.set(3, format.pattern.as_str())?;
-            let run = move |ctx: Ctx<'js>, time_ms: f64, parts: bool| -> Result<Value<'js>> {
-                let found = format.format(&ctx, time_ms)?;
-                if parts {
-                    return Ok(parts_array(&ctx, &found)?.into_value());
-                }
-                let text: String = found.iter().map(|part| part.1.as_str()).collect();
-                Ok(rquickjs::String::from_str(ctx, &text)?.into_value())
-            };
-            made.set(0, Function::new(ctx, run)?)?;
-            Ok::<_, rquickjs::Error>(made)
-        })?,
-    )
+/// The tag without the keywords whose place the options have taken.
+fn without_keywords(tag: &str) -> String {
+    let (name, keywords) = split_tag(tag);
+    let kept = keywords.iter().filter(|(key, _)| key != "ca" && key != "hc");
+    let kept: String = kept
+        .map(|(key, value)| if value.is_empty() { format!("-{key}") } else { format!("-{key}-{value}") })
+        .collect();
+    if kept.is_empty() { name } else { format!("{name}-u{kept}") }
 }

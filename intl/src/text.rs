@@ -1,0 +1,121 @@
+//! Owns lists, relative times and the names of languages, regions and scripts as text.
+
+use super::{IntlError, parsed};
+use icu_experimental::displaynames::multi::{
+    LanguageDisplayNames, LocaleDisplayNamesFormatter, RegionDisplayNames, ScriptDisplayNames,
+};
+use icu_experimental::displaynames::{DisplayNamesOptions, LanguageDisplay, Style};
+use icu_experimental::relativetime::{RelativeTimeFormatter, RelativeTimeFormatterOptions, options::Numeric};
+use icu_list::ListFormatter;
+use icu_list::options::{ListFormatterOptions, ListLength};
+use icu_locale::Locale;
+use writeable::Writeable;
+
+/// Joins texts by the rules of a locale.
+#[derive(Debug)]
+pub struct ListTexts(ListFormatter);
+
+impl ListTexts {
+    /// `kind`: `conjunction`, `disjunction` or `unit`; `style`: `long`, `short` or `narrow`.
+    pub fn new(tag: &str, kind: &str, style: &str) -> Result<Self, IntlError> {
+        let locale = parsed(tag)?;
+        let options = ListFormatterOptions::default().with_length(match style {
+            "short" => ListLength::Short,
+            "narrow" => ListLength::Narrow,
+            _ => ListLength::Wide,
+        });
+        let formatter = match kind {
+            "disjunction" => ListFormatter::try_new_or((&locale).into(), options),
+            "unit" => ListFormatter::try_new_unit((&locale).into(), options),
+            _ => ListFormatter::try_new_and((&locale).into(), options),
+        };
+        formatter.map(Self).map_err(IntlError::data)
+    }
+
+    pub fn join(&self, items: &[String]) -> String {
+        self.0.format(items.iter()).write_to_string().into_owned()
+    }
+}
+
+/// Writes how far away a time is, in one unit.
+pub struct RelativeFormat(RelativeTimeFormatter);
+
+impl RelativeFormat {
+    /// `style`: `long`, `short` or `narrow`; `auto`: with words such as `yesterday`; `unit`: `second`, …, `year`.
+    pub fn new(tag: &str, style: &str, auto: bool, unit: &str) -> Result<Self, IntlError> {
+        let locale = parsed(tag)?;
+        let mut options = RelativeTimeFormatterOptions::default();
+        options.numeric = if auto { Numeric::Auto } else { Numeric::Always };
+        macro_rules! make {
+            ($long:ident $short:ident $narrow:ident) => {
+                match style {
+                    "short" => RelativeTimeFormatter::$short((&locale).into(), options),
+                    "narrow" => RelativeTimeFormatter::$narrow((&locale).into(), options),
+                    _ => RelativeTimeFormatter::$long((&locale).into(), options),
+                }
+            };
+        }
+        let formatter = match unit {
+            "second" => make!(try_new_long_second try_new_short_second try_new_narrow_second),
+            "minute" => make!(try_new_long_minute try_new_short_minute try_new_narrow_minute),
+            "hour" => make!(try_new_long_hour try_new_short_hour try_new_narrow_hour),
+            "day" => make!(try_new_long_day try_new_short_day try_new_narrow_day),
+            "week" => make!(try_new_long_week try_new_short_week try_new_narrow_week),
+            "month" => make!(try_new_long_month try_new_short_month try_new_narrow_month),
+            "quarter" => make!(try_new_long_quarter try_new_short_quarter try_new_narrow_quarter),
+            _ => make!(try_new_long_year try_new_short_year try_new_narrow_year),
+        };
+        formatter.map(Self).map_err(IntlError::data)
+    }
+
+    /// The text of a number's decimal digits.
+    pub fn format(&self, value: &str) -> Result<String, IntlError> {
+        let value = value.parse().map_err(|_| IntlError::Value)?;
+        Ok(self.0.format(value).write_to_string().into_owned())
+    }
+}
+
+/// Names of regions, scripts or languages in a locale's language.
+pub enum LocaleNames {
+    Region(Box<RegionDisplayNames>),
+    Script(Box<ScriptDisplayNames>),
+    Language(Box<(LanguageDisplayNames, LocaleDisplayNamesFormatter)>),
+}
+
+impl LocaleNames {
+    /// `kind`: `region`, `script` or `language`; `style`: `long`, `short` or `narrow`; `standard`: `Chinese (Simplified)` and not
+    /// `Simplified Chinese`.
+    pub fn new(tag: &str, kind: &str, style: &str, standard: bool) -> Result<Self, IntlError> {
+        let locale = parsed(tag)?;
+        let mut options = DisplayNamesOptions::default();
+        options.style = (style != "long").then_some(Style::Short);
+        options.language_display =
+            if standard { LanguageDisplay::Standard } else { LanguageDisplay::Dialect };
+        let fail = |error: icu_provider::DataError| IntlError::data(error);
+        Ok(match kind {
+            "region" => {
+                Self::Region(Box::new(RegionDisplayNames::try_new((&locale).into(), options).map_err(fail)?))
+            }
+            "script" => {
+                Self::Script(Box::new(ScriptDisplayNames::try_new((&locale).into(), options).map_err(fail)?))
+            }
+            _ => Self::Language(Box::new((
+                LanguageDisplayNames::try_new((&locale).into(), options).map_err(fail)?,
+                LocaleDisplayNamesFormatter::try_new((&locale).into(), options).map_err(fail)?,
+            ))),
+        })
+    }
+
+    /// The name of a canonical code; `None` if there is none.
+    pub fn of(&self, code: &str) -> Option<String> {
+        match self {
+            Self::Region(names) => names.of(code.parse().ok()?).map(str::to_owned),
+            Self::Script(names) => names.of(code.parse().ok()?).map(str::to_owned),
+            Self::Language(names) => {
+                let locale: Locale = code.parse().ok()?;
+                names.0.of(locale.id.language)?;
+                Some(names.1.of(&locale).into_owned())
+            }
+        }
+    }
+}
