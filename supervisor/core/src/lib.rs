@@ -41,6 +41,7 @@ mod close;
 mod continuation;
 mod crash;
 mod deadlines;
+mod dispatch;
 mod drain;
 pub mod durable;
 mod execution;

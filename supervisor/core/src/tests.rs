@@ -288,6 +288,7 @@ fn request(id: ExecutionId) -> ExecuteRequest {
         recorded_env: JsonText::empty_object(),
         wait: true,
         collect_events: true,
+        stored_first: false,
     }
 }
 
