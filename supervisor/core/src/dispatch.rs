@@ -85,8 +85,7 @@ impl SessionMachine {
 
     /// Ends an execution that the worker does not have.
     pub(super) fn stop_withheld(&mut self, stop: StopCause, now: Now, out: &mut Vec<SessionAction>) -> bool {
-        let is_withheld =
-            |current: &mut Current| matches!(current, Current::Running(running) if running.withheld.is_some());
+        let is_withheld = |current: &mut Current| matches!(current, Current::Running(running) if running.withheld.is_some());
         let Some(Current::Running(running)) = self.current.take_if(is_withheld) else { return false };
         self.end_withheld(*running, stop, now, out);
         true

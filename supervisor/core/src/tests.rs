@@ -11,6 +11,7 @@ mod rollback;
 mod suspension;
 mod tasks;
 mod violations;
+mod withheld;
 
 use super::{
     ChannelFault, CloseCause, CopyId, ExecuteRequest, Executed, Now, Refusal, SessionAction, SessionInput,

@@ -69,10 +69,7 @@ impl Ops {
             return Ok(Some(Reply::Sessions(sessions)));
         }
         for session in sessions {
-            match self.runtime.kill_session(session.id, libc::SIGKILL).await {
-                Ok(()) | Err(RuntimeError::NotLive) => {}
-                Err(error) => return Err(error.into()),
-            }
+            self.runtime.close_session(session.id).await?;
         }
         Ok(None)
     }

@@ -21,7 +21,7 @@ use tokio::sync::watch;
 use uuid::Uuid;
 use vm_system_protocol::codec;
 use vm_system_protocol::control::{DurableOp, DurableReply, ErrorCode, Op, OpError, Reply};
-use vm_system_protocol::ids::{ExecutionId, SessionId, TemplateId};
+use vm_system_protocol::ids::ExecutionId;
 use vm_system_protocol::limits::CONTROL_FRAME_BYTES;
 use vm_system_protocol::model::{Event, EventPayload, ExecutionStatus};
 use vm_system_record::{
@@ -175,7 +175,12 @@ impl Ops {
     }
 
     /// Claims a key, with the id of the row that the verb will insert; `anew`: instead of the id that it has.
-    async fn claim(&self, entry: &Entry<'_>, request_hash: [u8; 32], anew: bool) -> Result<[u8; 16], OpError> {
+    async fn claim(
+        &self,
+        entry: &Entry<'_>,
+        request_hash: [u8; 32],
+        anew: bool,
+    ) -> Result<[u8; 16], OpError> {
         let ((owner, key), at) = (entry.name.clone(), now());
         let subject = Uuid::now_v7().into_bytes();
         let release = anew.then(|| Write::KeyRelease { owner: owner.clone(), key: key.clone() });

@@ -19,7 +19,12 @@ pub(super) fn needs_another_id(op: &Op) -> bool {
 impl Ops {
     /// The reply from the row that the verb inserted before the supervisor exited; none if there is none, or only a session that
     /// ended before it was ready.
-    pub(super) async fn made(&self, caller: &Caller, op: &Op, subject: [u8; 16]) -> Result<Option<Reply>, OpError> {
+    pub(super) async fn made(
+        &self,
+        caller: &Caller,
+        op: &Op,
+        subject: [u8; 16],
+    ) -> Result<Option<Reply>, OpError> {
         let scope = caller.scope();
         Ok(match op {
             Op::TemplateCreate { .. } => {
@@ -86,7 +91,8 @@ impl Ops {
             return Ok(false);
         }
         let events = self.store.session_events(session.id, 0, FIRST_EVENTS).await.map_err(stored)?;
-        let complete = events.first().is_some_and(|first| first.seq == 1) && events.len() < FIRST_EVENTS as usize;
+        let complete =
+            events.first().is_some_and(|first| first.seq == 1) && events.len() < FIRST_EVENTS as usize;
         Ok(complete && !events.iter().any(|event| event.kind == SessionEventType::Ready))
     }
 }
