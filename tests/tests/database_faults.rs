@@ -1,7 +1,7 @@
 //! A database that is deleted, replaced, damaged or locked under a running supervisor, and a log that is damaged while none runs: health
 //! reports it, new work is refused by name, and no acknowledged record is lost without a report.
 
-use std::fs::{File, OpenOptions};
+use std::fs::OpenOptions;
 use std::os::unix::fs::{FileExt as _, PermissionsExt as _};
 use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};

@@ -16,6 +16,7 @@ use vm_system_tests::{as_both, watch};
 
 as_both!(
     an_execution_runs_once_although_the_daemon_is_killed_before_its_row_is_stored,
+    an_execution_whose_start_cannot_be_stored_does_not_run,
     an_execution_whose_end_could_not_be_stored_is_answered_from_its_record,
     a_session_that_was_killed_in_its_startup_file_is_created_again,
 );
@@ -99,6 +100,38 @@ mod cases {
             }
         }
         panic!("{killed} of {ATTEMPTS} executions were begun while nothing could be committed");
+    }
+
+    /// As on a full disk: the commit of the start fails, and so does the release of the key.
+    pub(super) fn an_execution_whose_start_cannot_be_stored_does_not_run(user: User) {
+        let mut scene = Scene::with(user, Settings::default());
+        let session = scene.session();
+        scene.client.eval(&session, "globalThis.n = 0").expect("runs");
+        let count = || repl(&session, "globalThis.n += 1", true);
+        let mut sender = scene.daemon.client();
+        for attempt in 1..=ATTEMPTS {
+            let key = format!("key {attempt}");
+            let rows = executions(&mut scene.client, &session).len();
+            let send = || sender.send_with_key(count(), Some(&key));
+            let (lock, sent) = DatabaseLock::take_after_commit(&database(&scene.daemon), send);
+            if !is_begun_without_a_row(&mut scene.client, &session, rows) {
+                drop(lock);
+                execution(sender.response(sent).1);
+                continue;
+            }
+            let error = sender.response(sent).1.expect_err("its start cannot be stored");
+            assert!(error.code == ErrorCode::StorageUnavailable && !error.has_run(), "{error:?}");
+            drop(lock);
+            let ran = execution(keyed(&mut sender, count(), &key));
+            assert_eq!(ran.error, None);
+            let again = execution(keyed(&mut sender, count(), &key));
+            assert_eq!(again.id, ran.id);
+            assert_eq!(scene.client.preview_of(&session, "n"), attempt.to_string());
+            drop((sender, scene.client));
+            scene.daemon.stop();
+            return;
+        }
+        panic!("no execution was begun while nothing could be committed");
     }
 
     /// As on a full disk: the commit of the end fails, and the commit of the response, too.

@@ -146,7 +146,7 @@ impl Ops {
                         // Its end could not be stored then; it may be by now.
                         Some(Ok(Err(error))) if error.has_run() => {
                             let made = self.made(caller, &op, subject).await?;
-                            Some(made.map_or(Err(error), Ok))
+                            Some(made.ok_or(error))
                         }
                         Some(Ok(response)) => Some(response),
                         undecodable => match self.made(caller, &op, subject).await? {
@@ -159,10 +159,7 @@ impl Ops {
                 if let Some(response) = response {
                     return self.again(caller, response, follower).await;
                 }
-                match made::needs_another_id(&op) {
-                    true => self.claim(entry, hash, true).await?,
-                    false => subject,
-                }
+                if made::needs_another_id(&op) { self.claim(entry, hash, true).await? } else { subject }
             }
             None => self.claim(entry, hash, false).await?,
         };
