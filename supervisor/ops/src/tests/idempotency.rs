@@ -324,6 +324,7 @@ async fn session_that_ended_before_it_was_ready_is_created_again_and_one_that_wa
     for was_ready in [false, true] {
         let bench = OpsBench::new();
         bench.session().await;
+        bench.template("t").await;
         let create = || Op::SessionCreate(Box::new(new_session("t")));
         let id = SessionId::from_uuid(uuid::Uuid::now_v7());
         exit_after_claim(&bench, &create(), *id.as_bytes()).await;
