@@ -102,6 +102,7 @@ fn request(number: u8, content: &[u8]) -> ExecuteRequest {
         recorded_env: JsonText::empty_object(),
         wait: content.len() % 3 != 1,
         collect_events: content.len() % 2 == 0,
+        stored_first: content.len() % 5 == 0,
     }
 }
 

@@ -20,6 +20,7 @@
 pub mod client;
 pub mod command;
 pub mod daemon;
+pub mod database_lock;
 pub mod escape;
 pub mod fragile;
 pub mod http;

@@ -1,7 +1,7 @@
 //! A database that is deleted, replaced, damaged or locked under a running supervisor, and a log that is damaged while none runs: health
 //! reports it, new work is refused by name, and no acknowledged record is lost without a report.
 
-use std::fs::{File, OpenOptions};
+use std::fs::OpenOptions;
 use std::os::unix::fs::{FileExt as _, PermissionsExt as _};
 use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
@@ -12,6 +12,7 @@ use vm_system_protocol::model::{Engine, Execution, Session};
 use vm_system_tests::PATIENCE;
 use vm_system_tests::client::Client;
 use vm_system_tests::daemon::{Daemon, DaemonOptions};
+use vm_system_tests::database_lock::DatabaseLock;
 use vm_system_tests::place::{TestDir, User};
 use vm_system_tests::scene::Scene;
 use vm_system_tests::watch;
@@ -209,25 +210,11 @@ fn damage_that_a_query_meets_reaches_health() {
     assert_eq!(refused.code, ErrorCode::StorageUnavailable, "{refused:?}");
 }
 
-/// Holds SQLite's lock of writers as another process: byte 120 of the log's index (`walformat.html`, section 2.3.1 of SQLite).
-fn lock_for_writing(database: &Path) -> File {
-    let index = OpenOptions::new().read(true).write(true).open(beside(database, "-shm")).expect("ours");
-    let lock = libc::flock {
-        l_type: libc::F_WRLCK as _,
-        l_whence: libc::SEEK_SET as _,
-        l_start: 120,
-        l_len: 1,
-        l_pid: 0,
-    };
-    nix::fcntl::fcntl(&index, nix::fcntl::FcntlArg::F_SETLKW(&lock)).expect("it is free between two commits");
-    index
-}
-
 #[test]
 fn commit_that_hangs_reaches_health() {
     let mut scene = Scene::new(User::AsStarted);
     let session = scene.session();
-    let lock = lock_for_writing(&database(&scene.daemon.place));
+    let lock = DatabaseLock::take(&database(&scene.daemon.place));
     let has_seen = AtomicBool::new(false);
     std::thread::scope(|scope| {
         // A commit waits for the lock for some seconds, then it fails, and the next one waits.
@@ -266,7 +253,7 @@ fn watchdog_is_notified_as_long_as_the_store_responds() {
     for _ in 0..3 {
         assert_eq!(next(PATIENCE).as_deref(), Some(&b"WATCHDOG=1"[..]));
     }
-    let lock = lock_for_writing(&database(&daemon.place));
+    let lock = DatabaseLock::take(&database(&daemon.place));
     // One may be on its way; then the store waits for several seconds.
     let is_quiet = (0..3).any(|_| next(Duration::from_secs(1)).is_none());
     assert!(is_quiet, "the store does not respond");

@@ -1,8 +1,8 @@
 //! The beginning with an adopted worker: what it reports, what it sends again, and executions that the store does not have.
 //!
-//! `Execute` is sent before the row of the execution is committed. A supervisor that is killed in between leaves an *unrecorded*
-//! execution: no client got a reply about it, and the store has nothing of it. Its messages are discarded and acknowledged. If it
-//! still runs, it is interrupted, and the session is busy until it has ended.
+//! `Execute` is sent before the row of the execution is committed, unless the request has a key. A supervisor that is killed in between
+//! leaves an *unrecorded* execution: no client got a reply about it, and the store has nothing of it. Its messages are discarded and
+//! acknowledged. If it still runs, it is interrupted, and the session is busy until it has ended.
 //!
 //! Several such executions in a row are possible, but at most one of them runs. So whatever the worker sends again about an
 //! execution other than the stored one belongs to an unrecorded one; after the last repeated number only the one that ran at the

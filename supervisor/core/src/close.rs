@@ -51,7 +51,7 @@ impl SessionMachine {
 
     /// Ends the running execution; the first reason is kept.
     pub(super) fn stop(&mut self, stop: StopCause, now: Now, out: &mut Vec<SessionAction>) {
-        if !self.channel_usable() {
+        if !self.channel_usable() || self.stop_withheld(stop, now, out) {
             return;
         }
         let Some(Current::Running(running)) = &mut self.current else { return };

@@ -65,6 +65,8 @@ impl SessionMachine {
         match &self.current {
             None => [None; 3],
             Some(Current::Loading(loading)) => [Some(loading.until), None, None],
+            // The store has its own deadline.
+            Some(Current::Running(running)) if running.withheld.is_some() => [None; 3],
             Some(Current::Forking(forking)) => [Some(forking.until), None, None],
             Some(Current::Running(running)) => match (running.stopping.grace_until, running.host) {
                 (Some(grace), _) => [Some(grace), Some(running.stopping.interrupt_again_at), None],
@@ -148,6 +150,7 @@ impl SessionMachine {
                 self.violation("did not report the result of its fork", now, out);
             }
             None | Some(Current::Loading(_) | Current::Forking(_)) => {}
+            Some(Current::Running(running)) if running.withheld.is_some() => {}
             Some(Current::Running(running)) => match (running.stopping.grace_until, running.host) {
                 (Some(grace), _) if grace <= now.mono_ms => {
                     let reason = match (self.ending.closing, running.stopping.stop) {

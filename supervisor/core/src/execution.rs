@@ -1,6 +1,7 @@
 //! The current execution: its clock, its counters, and its dispatch to the worker.
 
-use super::deadlines::{CPU_SLACK_MS, CPU_STEP_MS, HOST_CALL_MS, PROGRESS_MS};
+use super::deadlines::{CPU_SLACK_MS, HOST_CALL_MS, PROGRESS_MS};
+use super::dispatch::Withheld;
 use super::fork::Forking;
 use super::input::{ExecuteRequest, LoadFailure, LoadedSource, Now, Refusal, SessionAction, Source, Token};
 use super::machine::{AdoptedExecution, Phase, SessionMachine};
@@ -18,7 +19,7 @@ use vm_system_protocol::model::{
 };
 use vm_system_protocol::reason::LimitKind;
 use vm_system_protocol::time::Timestamp;
-use vm_system_protocol::worker::{Execute, ToWorker, WorkerEvent};
+use vm_system_protocol::worker::{Execute, WorkerEvent};
 use vm_system_record::{RepeatFacts, TaskRow, Write};
 
 /// Events of one execution that are kept for its reply (bytes); more are read from the store.
@@ -180,6 +181,8 @@ pub(super) struct Running {
     pub(super) tasks: ExecutionTasks,
     /// Stored for a repetition of its input.
     pub(super) facts: RepeatFacts,
+    /// The worker does not have it yet.
+    pub(super) withheld: Option<Box<Withheld>>,
     started: Now,
     /// Time since its start before this supervisor has taken it over (milliseconds), and the CPU time that was stored until then
     /// (microseconds).
@@ -242,10 +245,20 @@ impl Running {
             output,
             tasks: ExecutionTasks::default(),
             facts: RepeatFacts::default(),
+            withheld: None,
             started: now,
             earlier_ms: 0,
             earlier_cpu_us: 0,
         }
+    }
+
+    /// The worker gets it now: its clocks begin, and its CPU time.
+    pub(super) fn begins_now(&mut self, now: Now) {
+        let limits = &self.policy.wire.limits;
+        self.wall = WallClock::started(u64::from(limits.wall_ms), now);
+        self.cpu_check_at = now.mono_ms + u64::from(limits.cpu_ms) + CPU_SLACK_MS;
+        self.progress_at = now.mono_ms + PROGRESS_MS;
+        self.started = now;
     }
 
     pub(super) fn id(&self) -> ExecutionId {
@@ -494,14 +507,11 @@ impl SessionMachine {
             batch.push(Write::Events(Arc::clone(&events)));
             pending.publish = Some(events);
         }
-        let (urgent, request) = (!job.request.wait, job.request);
-        self.persist(pending, batch, urgent, out);
-        self.peer.repeating = false;
-        self.peer.database_restarted = false;
-        self.allow_cpu(&running, now, out);
+        let request = job.request;
+        let write = self.persist(pending, batch, !request.wait || request.stored_first, out);
         let argv = ["vm-system", &file_name].map(str::to_owned).into_iter();
         let argv = argv.chain(request.argv).collect();
-        out.push(SessionAction::Send(ToWorker::Execute(Box::new(Execute {
+        let execute = Execute {
             execution: running.id(),
             kind: request.kind,
             source: text,
@@ -511,19 +521,13 @@ impl SessionMachine {
             env: merged(&job.policy.env, request.env),
             argv,
             policy: job.policy.wire.clone(),
-        }))));
-        self.ack_behind_job(out);
-        self.current = Some(Current::Running(Box::new(running)));
-    }
-
-    /// Raises the kernel's CPU limit in large steps: the last resort after the worker's limit and this machine's.
-    fn allow_cpu(&mut self, running: &Running, now: Now, out: &mut Vec<SessionAction>) {
-        let needed_ms = now.cpu_us / 1_000 + u64::from(running.policy.wire.limits.cpu_ms) + 2_000;
-        if needed_ms > self.peer.cpu_allowed_ms {
-            let total_ms = needed_ms.div_ceil(CPU_STEP_MS) * CPU_STEP_MS;
-            self.peer.cpu_allowed_ms = total_ms;
-            out.push(SessionAction::AllowCpu { total_ms });
+        };
+        if request.stored_first {
+            running.withheld = Some(Box::new(Withheld { write, execute }));
+        } else {
+            self.dispatch(&running, execute, now, out);
         }
+        self.current = Some(Current::Running(Box::new(running)));
     }
 
     pub(super) fn not_ready_because(&self) -> String {

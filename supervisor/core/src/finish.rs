@@ -178,6 +178,23 @@ impl SessionMachine {
         }
     }
 
+    /// Records the end of an execution that the worker never got.
+    pub(super) fn end_withheld(
+        &mut self,
+        running: Running,
+        stop: StopCause,
+        now: Now,
+        out: &mut Vec<SessionAction>,
+    ) {
+        let ending = ExecutionOutcome::stopped(stop, &running);
+        let (batch, pending) = conclude(running, ending, None, Vec::new(), 0, now);
+        self.persist(pending, batch, true, out);
+        match self.ending.closing {
+            Some(_) => self.shut_down(now, out),
+            None => self.rest(now),
+        }
+    }
+
     /// The worker exited during an execution: the writes that record it.
     pub(super) fn cut_short(
         &self,

@@ -102,6 +102,8 @@ pub struct ExecuteRequest {
     pub wait: bool,
     /// The reply carries the events.
     pub collect_events: bool,
+    /// The worker gets it only when its start is stored: whoever repeats the request finds the record, and never runs it again.
+    pub stored_first: bool,
 }
 
 /// The text of a file that was requested with [`SessionAction::LoadSource`].

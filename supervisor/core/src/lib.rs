@@ -15,8 +15,7 @@
 //!                        ▼                                    ▼
 //!                      Ended ─── end committed ──▶ released
 //! ```
-//! - Any state → `Killed`: this machine decided to kill (violation, hard stop of a limit, operator, failed start). The first decision is
-//!   kept as the *verdict*; messages that still arrive are dropped unread.
+//! - Any state → `Killed`: violation, limit, operator, failed start. The first decision is the *verdict*; later messages are dropped unread.
 //! - Any state → `Ended`: the worker exited. [`exit::judge`] derives the closing reason from the verdict and the wait status.
 //! - `Ended` is left only when the end is committed, as `closed` if it was requested, `crashed` if not; a failed commit is retried.
 //! # An execution
@@ -29,8 +28,8 @@
 //! - `Loading` only for files: the session is busy, but a missing file leaves no execution behind.
 //! - *task*: `CC` is a host call that waits for an answer, perhaps for a long time ([`pending_task`]).
 //! - *stop*: cancel, close or a limit. The worker is interrupted; its `Done` has the status of the stop; or it is killed.
-//! - The start is written, not awaited: an adopted worker may have executions that the store lacks ([`adoption`]). The end is one awaited
-//!   commit: then the caller has its reply, followers the last events, and messages are acknowledged.
+//! - The start is written, and awaited only for a request with a key ([`dispatch`]): an adopted worker may have others that the store
+//!   lacks ([`adoption`]). The end is one awaited commit: then come the reply, the last events for followers, and the acknowledgement.
 //! # Forks and rollbacks
 //! The worker of an idle session forks; each child becomes the worker of a new session ([`fork`]), or a frozen copy ([`rollback`]), a fork
 //! of which replaces the worker later; so may one without state ([`replacement`]).
@@ -41,6 +40,7 @@ mod close;
 mod continuation;
 mod crash;
 mod deadlines;
+mod dispatch;
 mod drain;
 pub mod durable;
 mod execution;

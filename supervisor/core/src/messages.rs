@@ -117,7 +117,9 @@ impl SessionMachine {
     /// The execution that may send messages now: it runs and does not wait for the host.
     fn speaker(&mut self, execution: ExecutionId) -> Result<&mut Running, &'static str> {
         match &mut self.current {
-            Some(Current::Running(running)) if running.id() != execution => Err("unknown execution id"),
+            Some(Current::Running(running)) if running.id() != execution || running.withheld.is_some() => {
+                Err("unknown execution id")
+            }
             Some(Current::Running(running)) if running.host.is_some() => {
                 Err("a message while a host call is pending")
             }

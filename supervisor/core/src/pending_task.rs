@@ -73,6 +73,10 @@ impl SessionMachine {
             Err(EventRefusal::TooMuch(kind)) => return self.condemn(CloseReason::Limit(kind), now, out),
         }
         let TaskRequest { number, prompt, options } = request;
+        if number < running.tasks.count {
+            // It has its answer: the worker goes on with its next message.
+            return;
+        }
         if number == running.tasks.count {
             return self.repeat_task(call, now, out);
         }
@@ -316,7 +320,8 @@ fn judge(running: &Running, request: &TaskRequest, repeating: bool) -> Result<()
     if options.as_ref().is_some_and(|options| !options.is_valid()) {
         return Err(EventRefusal::Forbidden("invalid JSON in the options of a task"));
     }
-    let again = repeating && *number == running.tasks.count && running.tasks.known.is_some();
+    // One before the stored one is sent again if a batch with the number of its message was lost.
+    let again = repeating && *number <= running.tasks.count && running.tasks.known.is_some();
     // After an adoption it is unknown how many tasks were refused before they were stored.
     let next =
         *number == running.tasks.count.saturating_add(1) || (repeating && *number > running.tasks.count);

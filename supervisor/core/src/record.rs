@@ -233,7 +233,7 @@ impl SessionMachine {
         mut batch: Vec<Write>,
         urgent: bool,
         out: &mut Vec<SessionAction>,
-    ) {
+    ) -> WriteId {
         let session = self.id();
         let ledger = &mut self.ledger;
         ledger.last_id += 1;
@@ -245,8 +245,10 @@ impl SessionMachine {
             pending.worker = Some(ledger.settled);
             batch.push(Write::WorkerSeq { session, seq: ledger.settled.seq });
         }
-        out.push(SessionAction::Write { id: WriteId(pending.id), batch, urgent });
+        let id = WriteId(pending.id);
+        out.push(SessionAction::Write { id, batch, urgent });
         ledger.pending.push_back(pending);
+        id
     }
 
     pub(super) fn stored(&mut self, write: WriteId, now: Now, out: &mut Vec<SessionAction>) {
@@ -256,9 +258,12 @@ impl SessionMachine {
             self.end_stored(*ended, pending.lost_before, now, out);
         }
         match pending.mark {
-            Mark::Nothing | Mark::Started { token: None, .. } | Mark::SessionInserted => {}
-            Mark::Started { token: Some(token), record } => {
-                Self::reply(token, Ok(SessionReply::Executed(Executed { record, events: None })), out);
+            Mark::Nothing | Mark::SessionInserted => {}
+            Mark::Started { token, record } => {
+                self.start_stored(write, now, out);
+                if let Some(token) = token {
+                    Self::reply(token, Ok(SessionReply::Executed(Executed { record, events: None })), out);
+                }
             }
             Mark::SessionReady => {
                 if self.phase == Phase::Ready
@@ -335,6 +340,7 @@ impl SessionMachine {
                     Self::reply(token, Err(Refusal::Unrecorded(error.to_owned())), out);
                 }
             }
+            None if is_start && self.start_not_stored(write, error, now, out) => {}
             None => self.lost(pending.execution, is_start, error),
         }
         match pending.mark {

@@ -11,6 +11,7 @@ mod rollback;
 mod suspension;
 mod tasks;
 mod violations;
+mod withheld;
 
 use super::{
     ChannelFault, CloseCause, CopyId, ExecuteRequest, Executed, Now, Refusal, SessionAction, SessionInput,
@@ -288,6 +289,7 @@ fn request(id: ExecutionId) -> ExecuteRequest {
         recorded_env: JsonText::empty_object(),
         wait: true,
         collect_events: true,
+        stored_first: false,
     }
 }
 

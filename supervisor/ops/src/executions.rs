@@ -54,6 +54,7 @@ impl Ops {
             argv: new.argv,
             wait: new.wait,
             collect_events: new.wait && follower.is_none(),
+            stored_first: call.key.is_some(),
         });
         let execution = match self.runtime.execute(session, request, template, follower).await {
             Ok(execution) => execution,

@@ -47,20 +47,31 @@ impl Ops {
         }
     }
 
-    /// The sessions that a request forked before its supervisor exited; none if nothing was committed.
+    /// The sessions that a request forked before its supervisor exited; none if nothing was committed, or not all of them became
+    /// ready: those that did are ended, as when one fails, because no client knows of them.
     pub(super) async fn forks_made(
         &self,
         scope: &Scope,
         subject: [u8; 16],
         count: u32,
     ) -> Result<Option<Reply>, OpError> {
-        let mut sessions = Vec::new();
+        let (mut sessions, mut all) = (Vec::new(), true);
         for id in children(Uuid::from_bytes(subject), count.min(FORKS)) {
-            if let Some(row) = self.store.session(scope, id).await.map_err(stored)? {
-                sessions.push(row.session);
+            match self.store.session(scope, id).await.map_err(stored)? {
+                Some(row) => {
+                    all &= !self.was_never_ready(&row.session).await?;
+                    sessions.push(row.session);
+                }
+                None => all = false,
             }
         }
-        Ok((!sessions.is_empty()).then_some(Reply::Sessions(sessions)))
+        if all {
+            return Ok(Some(Reply::Sessions(sessions)));
+        }
+        for session in sessions {
+            self.runtime.close_session(session.id).await?;
+        }
+        Ok(None)
     }
 }
 

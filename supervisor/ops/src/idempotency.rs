@@ -1,10 +1,13 @@
 //! Idempotency keys: a repeated request gets the first response again. A key belongs to one owner and one request for 24 h.
 //!
 //! A key is claimed (committed) before the verb runs, with the id of the row that the verb will insert; its response is stored
-//! after the verb. A repeated request waits while the verb runs. If the supervisor exited in between, the id decides: if the
-//! row exists, it is the response, and otherwise the verb runs now. Refusals that changed nothing release the key: the same
-//! request may succeed later. A submitted answer marks the key in its own commit: the same request never answers the
+//! after the verb. A repeated request waits while the verb runs. If the supervisor exited in between, the id decides ([`made`]): if
+//! the row exists, it is the response, and otherwise the verb runs now. So the row of an execution with a key is committed before the
+//! worker gets it, and a session that ended before it was ready counts as none. Refusals that changed nothing release the key: the
+//! same request may succeed later. A submitted answer marks the key in its own commit: the same request never answers the
 //! next task.
+
+mod made;
 
 use super::errors::{invalid, not_found, stored};
 use super::verbs::facts;
@@ -18,7 +21,7 @@ use tokio::sync::watch;
 use uuid::Uuid;
 use vm_system_protocol::codec;
 use vm_system_protocol::control::{DurableOp, DurableReply, ErrorCode, Op, OpError, Reply};
-use vm_system_protocol::ids::{ExecutionId, SessionId, TemplateId};
+use vm_system_protocol::ids::ExecutionId;
 use vm_system_protocol::limits::CONTROL_FRAME_BYTES;
 use vm_system_protocol::model::{Event, EventPayload, ExecutionStatus};
 use vm_system_record::{
@@ -130,8 +133,7 @@ impl Ops {
         follower: Option<Follower>,
     ) -> VerbResult {
         let (owner, key) = &entry.name;
-        let at = now();
-        let expired_before = earlier(at, KEY_LIFE);
+        let expired_before = earlier(now(), KEY_LIFE);
         let known = self.store.key(owner, key).await.map_err(stored)?;
         let subject = match known.filter(|row| row.created_at >= expired_before) {
             Some(row) if row.request_hash != hash => return Err(mismatch(key)),
@@ -141,6 +143,11 @@ impl Ops {
                 let response = match taken {
                     Some(id) => Some(self.after_answer(&repetition(caller, &op, subject), id).await),
                     None => match reply.as_deref().map(decode) {
+                        // Its end could not be stored then; it may be by now.
+                        Some(Ok(Err(error))) if error.has_run() => {
+                            let made = self.made(caller, &op, subject).await?;
+                            Some(made.ok_or(error))
+                        }
                         Some(Ok(response)) => Some(response),
                         undecodable => match self.made(caller, &op, subject).await? {
                             Some(reply) => Some(Ok(reply)),
@@ -149,25 +156,12 @@ impl Ops {
                         },
                     },
                 };
-                match response {
-                    Some(response) => return self.again(caller, response, follower).await,
-                    None => subject,
+                if let Some(response) = response {
+                    return self.again(caller, response, follower).await;
                 }
+                if made::needs_another_id(&op) { self.claim(entry, hash, true).await? } else { subject }
             }
-            None => {
-                let subject = Uuid::now_v7().into_bytes();
-                let claim = KeyClaim {
-                    owner: owner.clone(),
-                    key: key.clone(),
-                    request_hash: hash,
-                    subject,
-                    at,
-                    expired_before,
-                    reply: None,
-                };
-                self.store.of(owner).apply(Write::KeyClaim(Box::new(claim))).await.map_err(claimed)?;
-                subject
-            }
+            None => self.claim(entry, hash, false).await?,
         };
         let durable = matches!(op, Op::Durable(_));
         let response = self
@@ -175,6 +169,23 @@ impl Ops {
             .await;
         self.keep(entry, &response, durable).await;
         response
+    }
+
+    /// Claims a key, with the id of the row that the verb will insert; `anew`: instead of the id that it has.
+    async fn claim(
+        &self,
+        entry: &Entry<'_>,
+        request_hash: [u8; 32],
+        anew: bool,
+    ) -> Result<[u8; 16], OpError> {
+        let ((owner, key), at) = (entry.name.clone(), now());
+        let subject = Uuid::now_v7().into_bytes();
+        let release = anew.then(|| Write::KeyRelease { owner: owner.clone(), key: key.clone() });
+        let expired_before = earlier(at, KEY_LIFE);
+        let claim = KeyClaim { owner, key, request_hash, subject, at, expired_before, reply: None };
+        let batch: Vec<Write> = release.into_iter().chain([Write::KeyClaim(Box::new(claim))]).collect();
+        self.store.of(&entry.name.0).apply(batch).await.map_err(claimed)?;
+        Ok(subject)
     }
 
     /// A file is sent again when its import is repeated: the hash is of the file, not of the import's id.
@@ -204,63 +215,6 @@ impl Ops {
         if let Err(error) = self.store.of(&entry.name.0).apply(write).await {
             tracing::warn!(%error, "the response for an idempotency key was not stored");
         }
-    }
-
-    /// The reply from the row that the verb inserted before the supervisor exited, if it exists.
-    async fn made(&self, caller: &Caller, op: &Op, subject: [u8; 16]) -> Result<Option<Reply>, OpError> {
-        let scope = caller.scope();
-        Ok(match op {
-            Op::TemplateCreate { .. } => {
-                let row =
-                    self.store.template(&scope, TemplateId::from_bytes(subject)).await.map_err(stored)?;
-                row.map(|row| Reply::Template(row.detail.template))
-            }
-            Op::SessionCreate(_) => {
-                let row = self.store.session(&scope, SessionId::from_bytes(subject)).await.map_err(stored)?;
-                row.map(|row| Reply::Session(Box::new(row.session)))
-            }
-            Op::SessionRestore(new) => {
-                self.restoration_made(&scope, SessionId::from_bytes(subject), new.wait).await?
-            }
-            Op::SessionFork { count, .. } => self.forks_made(&scope, subject, *count).await?,
-            Op::ExecStart(new) => {
-                let id = ExecutionId::from_bytes(subject);
-                match self.store.execution(&scope, id).await.map_err(stored)? {
-                    Some(row)
-                        if new.wait && !new.follow && row.execution.status == ExecutionStatus::Running =>
-                    {
-                        // Another supervisor has begun it, and this one has taken it over: its caller waits for it.
-                        let call = repetition(caller, op, subject);
-                        return Box::pin(self.exec_wait(&call, &id.to_string())).await.map(Some);
-                    }
-                    Some(mut row) => {
-                        if new.wait && !new.follow {
-                            row.execution.events =
-                                Some(self.reads_of(caller).events(id, 0, 0).await.map_err(stored)?);
-                        }
-                        if new.wait && row.execution.status == ExecutionStatus::Waiting {
-                            return self
-                                .live(&repetition(caller, op, subject), row.execution)
-                                .await
-                                .map(Reply::Durable)
-                                .map(Some);
-                        }
-                        Some(Reply::Execution(Box::new(row.execution)))
-                    }
-                    None => None,
-                }
-            }
-            Op::Durable(
-                DurableOp::ProgramStart(_)
-                | DurableOp::Fork { .. }
-                | DurableOp::Rewind { .. }
-                | DurableOp::ImportEnd { .. },
-            ) => {
-                let id = ExecutionId::from_bytes(subject);
-                self.run_made(&repetition(caller, op, subject), id).await?.map(Reply::Durable)
-            }
-            _ => None,
-        })
     }
 
     /// The state of an execution to which an answer was submitted under this key.

@@ -122,6 +122,7 @@ pub(super) fn startup(file: &StartupFile) -> ExecuteRequest {
         recorded_env: JsonText::empty_object(),
         wait: true,
         collect_events: false,
+        stored_first: false,
     }
 }
 

@@ -222,6 +222,7 @@ fn request(kind: ExecutionKind, source: Source) -> ExecuteRequest {
         recorded_env: JsonText::empty_object(),
         wait: true,
         collect_events: true,
+        stored_first: false,
     }
 }
 

@@ -22,6 +22,8 @@ pub(super) struct Checks {
     /// An adopted worker ran an execution other than the stored one, and has got no other since.
     runs_another: bool,
     began: BTreeSet<ExecutionId>,
+    /// Executions that are dispatched after their commit.
+    pub(super) stored_first: BTreeSet<ExecutionId>,
     ended: BTreeSet<ExecutionId>,
     last_write: u64,
     killed: bool,
@@ -81,7 +83,8 @@ impl Checks {
     /// A running execution was cancelled, and the step is over.
     pub(super) fn cancelled(&mut self, execution: ExecutionId) -> Result<(), String> {
         self.cancelled.insert(execution);
-        if self.interrupted || self.killed {
+        let is_withheld = self.dispatched != Some(execution);
+        if is_withheld || self.interrupted || self.killed {
             return Ok(());
         }
         Err("cancelled without an interrupt".to_owned())
@@ -237,8 +240,16 @@ impl Checks {
                 if let Some(other) = self.dispatched {
                     return Err(format!("dispatched while {other} runs"));
                 }
+                if self.cancelled.contains(&job.execution) {
+                    return Err("dispatched after it was cancelled".to_owned());
+                }
                 if !self.began.contains(&job.execution) {
                     return Err("dispatched before its start was written".to_owned());
+                }
+                if self.stored_first.contains(&job.execution)
+                    && !database.executions.contains_key(&job.execution)
+                {
+                    return Err("dispatched before its start was stored".to_owned());
                 }
                 self.dispatched = Some(job.execution);
                 self.runs_another = false;

@@ -207,6 +207,11 @@ impl Database {
                 stored.record.metrics.events = stored.events;
             }
         }
+        for row in self.questions.values_mut().filter(|row| row.ended_at.is_none()) {
+            if self.executions.get(&row.execution).is_some_and(|stored| stored.record.status.is_final()) {
+                (row.outcome, row.ended_at) = (Some(TaskOutcome::Withdrawn), Some(at));
+            }
+        }
     }
 }
 

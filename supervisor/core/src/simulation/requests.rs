@@ -67,5 +67,6 @@ pub(super) fn request(rng: &mut SeededRandom, kind: ExecutionKind) -> ExecuteReq
         recorded_env: JsonText::empty_object(),
         wait: rng.below(4) > 0,
         collect_events: rng.one_in(2),
+        stored_first: kind != ExecutionKind::Startup && rng.one_in(3),
     }
 }

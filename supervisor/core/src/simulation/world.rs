@@ -511,6 +511,9 @@ impl World {
                 let kind = if self.rng.one_in(3) { ExecutionKind::RunFile } else { ExecutionKind::Repl };
                 let request = Box::new(request(&mut self.rng, kind));
                 self.known.push(request.id);
+                if request.stored_first {
+                    self.checks.stored_first.insert(request.id);
+                }
                 SessionInput::Execute { token, request, policy: Arc::clone(&self.policy) }
             }
         };

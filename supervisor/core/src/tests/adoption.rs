@@ -4,7 +4,7 @@ use super::*;
 use crate::AdoptedExecution;
 use vm_system_protocol::broker::DatabaseRequest;
 use vm_system_protocol::model::Metrics;
-use vm_system_record::RunningExecutionRow;
+use vm_system_record::{RunningExecutionRow, TaskRow};
 
 const UNRECORDED: ExecutionId = ExecutionId::from_bytes([9; 16]);
 const EARLIER: ExecutionId = ExecutionId::from_bytes([8; 16]);
@@ -14,6 +14,11 @@ const COMMITTED: u64 = 10;
 
 /// A machine that has adopted a worker, with the execution that runs according to the store.
 fn adopted(stored: Option<ExecutionId>) -> Bench {
+    adopted_with(stored, None)
+}
+
+/// The same, with the last task of that execution.
+fn adopted_with(stored: Option<ExecutionId>, task: Option<TaskRow>) -> Bench {
     let mut bench = Bench::new(rights(|_| {}), 0);
     let running = stored.map(|id| AdoptedExecution {
         row: RunningExecutionRow {
@@ -37,7 +42,7 @@ fn adopted(stored: Option<ExecutionId>) -> Bench {
             events: 1,
             output_bytes: 1,
             last_event_at: Timestamp(bench.now.unix_ms),
-            task: None,
+            task,
         },
         policy: Arc::clone(&bench.policy),
     });
@@ -543,4 +548,26 @@ fn a_running_execution_stores_each_second_what_it_has_used() {
     bench.ends(Outcome::Ok);
     bench.after(10_000);
     assert_eq!(stored(&bench).len(), 2);
+}
+
+/// The number of its message was in a batch that was lost, and the next task was stored.
+#[test]
+fn a_task_before_the_stored_one_is_passed_over_when_the_worker_repeats_it() {
+    let ask = |number| FromWorker::HostCall {
+        execution: EXECUTION,
+        call: number,
+        request: HostRequest::Ask { number, prompt: "which?".to_owned(), options: None },
+    };
+    let mut earlier = Bench::running();
+    earlier.on_worker_message(ask(1));
+    let stored = earlier.writes.iter().find_map(|write| match write {
+        Write::TaskInsert(row) => Some(TaskRow { checkpoint: 2, ..TaskRow::clone(row) }),
+        _ => None,
+    });
+    let mut bench = adopted_with(Some(EXECUTION), stored);
+    bench.reports(2, Some(EXECUTION), None);
+    bench.on_worker_message(ask(1));
+    bench.on_worker_message(ask(2));
+    assert!(!bench.killed, "{:?}", bench.machine.record().close_reason);
+    assert!(!bench.writes.iter().any(|write| matches!(write, Write::TaskInsert(_))), "there is no new task");
 }

@@ -145,6 +145,7 @@ impl GivenInputs {
             argv,
             wait: true,
             collect_events: false,
+            stored_first: false,
         };
         Ok((request, needs))
     }

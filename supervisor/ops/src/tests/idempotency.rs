@@ -6,11 +6,12 @@ use tokio::sync::Notify;
 use vm_system_core::Refusal;
 use vm_system_core::durable::{fresh_record, session_record};
 use vm_system_protocol::control::{
-    DurableOp, DurableReply, ErrorCode, GivenAnswer, ListPage, NewExecution, Op, Reply,
+    DurableOp, DurableReply, ErrorCode, GivenAnswer, ListPage, NewExecution, Op, OpError, Reply,
+    SessionFilter,
 };
 use vm_system_protocol::ids::{ExecutionId, ProgramId, SessionId, TemplateId};
 use vm_system_protocol::json::JsonText;
-use vm_system_protocol::model::{Engine, ExecutionStatus, Settings};
+use vm_system_protocol::model::{Engine, ExecutionStatus, Session, SessionStatus, Settings};
 use vm_system_protocol::time::Timestamp;
 use vm_system_record::{KeyClaim, NewProgramVersion, PolicySnapshot, Write};
 use vm_system_runtime::RuntimeError;
@@ -259,6 +260,115 @@ async fn answer_under_a_key_is_never_submitted_to_the_next_task() {
         .request_with_key(submit(), "k")
         .await
         .expect_err("without the mark the answer is submitted, and the fake refuses it");
+}
+
+#[tokio::test]
+async fn execution_with_a_key_is_stored_before_it_runs_and_others_are_not_delayed() {
+    let bench = OpsBench::new();
+    let session = bench.session().await;
+    bench.request_with_key(repl(&session, "1"), "k").await.expect("runs");
+    bench.request(repl(&session, "1")).await.expect("runs");
+    let stored_first: Vec<bool> =
+        bench.fake.script().started.iter().map(|(request, _)| request.stored_first).collect();
+    assert_eq!(stored_first, [true, false]);
+}
+
+/// Ids of executions grow with the time at which they run: the next supervisor compares them.
+#[tokio::test]
+async fn execution_without_a_row_runs_after_an_exit_under_another_id() {
+    let bench = OpsBench::new();
+    let session = bench.session().await;
+    let subject = uuid::Uuid::now_v7().into_bytes();
+    let op = repl(&session, "1");
+    exit_after_claim(&bench, &op, subject).await;
+    let first = bench.request_with_key(op.clone(), "k").await;
+    assert!(matches!(&first, Ok(Reply::Execution(ran)) if *ran.id.as_bytes() > subject), "{first:?}");
+    assert_eq!(bench.restarted().request_with_key(op, "k").await, first);
+    assert_eq!(bench.fake.script().started.len(), 1, "it ran once");
+}
+
+/// Rows of sessions that are being created, with these ids; those of `ready` are ready. Then a supervisor starts without them.
+async fn sessions_of_an_earlier_supervisor(bench: &OpsBench, ids: &[SessionId], ready: &[SessionId]) {
+    let Ok(Reply::Sessions(like)) = bench.request(Op::SessionList(SessionFilter::default())).await else {
+        panic!("no list")
+    };
+    let like = like.first().expect("a session");
+    let policy = Arc::new(PolicySnapshot {
+        engine: Engine::Quickjs,
+        settings: Settings::default(),
+        modules: Vec::new(),
+        libraries: Vec::new(),
+        capabilities: Vec::new(),
+        startup_files: Vec::new(),
+    });
+    for id in ids {
+        let session = Arc::new(Session { id: *id, status: SessionStatus::Starting, ..like.clone() });
+        let insert = Write::SessionInsert {
+            owner: alice().owner,
+            session,
+            policy: Arc::clone(&policy),
+            worktree: None,
+        };
+        bench.store.apply(insert).await.expect("new");
+    }
+    for id in ready {
+        bench.store.apply(Write::SessionReady { id: *id }).await.expect("starting");
+    }
+    let restart =
+        Write::HostRestart { at: Timestamp(2), alive: vec![like.id], continued: Vec::new(), why: None };
+    bench.store.apply(restart).await.expect("always");
+}
+
+#[tokio::test]
+async fn session_that_ended_before_it_was_ready_is_created_again_and_one_that_was_ready_is_not() {
+    for was_ready in [false, true] {
+        let bench = OpsBench::new();
+        bench.session().await;
+        bench.template("t").await;
+        let create = || Op::SessionCreate(Box::new(new_session("t")));
+        let id = SessionId::from_uuid(uuid::Uuid::now_v7());
+        exit_after_claim(&bench, &create(), *id.as_bytes()).await;
+        let ready = was_ready.then_some(id);
+        sessions_of_an_earlier_supervisor(&bench, &[id], ready.as_slice()).await;
+        let first = bench.request_with_key(create(), "k").await;
+        let Ok(Reply::Session(session)) = &first else { panic!("{first:?}") };
+        assert_eq!(session.id == id, was_ready);
+        assert_eq!(session.status == SessionStatus::Ready, !was_ready);
+        assert_eq!(bench.restarted().request_with_key(create(), "k").await, first, "each time");
+    }
+}
+
+#[tokio::test]
+async fn forks_of_which_one_was_not_ready_are_made_again() {
+    let bench = OpsBench::new();
+    let parent = bench.session().await;
+    let fork = || Op::SessionFork { session: parent.clone(), count: 2 };
+    let first = uuid::Uuid::now_v7();
+    let ids = [first, uuid::Uuid::from_u128(first.as_u128() ^ 1)].map(SessionId::from_uuid);
+    exit_after_claim(&bench, &fork(), first.into_bytes()).await;
+    sessions_of_an_earlier_supervisor(&bench, &ids, &ids[1..]).await;
+    let made = bench.request_with_key(fork(), "k").await;
+    let Ok(Reply::Sessions(made)) = made else { panic!("{made:?}") };
+    assert_eq!(made.len(), 2);
+    assert!(
+        made.iter().all(|fork| fork.status == SessionStatus::Ready && !ids.contains(&fork.id)),
+        "{made:?}"
+    );
+}
+
+#[tokio::test]
+async fn unrecorded_run_is_answered_from_the_record_once_there_is_one() {
+    let bench = OpsBench::new();
+    let session = bench.session().await;
+    let Ok(Reply::Execution(ran)) = bench.request(repl(&session, "1")).await else { panic!("it runs") };
+    let op = repl(&session, "1");
+    exit_after_claim(&bench, &op, *ran.id.as_bytes()).await;
+    let unrecorded = RuntimeError::Refused(Refusal::Unrecorded("the disk was full".to_owned()));
+    let response: Result<Reply, OpError> = Err(OpError::from(unrecorded));
+    let reply = vm_system_protocol::codec::encode(&response, usize::MAX).expect("it fits");
+    let keep = Write::KeyResponse { owner: alice().owner, key: "k".to_owned(), reply };
+    bench.store.apply(keep).await.expect("claimed");
+    assert_eq!(bench.request_with_key(op, "k").await, Ok(Reply::Execution(ran)));
 }
 
 #[test]
