@@ -109,7 +109,7 @@ impl ExecutionOutcome {
         }
         match (reason, running.stopping.stop) {
             (CloseReason::Limit(kind), _) => return Self::limit(*kind, &running.policy.wire.limits),
-            (CloseReason::KilledByOperator, Some(StopCause::Cancelled)) => {
+            (CloseReason::KilledByOperator | CloseReason::Cancelled, Some(StopCause::Cancelled)) => {
                 return Self::stopped(StopCause::Cancelled, running);
             }
             _ => {}

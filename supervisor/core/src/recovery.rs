@@ -37,6 +37,7 @@ impl Copies {
                             | CloseReason::Seccomp(_)
                             | CloseReason::Signal(_)
                             | CloseReason::OutOfMemory
+                            | CloseReason::Cancelled
                             | CloseReason::ExitedUnasked(_)
                     )
             }
