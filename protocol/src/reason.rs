@@ -70,6 +70,8 @@ pub enum CloseReason {
     MemoryShort,
     /// The worker was of another build than its supervisor's, and the deadline of an administrator for such workers has passed.
     Replaced,
+    /// A client cancelled the execution, which did not end: the worker was killed.
+    Cancelled,
 }
 
 impl fmt::Display for CloseReason {
@@ -90,6 +92,7 @@ impl fmt::Display for CloseReason {
             Self::Expired => f.write_str("expired"),
             Self::OutOfMemory => f.write_str("killed(out_of_memory)"),
             Self::MemoryShort => f.write_str("killed(memory_pressure)"),
+            Self::Cancelled => f.write_str("killed(cancel)"),
             Self::Replaced => f.write_str("replaced"),
         }
     }

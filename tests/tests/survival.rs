@@ -21,6 +21,7 @@ as_both!(
     a_question_is_answered_under_the_next_supervisor,
     a_worker_that_exited_meanwhile_has_the_reason_of_its_exit,
     an_effect_whose_reply_was_lost_is_an_error_and_is_not_repeated,
+    reads_of_a_busy_script_do_not_fail_although_supervisors_exit,
     sessions_survive_a_series_of_supervisors,
     busy_sessions_survive_and_keep_what_was_acknowledged,
     a_stopped_daemon_ends_what_it_adopted,
@@ -315,6 +316,39 @@ mod cases {
                 other => panic!("{other} of {said}"),
             }
         }
+        drop(client);
+        daemon.stop();
+    }
+
+    pub(super) fn reads_of_a_busy_script_do_not_fail_although_supervisors_exit(user: User) {
+        let mut bench = Bench::with(user, &["fs"], &DaemonOptions::default());
+        let session = bench.session();
+        std::fs::write(bench.daemon.place.worktree().join("in"), "text").expect("written");
+        let code = "
+            const fs = require('fs');
+            const failed = [];
+            for (let n = 1; !fs.existsSync('stop'); n++) {
+                try { fs.readFileSync('in', 'utf8') } catch (error) { failed.push(error.message) }
+                if (n % 100 === 0) console.log('many');
+            }
+            failed.join()";
+        let execution = bench.client.start(&session, code);
+        drop(bench.client);
+        let mut daemon = bench.daemon;
+        for _ in 0..3 {
+            let mut client = daemon.client();
+            let id = execution.id.to_string();
+            let mut events = || client.events(&id).len();
+            let before = events();
+            watch::until(|| events() > before, || "it does not go on".to_owned());
+            drop(client);
+            daemon = restart(daemon);
+        }
+        std::fs::write(daemon.place.worktree().join("stop"), "").expect("written");
+        let mut client = daemon.client();
+        let ended = client.until_final(&execution);
+        assert_eq!(ended.status, ExecutionStatus::Ok, "{:?}", ended.error);
+        assert_eq!(value(&client.events(&execution.id.to_string())), Some("''"));
         drop(client);
         daemon.stop();
     }

@@ -235,7 +235,7 @@ enums! {
     CloseReason {
         Exited, ExitedUnasked(code), KilledByOperator, Limit(kind), Seccomp(call), Signal(name),
         ProtocolViolation(what), KeeperLost, HostRestart, SpawnFailed(why), StartupFailed(what), Idle, Expired,
-        OutOfMemory, MemoryShort, Replaced,
+        OutOfMemory, MemoryShort, Replaced, Cancelled,
     }
     EventPayload {
         InputEcho { text }, Console { level, text, more }, Value(value), Exception { message, stack, truncated, full_bytes },

@@ -7,7 +7,7 @@ use super::input::{Now, SessionAction, SessionSpec};
 use super::machine::SessionMachine;
 use super::record::Pending;
 use super::replacement::{ReplacedWorker, Replacement, RestoringStage, RollbackCause, StateSource};
-use super::rollback::CopyId;
+use super::rollback::{CopyId, LostEffect, guard_named};
 use serde_json::Value;
 use vm_system_protocol::ids::SessionId;
 use vm_system_protocol::json::JsonText;
@@ -90,6 +90,14 @@ impl SessionMachine {
         if let Some(checkpoint) = recorded.into_iter().find(|checkpoint| checkpoint.number == number) {
             self.copies.checkpoints.push(checkpoint);
             self.copies.lost = self.copies.lost.saturating_sub(1);
+        }
+    }
+
+    /// After its copy was made the worker reports that. It may have run something since if it has sent more, and runs nothing.
+    pub(super) fn examine_guard(&mut self, name: SessionId, last_committed: u64, runs: bool) {
+        let is_current = guard_named(name).is_some_and(|(_, last_seq)| last_committed <= last_seq + 1);
+        if !is_current && !runs {
+            self.copies.guard_lacks = Some(LostEffect::OfLast);
         }
     }
 

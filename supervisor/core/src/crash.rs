@@ -84,6 +84,7 @@ pub fn with_fact(runtime_meta: &JsonText, name: &str, fact: &serde_json::Value) 
 fn explain(reason: &CloseReason) -> &'static str {
     match reason {
         CloseReason::KilledByOperator => "on request",
+        CloseReason::Cancelled => "because its execution was cancelled and did not stop",
         CloseReason::Limit(LimitKind::Memory) => "because it used more memory than mem_mb allows",
         CloseReason::Limit(LimitKind::Pids) => "because it created more processes or threads than it may",
         CloseReason::Limit(LimitKind::Cpu) => {
@@ -170,6 +171,9 @@ mod tests {
             CloseReason::Exited | CloseReason::Idle | CloseReason::Expired => return None,
             CloseReason::ExitedUnasked(_) => "the worker ended: exited(3), without a request",
             CloseReason::KilledByOperator => "the worker ended: killed(operator), on request",
+            CloseReason::Cancelled => {
+                "the worker ended: killed(cancel), because its execution was cancelled and did not stop"
+            }
             CloseReason::Limit(kind) => match kind {
                 LimitKind::Memory => {
                     "the worker ended: limit(memory), because it used more memory than mem_mb allows"
@@ -230,6 +234,7 @@ mod tests {
             CloseReason::Exited,
             CloseReason::ExitedUnasked(3),
             CloseReason::KilledByOperator,
+            CloseReason::Cancelled,
             CloseReason::Seccomp("openat".to_owned()),
             CloseReason::Signal("SIGSEGV".to_owned()),
             CloseReason::ProtocolViolation(text()),

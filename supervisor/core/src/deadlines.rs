@@ -156,7 +156,7 @@ impl SessionMachine {
                     let reason = match (self.ending.closing, running.stopping.stop) {
                         (Some(cause), _) => cause.reason(),
                         (None, Some(StopCause::Limit(kind))) => CloseReason::Limit(kind),
-                        (None, _) => CloseReason::KilledByOperator,
+                        (None, _) => CloseReason::Cancelled,
                     };
                     self.condemn(reason, now, out);
                 }

@@ -109,7 +109,7 @@ impl ExecutionOutcome {
         }
         match (reason, running.stopping.stop) {
             (CloseReason::Limit(kind), _) => return Self::limit(*kind, &running.policy.wire.limits),
-            (CloseReason::KilledByOperator, Some(StopCause::Cancelled)) => {
+            (CloseReason::KilledByOperator | CloseReason::Cancelled, Some(StopCause::Cancelled)) => {
                 return Self::stopped(StopCause::Cancelled, running);
             }
             _ => {}
@@ -149,7 +149,7 @@ impl SessionMachine {
         self.peer.heap_bytes = done.usage.heap_bytes.min(STORED_MAX);
         self.ledger.settle(self.peer.next_seq - 1);
         let kind = running.record.kind;
-        let status = ending.status;
+        let (id, status) = (running.id(), ending.status);
         let what = describe(&running, &ending, &events);
         let heap_peak = done.usage.heap_peak_bytes.min(STORED_MAX);
         let (batch, pending) = conclude(*running, ending, result, events, heap_peak, now);
@@ -159,7 +159,7 @@ impl SessionMachine {
         } else if kind == ExecutionKind::Startup && self.phase == Phase::Starting {
             self.startup_ended(&what, status, now, out);
         } else {
-            self.rest_changed(now, out);
+            self.rest_changed(Some(id), now, out);
         }
     }
 

@@ -253,6 +253,7 @@ impl SessionMachine {
         let mut machine = Self::without_creation(spec, now);
         if let Some(name) = guard {
             machine.keep_guard(name);
+            machine.examine_guard(name, last_committed, running.is_some());
         }
         machine.adopted = true;
         machine.record.status = SessionStatus::Ready;

@@ -176,9 +176,11 @@ impl SessionMachine {
             return self.violation("a host call out of order", now, out);
         }
         self.peer.next_call = Some(call.saturating_add(1));
-        let interrupted = self.interrupted_by_restart(seq, &request);
+        // A worker waits for the reply of each call: what it sent after this one, it sent with the reply of the previous supervisor.
+        let is_answered = seq < self.peer.repeated_up_to && !matches!(request, HostRequest::Ask { .. });
+        let interrupted = if is_answered { None } else { self.interrupted_by_restart(seq, &request) };
         let Ok(running) = self.speaker(execution) else { return };
-        let on_wall_clock = matches!(request, HostRequest::Stdin { .. });
+        let on_wall_clock = is_answered || matches!(request, HostRequest::Stdin { .. });
         if !on_wall_clock {
             running.wall.pause(now);
         }
@@ -206,7 +208,9 @@ impl SessionMachine {
         match denied {
             Ok(permit) => {
                 self.note_effect(effect, out);
-                out.push(SessionAction::HostCall { call, execution, permit, policy });
+                if !is_answered {
+                    out.push(SessionAction::HostCall { call, execution, permit, policy });
+                }
             }
             Err((reported, Denial { module, name, error })) => {
                 if reported {

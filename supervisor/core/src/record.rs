@@ -104,6 +104,9 @@ enum Owed {
     End { record: Arc<Execution>, with_start: bool, had_task: bool },
     /// The mark of a degraded execution.
     Mark(ExecutionId),
+    /// The session's worker of this generation is ready, after a rollback. Until it is stored, no execution runs: another supervisor
+    /// would roll back again.
+    Ready { generation: u64 },
     /// The end of the session.
     SessionEnd,
 }
@@ -197,9 +200,10 @@ impl Ledger {
         self.retry_at
     }
 
-    /// Why executions are refused, if too many ends are unstored.
+    /// Why executions are refused, if too many ends are unstored, or the end of a rollback is.
     pub(super) fn refuses_more(&self) -> Option<String> {
-        (self.owed.len() >= UNSAVED_MAX).then(|| self.last_error.clone())
+        let is_unready = || self.owed.iter().any(|owed| matches!(owed, Owed::Ready { .. }));
+        (self.owed.len() >= UNSAVED_MAX || is_unready()).then(|| self.last_error.clone())
     }
 
     /// Whether no write is owed and every batch has its result.
@@ -365,12 +369,20 @@ impl SessionMachine {
                 Self::reply(token, Err(Refusal::Storage(error.to_owned())), out);
             }
             Mark::Restoring => self.restoring_not_stored(error, now, out),
-            Mark::RolledBack { token } => {
+            Mark::RolledBack { token } if permanent => {
                 if let Some(token) = token {
                     Self::reply(token, Err(Refusal::Storage(error.to_owned())), out);
                 }
                 let why = format!("the end of its rollback could not be stored: {error}");
                 self.condemn(CloseReason::SpawnFailed(why), now, out);
+            }
+            Mark::RolledBack { token } => {
+                // The rollback itself is stored.
+                if let Some(token) = token {
+                    let session = SessionReply::Session(Box::new(self.record.clone()));
+                    Self::reply(token, Ok(session), out);
+                }
+                self.ledger.owe(Owed::Ready { generation: self.copies.generation }, now);
             }
             Mark::Restored { token } => {
                 Self::reply(token, Err(Refusal::Storage(error.to_owned())), out);
@@ -443,6 +455,11 @@ impl SessionMachine {
         if self.ledger.retrying {
             return;
         }
+        // The worker has been replaced since, or the session has ended.
+        let current = Some(self.copies.generation).filter(|_| self.phase == Phase::Ready);
+        let is_past =
+            |owed: &mut Owed| matches!(owed, Owed::Ready { generation } if Some(*generation) != current);
+        while self.ledger.owed.pop_front_if(is_past).is_some() {}
         let batch = match self.ledger.owed.front() {
             None => return,
             Some(Owed::End { record, with_start, had_task }) => {
@@ -454,6 +471,7 @@ impl SessionMachine {
                 start.into_iter().chain(withdrawn).chain([end]).collect()
             }
             Some(Owed::Mark(execution)) => vec![Write::ExecutionDegraded { id: *execution }],
+            Some(Owed::Ready { .. }) => vec![Write::SessionReady { id: self.id() }],
             Some(Owed::SessionEnd) => vec![self.end_write()],
         };
         self.ledger.retrying = true;

@@ -37,6 +37,7 @@ impl Copies {
                             | CloseReason::Seccomp(_)
                             | CloseReason::Signal(_)
                             | CloseReason::OutOfMemory
+                            | CloseReason::Cancelled
                             | CloseReason::ExitedUnasked(_)
                     )
             }
@@ -69,14 +70,12 @@ impl SessionMachine {
 
     /// Whether the session continues with another worker after this end of its worker.
     fn continues_after(&self, reason: &CloseReason, now: Now) -> bool {
-        let making_guard = matches!(&self.current, Some(Current::Forking(forking)) if forking.is_of_guard());
         let was_ready =
             matches!(self.phase, Phase::Ready | Phase::Killed) && self.record.status == SessionStatus::Ready;
         self.copies.covers(reason)
             && (was_ready || self.is_restarting())
             && self.ending.closing.is_none()
             && self.ending.enders.is_empty()
-            && !making_guard
             && (*reason == CloseReason::Replaced || !self.too_many_recoveries(now))
     }
 

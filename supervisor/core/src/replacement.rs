@@ -159,7 +159,15 @@ impl SessionMachine {
             StateSource::Copy(CopyId::Checkpoint(number)) => Some(number),
             StateSource::Copy(CopyId::Guard) | StateSource::Template => None,
         };
-        let detail = number.map_or_else(|| why.clone(), |number| format!("checkpoint {number}"));
+        let lacks = match from {
+            StateSource::Copy(CopyId::Guard) => self.copies.guard_lacks.take().map(|lacks| lacks.to_string()),
+            StateSource::Copy(CopyId::Checkpoint(_)) | StateSource::Template => None,
+        };
+        let detail = match (number, &lacks) {
+            (Some(number), _) => format!("checkpoint {number}"),
+            (None, Some(lacks)) => format!("{why}; {lacks}"),
+            (None, None) => why.clone(),
+        };
         let kind = if let StateSource::Copy(copy) = from {
             let rollback = serde_json::json!({
                 "at": Timestamp(now.unix_ms),
@@ -167,6 +175,7 @@ impl SessionMachine {
                 "reason": why,
                 "generation": self.copies.generation + 1,
                 "copy": self.copies.names.get(&copy),
+                "lacks": lacks,
                 "recoveries": self.recent_recoveries(now),
             });
             self.add_fact("rollback", &rollback);
@@ -322,7 +331,7 @@ impl SessionMachine {
             // It has the state of this worker.
             self.rest(now);
         } else {
-            self.rest_changed(now, out);
+            self.rest_changed(None, now, out);
         }
         true
     }

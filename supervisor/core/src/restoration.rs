@@ -58,7 +58,7 @@ impl SessionMachine {
         let write = Write::SessionRestored { id: self.id(), name, runtime_meta };
         let pending = Pending { mark: Mark::Restored { token }, ..Pending::default() };
         self.persist(pending, vec![write], true, out);
-        self.rest_changed(now, out);
+        self.rest_changed(None, now, out);
     }
 
     fn refuses_repetition(&self) -> Option<Refusal> {

@@ -3,7 +3,8 @@
 //!
 //! A copy is a fork that never gets a `Start`: the owner task stops it, and it runs nothing. *Checkpoints* are copies that clients
 //! request. With `on_crash: rollback` there is one more, the *guard copy*: it is made when the session becomes idle, so that it has the state
-//! before each execution and after the last one.
+//! before each execution and after the last one. The one before is kept until there is the next: a worker that exits in between costs
+//! the effect of one execution on the state, and not the state.
 
 use super::execution::{Current, ExecutionJob, StopCause};
 use super::fork::{ForkPurpose, Forking};
@@ -12,7 +13,8 @@ use super::machine::{Phase, SessionMachine};
 use super::record::{Mark, Pending};
 use super::replacement::{Replacement, RestoringStage, StateSource};
 use std::collections::{HashMap, VecDeque};
-use vm_system_protocol::ids::SessionId;
+use std::fmt;
+use vm_system_protocol::ids::{ExecutionId, SessionId};
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::limits::CHECKPOINTS;
 use vm_system_protocol::model::{OnCrash, SessionCheckpoint, SessionEventType};
@@ -65,6 +67,25 @@ pub fn guard_named(name: SessionId) -> Option<([u8; 8], u64)> {
     (order & GUARD != 0).then_some((*of_session, order >> 32))
 }
 
+/// What a guard copy does not have of the state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum LostEffect {
+    Of(ExecutionId),
+    /// Perhaps: the copy was taken over, and the worker has sent messages since.
+    OfLast,
+}
+
+impl fmt::Display for LostEffect {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Of(execution) => {
+                write!(f, "the state lacks the effect of execution {execution}, which had ended")
+            }
+            Self::OfLast => f.write_str("the state may lack the effect of the last execution"),
+        }
+    }
+}
+
 /// The frozen copies of a session, and how it continues after the end of its worker.
 #[derive(Debug)]
 pub(super) struct Copies {
@@ -74,6 +95,8 @@ pub(super) struct Copies {
     last_number: u64,
     pub(super) checkpoints: Vec<SessionCheckpoint>,
     pub(super) has_guard: bool,
+    /// The guard copy is of the time before this: no execution runs until there is another.
+    pub(super) guard_lacks: Option<LostEffect>,
     /// What the keeper calls them.
     pub(super) names: HashMap<CopyId, SessionId>,
     /// Checkpoints that ended with the previous supervisor.
@@ -97,6 +120,7 @@ impl Copies {
             last_number: number("last_checkpoint").unwrap_or(0),
             checkpoints: Vec::new(),
             has_guard: false,
+            guard_lacks: None,
             names: HashMap::new(),
             lost: facts["checkpoints"].as_array().map_or(0, Vec::len),
             recoveries: VecDeque::new(),
@@ -178,22 +202,36 @@ impl SessionMachine {
 
     /// Whether a job needs a guard copy first.
     pub(super) fn lacks_guard(&self) -> bool {
-        self.copies.on_crash == OnCrash::Rollback && !self.copies.has_guard && !self.is_restoration
+        let is_current = self.copies.has_guard && self.copies.guard_lacks.is_none();
+        self.copies.on_crash == OnCrash::Rollback && !is_current && !self.is_restoration
     }
 
-    /// No execution runs, and the state may have changed.
-    pub(super) fn rest_changed(&mut self, now: Now, out: &mut Vec<SessionAction>) {
+    /// No execution runs, and the state may have changed: by this execution, or the session has another one.
+    pub(super) fn rest_changed(
+        &mut self,
+        ended: Option<ExecutionId>,
+        now: Now,
+        out: &mut Vec<SessionAction>,
+    ) {
         self.rest(now);
         if self.copies.on_crash != OnCrash::Rollback || self.phase != Phase::Ready || self.is_restoration {
             return;
         }
-        if std::mem::take(&mut self.copies.has_guard) {
-            out.push(SessionAction::DropCopy { copy: CopyId::Guard });
+        match ended {
+            Some(execution) => self.copies.guard_lacks = Some(LostEffect::Of(execution)),
+            None => self.drop_guard(out),
         }
         // An adopted worker may run an execution that the store does not have: the next request orders the copy.
         let is_free = self.current.is_none() && !self.is_taking_over();
         if is_free && self.ending.verdict.is_none() && self.ending.closing.is_none() {
             self.make_guard(None, now, out);
+        }
+    }
+
+    fn drop_guard(&mut self, out: &mut Vec<SessionAction>) {
+        self.copies.guard_lacks = None;
+        if std::mem::take(&mut self.copies.has_guard) {
+            out.push(SessionAction::DropCopy { copy: CopyId::Guard });
         }
     }
 
@@ -271,6 +309,7 @@ impl SessionMachine {
                 self.rest(now);
             }
             ForkPurpose::Guard { job } => {
+                self.drop_guard(out);
                 self.copies.names.insert(CopyId::Guard, in_keeper);
                 out.push(SessionAction::Freeze { copy: CopyId::Guard });
                 out.push(SessionAction::ForksOver);

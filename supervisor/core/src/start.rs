@@ -114,7 +114,7 @@ impl SessionMachine {
         self.copies.restoring = None;
         let pending = Pending { mark: Mark::SessionReady, ..Pending::default() };
         self.persist(pending, vec![Write::SessionReady { id: self.id() }], true, out);
-        self.rest_changed(now, out);
+        self.rest_changed(None, now, out);
     }
 
     /// A startup file ended.

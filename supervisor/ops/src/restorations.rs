@@ -23,12 +23,19 @@ use tokio::sync::watch;
 use vm_system_protocol::control::{ErrorCode, NewRestoration, OpError, Reply};
 use vm_system_protocol::ids::SessionId;
 use vm_system_protocol::limits::SESSION_EVENTS_WAIT_MS;
-use vm_system_protocol::model::{Engine, RestorationStatus, Session, SessionRestoration, SessionStatus};
-use vm_system_record::{Entity, SessionRow};
+use vm_system_protocol::model::{
+    Engine, Execution, ExecutionKind, ExecutionStatus, RestorationStatus, Session, SessionRestoration,
+    SessionStatus,
+};
+use vm_system_record::{Cursor, Entity, ExecutionRow, Page, Scope, SessionRow};
 use vm_system_runtime::{CreateSession, RestoredSession};
 
 /// Restorations that are known besides the running ones; older ones are read from their sessions.
 const KNOWN: usize = 256;
+/// Records that are read at a time to count the repeated inputs.
+const COUNTED_AT_A_TIME: u32 = 256;
+/// Codes of executions that did not end by themselves.
+const CUT_SHORT: [&str; 2] = ["WORKER_DIED", "HOST_RESTART"];
 
 /// The restorations of this supervisor, by their new sessions.
 #[derive(Default)]
@@ -108,7 +115,12 @@ impl Ops {
             base_commit_oid: ended.base_commit_oid.clone(),
             worktree_path: PathBuf::from(&ended.worktree_path),
             as_user: None,
-            restores: Some(RestoredSession { id: ended.id, worktree }),
+            restores: Some(RestoredSession {
+                id: ended.id,
+                worktree,
+                inputs: plan.inputs.len() as u64,
+                not_repeated: plan.not_repeated,
+            }),
         };
         self.policies.made(id, ended.template_id);
         let created = self.runtime.create_session(request).await;
@@ -149,7 +161,7 @@ impl Ops {
         let id = self.visible(call, session).await?;
         let Some(mut progress) = self.restorations.get(id) else {
             let row = self.session(call, &id.to_string()).await?;
-            return match of_row(row.session) {
+            return match self.restoration_of(row.session).await? {
                 Some(restoration) => reply(restoration, false),
                 None => Err(OpError::new(ErrorCode::NotFound, format!("session {id} restores no other one"))
                     .with_hint(
@@ -187,7 +199,36 @@ impl Ops {
             return reply(now, wait).map(Some);
         }
         let row = self.store.session(scope, id).await.map_err(stored)?;
-        row.and_then(|row| of_row(row.session)).map(|made| reply(made, wait)).transpose()
+        let Some(row) = row else { return Ok(None) };
+        self.restoration_of(row.session).await?.map(|made| reply(made, wait)).transpose()
+    }
+
+    /// A restoration of which this supervisor knows nothing but the records.
+    async fn restoration_of(&self, session: Session) -> Result<Option<SessionRestoration>, OpError> {
+        let Some(mut restoration) = of_row(session) else { return Ok(None) };
+        if restoration.status != RestorationStatus::Done {
+            restoration.repeated = self.repeated_in(restoration.session.id).await?;
+        }
+        Ok(Some(restoration))
+    }
+
+    /// How many inputs had been repeated when a restoration was cut short.
+    async fn repeated_in(&self, session: SessionId) -> Result<u64, OpError> {
+        let (mut repeated, mut page) = (0, Page::first(COUNTED_AT_A_TIME));
+        loop {
+            let rows = self.store.executions(&Scope::All, session, page).await.map_err(stored)?;
+            let Some(last) = rows.last().map(|row| &row.execution) else { return Ok(repeated) };
+            page.after = Some(Cursor { at: last.started_at, id: *last.id.as_bytes() });
+            let is_repeated = |row: &&ExecutionRow| {
+                let Execution { kind, status, error, .. } = &row.execution;
+                let was_cut = error.as_ref().is_some_and(|error| CUT_SHORT.contains(&error.code.as_str()));
+                *kind != ExecutionKind::Startup
+                    && status.is_final()
+                    && *status != ExecutionStatus::Cancelled
+                    && !was_cut
+            };
+            repeated += rows.iter().filter(is_repeated).count() as u64;
+        }
     }
 
     /// Adds to the facts of an ended session whether it can be restored, as far as its first events show.
@@ -251,8 +292,9 @@ fn may_be_restored(session: &Session) -> Result<(), OpError> {
 fn of_row(session: Session) -> Option<SessionRestoration> {
     let facts = session.runtime_meta.to_value()?;
     let restored_from = facts["restored_from"].as_str()?.parse().ok()?;
-    let number = |name: &str| facts["restored"][name].as_u64().unwrap_or(0);
     let is_done = facts["restored"].is_object();
+    let counts = &facts[if is_done { "restored" } else { "restoration" }];
+    let number = |name: &str| counts[name].as_u64().unwrap_or(0);
     let (status, error) = match (is_done, has_ended(&session)) {
         (true, _) => (RestorationStatus::Done, None),
         (false, false) => (RestorationStatus::Running, None),

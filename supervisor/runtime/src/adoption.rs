@@ -155,13 +155,15 @@ impl Guards {
         (last_seq <= *stored).then(|| owner.clone())
     }
 
-    /// A session that has two, one of which has not ended yet, has none.
+    /// Of two, one of which is being given up, the newer one has the later number.
     fn found(&mut self, workers: &KeptWorkers) {
         let is_running = |worker: &AdoptedWorker| matches!(worker, AdoptedWorker::Running(_));
         let running = workers.iter().filter(|(_, (worker, _))| is_running(worker)).map(|(name, _)| *name);
         for (of_session, name) in running.filter_map(|name| Some((guard_named(name)?.0, name))) {
-            if self.names.insert(of_session, name).is_some() {
-                self.expected.remove(&of_session);
+            let last_seq = |name: SessionId| guard_named(name).map(|(_, last_seq)| last_seq);
+            let newest = self.names.entry(of_session).or_insert(name);
+            if last_seq(name) > last_seq(*newest) {
+                *newest = name;
             }
         }
         self.names.retain(|of_session, _| self.expected.contains_key(of_session));

@@ -113,6 +113,9 @@ pub struct RestoredSession {
     pub id: SessionId,
     /// Its worktree, which is opened again; absent in sessions of early versions, whose path is opened.
     pub worktree: Option<Arc<RecordedWorktree>>,
+    /// How many inputs are to be repeated, and how many are not.
+    pub inputs: u64,
+    pub not_repeated: u64,
 }
 
 /// Why a request failed.

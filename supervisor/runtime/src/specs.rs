@@ -41,7 +41,9 @@ pub(super) fn spec(
         last_error: None,
         close_reason: None,
         runtime_meta: request.restores.as_ref().map_or_else(JsonText::empty_object, |restored| {
-            JsonText::from_value(&serde_json::json!({ "restored_from": restored.id }))
+            let plan =
+                serde_json::json!({ "inputs": restored.inputs, "not_repeated": restored.not_repeated });
+            JsonText::from_value(&serde_json::json!({ "restored_from": restored.id, "restoration": plan }))
         }),
         engine: Engine::Quickjs,
         execution_id: None,

@@ -263,7 +263,8 @@ mod cases {
         let half = client.session_record(&begun);
         assert_eq!((half.status, half.name.as_deref()), (SessionStatus::Crashed, None), "{half:?}");
         assert_eq!(half.close_reason.as_deref(), Some("host_restart"));
-        assert_eq!(progress(&mut client, &begun, None).status, RestorationStatus::Failed);
+        let cut = progress(&mut client, &begun, None);
+        assert_eq!((cut.status, cut.repeated, cut.inputs), (RestorationStatus::Failed, 1, 2), "{cut:?}");
         let restored = restore(&mut client, NewRestoration { wait: true, ..new }).expect("restored");
         assert_same(&restored, 2);
         assert_eq!(restored.session.name.as_deref(), Some("work"));

@@ -17,12 +17,40 @@ as_both!(
     a_worker_that_is_killed_while_it_is_idle_costs_nothing,
     too_many_crashes_end_the_session_and_its_error_says_so,
     a_session_whose_guard_copy_was_killed_ends_by_the_reason_of_its_worker,
+    a_worker_that_is_killed_right_after_an_execution_costs_no_session,
     a_session_closes_whatever_its_worker_does,
     the_next_supervisor_makes_a_guard_copy_again,
 );
 
 mod cases {
     use super::*;
+
+    pub(super) fn a_worker_that_is_killed_right_after_an_execution_costs_no_session(user: User) {
+        let daemon = Daemon::start(user);
+        let mut client = daemon.client();
+        for _ in 0..20 {
+            let session = session(&daemon, rolling(Settings::default()));
+            client.preview_of(&session, "var n = 41");
+            let worker = worker(&mut client, &session);
+            let ended = client.eval(&session, "n += 1").expect("acknowledged");
+            worker.signal(9).expect("alive");
+            watch::until(
+                || {
+                    client.session_record(&session).runtime_meta.to_value().expect("JSON")["rollback"]
+                        .is_object()
+                },
+                || "it is not rolled back".to_owned(),
+            );
+            let n = ready_again(&mut client, &session, "n").result.expect("a value").preview;
+            let record = client.session_record(&session);
+            let facts = record.runtime_meta.to_value().expect("JSON");
+            let lacks = facts["rollback"]["lacks"].as_str().unwrap_or_default();
+            let expected = if lacks.contains(&ended.id.to_string()) { "41" } else { "42" };
+            assert_eq!((record.status, n.as_str()), (SessionStatus::Ready, expected), "{facts}");
+            client.close(&session);
+        }
+        daemon.stop();
+    }
 
     pub(super) fn signals_cost_the_execution_and_not_the_state(user: User) {
         let daemon = Daemon::start(user);

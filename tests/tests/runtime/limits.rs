@@ -71,7 +71,7 @@ async fn a_native_that_never_polls_is_killed_after_a_cancel() {
     world.runtime.cancel_execution(execution).await.expect("cancelled");
     let ended = world.end_of(execution).await;
     assert_eq!((ended.status, code(&ended)), (ExecutionStatus::Cancelled, "CANCELLED"));
-    assert_eq!(gone(&world, session).await, "killed(operator)");
+    assert_eq!(gone(&world, session).await, "killed(cancel)");
     world.assert_unharmed(sibling).await;
     world.end().await;
 }

@@ -32,6 +32,12 @@ pub(crate) struct Expected {
     pub(crate) unknown: BTreeSet<String>,
 }
 
+/// The reason of a rollback after a crash, and what the state lacks.
+fn crash_of(event: &SessionEvent) -> (&str, Option<&str>) {
+    let detail = event.detail.as_deref().expect("a reason");
+    detail.split_once("; ").map_or((detail, None), |(reason, lacks)| (reason, Some(lacks)))
+}
+
 /// What ends supervisors.
 const SUPERVISORS: &[Strike] = &[Strike::Supervisor, Strike::Everything];
 
@@ -69,9 +75,11 @@ impl History {
         let (effects, mut unknown) = self.effects(known);
         let mut tokens = known.base.clone();
         let mut checkpoints: BTreeMap<u64, Vec<String>> = BTreeMap::new();
+        let mut last_ended = None;
         for event in &self.events {
             match event.kind {
                 SessionEventType::ExecutionEnded => {
+                    last_ended = event.execution_id;
                     tokens.extend(event.execution_id.and_then(|id| effects.get(&id)).cloned());
                 }
                 SessionEventType::Checkpointed => {
@@ -81,6 +89,12 @@ impl History {
                 SessionEventType::RolledBack => {
                     if let Some(number) = checkpoint_of(event) {
                         tokens.clone_from(&checkpoints[&number]);
+                    } else if let Some(lacks) = crash_of(event).1 {
+                        // The worker exited before there was a copy with the effect of its last execution.
+                        let lost = last_ended.and_then(|id| effects.get(&id));
+                        tokens.retain(|token| Some(token) != lost);
+                        let is_certain = last_ended.is_some_and(|id| lacks.contains(&id.to_string()));
+                        unknown.extend(lost.filter(|_| !is_certain).cloned());
                     }
                 }
                 SessionEventType::Restarted => tokens.clear(),
@@ -170,7 +184,7 @@ impl History {
                     requested.push(number);
                 }
                 (SessionEventType::RolledBack, None) => {
-                    let reason = event.detail.as_deref().expect("a reason");
+                    let (reason, _) = crash_of(event);
                     assert_eq!(known.on_crash, OnCrash::Rollback, "{self:#?}");
                     let is_explained =
                         known.closes_with(reason) || strikes.explain(known.created_after, reason);

@@ -440,6 +440,50 @@ fn only_the_adopted_execution_learns_that_its_transaction_was_rolled_back() {
     assert_ne!(error.code, "EHOSTRESTART");
 }
 
+#[test]
+fn only_the_call_that_has_no_reply_yet_is_carried_out_again() {
+    let mut bench = adopted(Some(EXECUTION));
+    let calls = 30;
+    bench.reports(calls, Some(EXECUTION), None);
+    for call in 7..7 + calls {
+        bench.calls(call);
+    }
+    assert_eq!((bench.host_calls, bench.killed), (1, false), "the worker has the replies of the others");
+    let reply = HostReply::Fs(FsReply::Done);
+    bench.input(SessionInput::HostReplied { call: 6 + calls, reply });
+    assert!(matches!(bench.sent.last(), Some(ToWorker::HostReply { call: 36, .. })), "{:?}", bench.sent);
+    bench.calls(37);
+    assert_eq!(bench.host_calls, 2);
+}
+
+#[test]
+fn a_worker_that_does_not_send_what_it_announced_is_ended_by_its_wall_limit() {
+    let mut bench = adopted(Some(EXECUTION));
+    bench.reports(2, Some(EXECUTION), None);
+    bench.calls(7);
+    bench.after(u64::from(bench.policy.wire.limits.wall_ms));
+    assert_eq!((bench.host_calls, bench.interrupts > 0), (0, true));
+    bench.after(INTERRUPT_GRACE_MS);
+    assert!(bench.killed);
+}
+
+#[test]
+fn a_repeated_database_call_that_had_its_reply_is_not_the_one_that_reports_the_lost_transaction() {
+    let mut bench = adopted(Some(EXECUTION));
+    bench.reports(2, Some(EXECUTION), None);
+    let calls = |bench: &mut Bench, call| {
+        let request = HostRequest::Database(DatabaseRequest::Configure { database: "a".to_owned() });
+        bench.on_worker_message(FromWorker::HostCall { execution: EXECUTION, call, request });
+    };
+    calls(&mut bench, 7);
+    bench.prints_in(EXECUTION);
+    calls(&mut bench, 8);
+    let Some(ToWorker::HostReply { call: 8, reply: HostReply::Failed(error) }) = bench.sent.last() else {
+        panic!("{:?}", bench.sent)
+    };
+    assert_eq!(error.code, "EHOSTRESTART", "{}", error.message);
+}
+
 /// An adopted execution of which this is stored; its limits are 5 s of wall time and 4 s of CPU time.
 fn adopted_after(used: Metrics, replies: bool) -> Bench {
     let mut bench = adopted(Some(EXECUTION));

@@ -18,7 +18,7 @@ fn execution_that_exceeds_the_grace_is_killed_with_the_reason_of_the_stop() {
     cancel.input(SessionInput::Exited(WorkerExitStatus::Signaled(9)));
     assert_eq!(
         (cancel.ended().status, cancel.reason().as_str()),
-        (ExecutionStatus::Cancelled, "killed(operator)")
+        (ExecutionStatus::Cancelled, "killed(cancel)")
     );
 }
 

@@ -1,7 +1,8 @@
 //! Checkpoints, rollbacks on request, and `on_crash: rollback`.
 
 use super::*;
-use crate::{ForkFault, SpawnFailure};
+use crate::rollback::fork_order;
+use crate::{ForkFault, SpawnFailure, copy_name};
 use vm_system_protocol::limits::{CHECKPOINTS, RECOVERIES};
 
 const SEED: [u8; 32] = [9; 32];
@@ -130,6 +131,88 @@ fn a_crash_costs_the_execution_alone_until_there_are_too_many() {
         record.last_error.as_deref().is_some_and(|error| error.contains("rolled back 5 times")),
         "{record:?}"
     );
+}
+
+/// The session continues, and its event says what of the acknowledged state is lost.
+fn continues_without(bench: &mut Bench, what: Option<&str>) {
+    bench.writes.clear();
+    bench.input(SessionInput::Exited(WorkerExitStatus::Signaled(9)));
+    let details = bench.writes.iter().filter_map(|write| match write {
+        Write::SessionRestoring { detail, .. } => Some(detail.clone()),
+        _ => None,
+    });
+    let expected = what.map_or("signal(SIGKILL)".to_owned(), |what| format!("signal(SIGKILL); {what}"));
+    assert_eq!(details.collect::<Vec<_>>(), [expected]);
+    assert_eq!(bench.facts()["rollback"]["lacks"].as_str(), what);
+    bench.continues();
+    assert_eq!(bench.machine.record().status, SessionStatus::Ready);
+}
+
+#[test]
+fn a_worker_that_exits_before_the_next_guard_copy_exists_costs_the_effect_of_one_execution() {
+    let lacks = format!("the state lacks the effect of execution {EXECUTION}, which had ended");
+    let mut bench = Bench::rolling(OnCrash::Rollback);
+    bench.begin();
+    bench.fork_succeeds();
+    bench.execute(20);
+    bench.ends(Outcome::Ok);
+    assert!(bench.machine.is_making_guard());
+    continues_without(&mut bench, Some(&lacks));
+    // The copy has the state of the worker that continues from it.
+    bench.execute(21);
+    bench.ends(Outcome::Ok);
+    // No copy can be made.
+    let order = bench.forks.last().copied().expect("an order");
+    bench.on_worker_message(FromWorker::ForkFailed { order, errno: 11 });
+    let why = SpawnFailure::late("no process".to_owned());
+    bench.input(SessionInput::ForkEnded { order, result: Err(ForkFault::Failed(why)) });
+    continues_without(&mut bench, Some(&lacks));
+    // The copy exists.
+    bench.execute(22);
+    bench.ends(Outcome::Ok);
+    bench.fork_succeeds();
+    assert_eq!(bench.dropped, [CopyId::Guard]);
+    continues_without(&mut bench, None);
+}
+
+#[test]
+fn a_guard_copy_that_was_taken_over_may_be_of_the_time_before_the_last_execution() {
+    const NONCE: u64 = 7;
+    for (committed, lacks) in
+        [(10, None), (11, None), (12, Some("the state may lack the effect of the last execution"))]
+    {
+        let mut bench = Bench::rolling(OnCrash::Rollback);
+        let spec = SessionSpec { on_crash: OnCrash::Rollback, ..spec(&bench.policy, 0) };
+        let guard = copy_name(spec.record.id, fork_order(1, 10, true));
+        let adopt = (committed, NONCE);
+        bench.machine = SessionMachine::adopt(spec, adopt, None, Some(guard), bench.now, &mut Vec::new());
+        continues_without(&mut bench, lacks);
+    }
+}
+
+#[test]
+fn a_rollback_whose_end_is_stored_late_costs_no_session() {
+    let mut bench = Bench::rolling(OnCrash::Rollback);
+    bench.begin();
+    bench.fork_succeeds();
+    bench.execute(20);
+    bench.input(SessionInput::Exited(WorkerExitStatus::Signaled(9)));
+    bench.held = Some(Vec::new());
+    bench.continues();
+    bench.loses("the disk is full", false);
+    assert_eq!((bench.machine.record().status, bench.killed), (SessionStatus::Ready, false));
+    // Another supervisor would roll back again: no execution is acknowledged until then.
+    bench.execute(21);
+    assert!(
+        matches!(bench.replies.last(), Some((Token(21), Err(Refusal::Storage(_))))),
+        "{:?}",
+        bench.replies
+    );
+    bench.held = None;
+    bench.after(60_000);
+    bench.execute(22);
+    bench.ends(Outcome::Ok);
+    assert!(matches!(bench.replies.last(), Some((Token(22), Ok(_)))), "{:?}", bench.replies);
 }
 
 #[test]

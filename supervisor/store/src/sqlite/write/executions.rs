@@ -142,7 +142,7 @@ pub(super) fn end(c: &Connection, execution: &Execution) -> Result<u64, SqliteFa
         "UPDATE executions SET status = ?2, degraded = max(degraded, ?3), ended_at = ?4, result = ?5, error_code = ?6,
              error_message = ?7, error_reason = ?8, duration_ms = ?9, cpu_ms = ?10, host_wait_ms = ?11, events = ?12,
              output_bytes = ?13, heap_peak_bytes = ?14
-         WHERE id = ?1 AND status IN ('running', 'waiting')",
+         WHERE id = ?1 AND (status IN ('running', 'waiting') OR (degraded = 1 AND error_message = ?15))",
         params![
             execution.id.as_bytes(),
             execution.status.as_str(),
@@ -157,7 +157,9 @@ pub(super) fn end(c: &Connection, execution: &Execution) -> Result<u64, SqliteFa
             int(metrics.host_wait_ms),
             int(metrics.events),
             int(metrics.output_bytes),
-            int(metrics.heap_peak_bytes)
+            int(metrics.heap_peak_bytes),
+            // The end of its session was stored before.
+            super::sessions::END_LOST
         ],
     )?;
     if rows == 0 { Err(missing_or_finished(c, execution.id)) } else { Ok(rows) }

@@ -2,7 +2,7 @@
 
 use super::{exists, int, run};
 use crate::sqlite::failure::{Constrained, SqliteFailure};
-use rusqlite::{Connection, params};
+use rusqlite::{Connection, OptionalExtension, params};
 use sha2::{Digest, Sha256};
 use vm_system_protocol::ids::SessionId;
 use vm_system_protocol::json::JsonText;
@@ -134,7 +134,7 @@ pub(super) fn end(
          WHERE id = ?1 AND status IN ('starting', 'ready')",
         params![id.as_bytes(), status.as_str(), at.0, reason.to_string(), last_error],
     )?;
-    if rows == 0 { Err(missing_or_finished(c, id)) } else { Ok(rows) }
+    if rows == 0 { Err(missing_or_finished(c, id)) } else { Ok(rows + end_unfinished(c, id, None, at)?) }
 }
 
 /// So many of the newest events of a session are kept, whatever they are about.
@@ -249,20 +249,39 @@ pub(super) fn host_restart(
     Ok(rows)
 }
 
-/// Of an execution of an adopted session that was not the last one.
-const END_LOST: &str =
+/// Of an execution whose end could not be stored before that of its session or of a later execution. A supervisor that is still there
+/// stores the end later.
+pub(super) const END_LOST: &str =
     "an earlier daemon could not store the end of this execution, and was killed: its result is lost";
 
 /// Ends all unfinished executions of a session but the newest, which is the only one that may still run: the ends of the others were
 /// never stored, because the disk was full.
 fn end_older(c: &Connection, session: SessionId, at: Timestamp) -> Result<u64, SqliteFailure> {
+    let newest = c
+        .prepare_cached(
+            "SELECT id FROM executions WHERE session = ?1 AND status IN ('running', 'waiting')
+             ORDER BY started_at DESC, id DESC LIMIT 1",
+        )?
+        .query_row([session.as_bytes()], |row| row.get::<_, [u8; 16]>(0))
+        .optional()?;
+    match newest {
+        Some(newest) => end_unfinished(c, session, Some(newest), at),
+        None => Ok(0),
+    }
+}
+
+/// Ends the executions of a session that are unfinished according to the store, except for one.
+fn end_unfinished(
+    c: &Connection,
+    session: SessionId,
+    except: Option<[u8; 16]>,
+    at: Timestamp,
+) -> Result<u64, SqliteFailure> {
     let sql = "UPDATE executions SET status = 'error', ended_at = ?2, error_code = 'HOST_RESTART', error_message = ?3,
              degraded = 1, duration_ms = max(0, ?2 - started_at),
              events = (SELECT coalesce(max(seq), 0) FROM events WHERE execution = executions.id)
-         WHERE session = ?1 AND status IN ('running', 'waiting') AND id <>
-             (SELECT id FROM executions WHERE session = ?1 AND status IN ('running', 'waiting')
-              ORDER BY started_at DESC, id DESC LIMIT 1)";
-    let rows = run(c, sql, params![session.as_bytes(), at.0, END_LOST])?;
+         WHERE session = ?1 AND status IN ('running', 'waiting') AND id IS NOT ?4";
+    let rows = run(c, sql, params![session.as_bytes(), at.0, END_LOST, except])?;
     if rows == 0 {
         return Ok(0);
     }

@@ -2,8 +2,8 @@
 
 use super::rejected;
 use crate::tests::fixture::{
-    execution_id, mine, owner, policy, running, session, session_id, session_record, started, template,
-    template_id, with_store,
+    ended, execution_id, mine, owner, policy, running, session, session_id, session_record, started,
+    template, template_id, with_store,
 };
 use std::sync::Arc;
 use vm_system_protocol::model::{
@@ -56,6 +56,34 @@ async fn ended_session_never_changes() {
         assert_eq!(store.apply(Write::SessionReady { id: session_id(1) }).await, finished);
         let missing = rejected(Rejection::Missing(Entity::Session));
         assert_eq!(store.apply(Write::SessionReady { id: session_id(2) }).await, missing);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn the_end_of_a_session_leaves_no_execution_running_and_the_end_of_that_may_follow() {
+    with_store(|store| async move {
+        store.apply(running()).await.expect("new");
+        let closed = Write::SessionEnd {
+            id: session_id(1),
+            status: SessionStatus::Closed,
+            at: Timestamp(9_000),
+            reason: CloseReason::Exited,
+            last_error: None,
+        };
+        store.apply(closed).await.expect("live");
+        let execution = || async {
+            store.execution(&mine(), execution_id(1)).await.expect("readable").expect("there").execution
+        };
+        let lost = execution().await;
+        assert_eq!((lost.status, lost.degraded), (ExecutionStatus::Error, true));
+        assert_eq!(lost.error.map(|error| error.code).as_deref(), Some("HOST_RESTART"));
+        // The disk has space again.
+        store.apply(ended(1, 1)).await.expect("not stored before");
+        let ended_at_last = execution().await;
+        assert_eq!((ended_at_last.status, ended_at_last.degraded), (ExecutionStatus::Ok, true));
+        let finished = rejected(Rejection::Finished(Entity::Execution));
+        assert_eq!(store.apply(ended(1, 1)).await, finished);
     })
     .await;
 }
