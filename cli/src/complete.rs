@@ -7,12 +7,14 @@ use crate::paths::Environment;
 use crate::target::DaemonTarget;
 use clap::{Arg, Command, CommandFactory as _};
 use clap_complete::CompleteEnv;
-use clap_complete::engine::{ArgValueCompleter, CompletionCandidate};
-use std::collections::BTreeMap;
+use clap_complete::engine::{ArgValueCompleter, CompletionCandidate, PathCompleter, ValueCompleter as _};
+use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 use std::time::Duration;
+use vm_system_api::mcp::ToolSets;
 use vm_system_protocol::control::{DurableOp, DurableReply, ListPage, Op, Reply, SessionFilter};
+use vm_system_protocol::model::ExecutionStatus;
 
 /// The variable with which the shell's script calls this binary.
 pub(crate) const VARIABLE: &str = "COMPLETE";
@@ -48,8 +50,19 @@ enum Kind {
     Session,
     Template,
     Program,
+    /// A program, or a file of one.
+    ProgramOrFile,
     /// An execution of a program.
     Run,
+    /// An execution that waits for an answer.
+    Waiting,
+    /// Of the session that the line names.
+    SessionCheckpoint,
+    /// Of the execution that the line names.
+    RunCheckpoint,
+    /// Of the template that the line names.
+    StartupFile,
+    ToolSets,
     Library,
     Module,
     Topic,
@@ -61,8 +74,14 @@ impl Kind {
         Some(match (command, value) {
             (_, "SESSION") => Self::Session,
             (_, "TEMPLATE") => Self::Template,
+            (" program start", "PROGRAM") => Self::ProgramOrFile,
             (_, "PROGRAM") => Self::Program,
+            (" task submit", "EXECUTION") => Self::Waiting,
             (_, "EXECUTION") => Self::Run,
+            (" session rollback" | " session delete-checkpoint", "CHECKPOINT") => Self::SessionCheckpoint,
+            (" program rewind", "CHECKPOINT") | (" program fork", "N") => Self::RunCheckpoint,
+            (" template remove-startup", "FILE") => Self::StartupFile,
+            (" mcp", "SETS") => Self::ToolSets,
             (
                 " libs remove" | " libs verify" | " template add-library" | " template remove-library",
                 "NAME",
@@ -78,15 +97,39 @@ impl Kind {
 fn candidates(kind: Kind, begin: &OsStr) -> Vec<CompletionCandidate> {
     let Some(begin) = begin.to_str() else { return Vec::new() };
     let all = match kind {
-        Kind::Topic => {
-            crate::commands::help::topics().map(|(name, help)| (name.to_owned(), help.to_owned())).collect()
-        }
+        Kind::Topic => topics(),
+        Kind::ToolSets => ToolSets::names().map(|name| (name.to_owned(), String::new())).collect(),
         kind => objects(kind).unwrap_or_default(),
     };
-    all.into_iter()
-        .filter(|(value, _)| value.starts_with(begin) && is_one_word(value))
-        .map(|(value, help)| CompletionCandidate::new(value).help(Some(help.into())))
-        .collect()
+    let known = all.into_iter().filter(|(value, _)| value.starts_with(begin));
+    let known = known.map(|(value, help)| CompletionCandidate::new(value).help(Some(help.into())));
+    let files = match kind {
+        Kind::ProgramOrFile => PathCompleter::any().complete(OsStr::new(begin)),
+        _ => Vec::new(),
+    };
+    let words = known.chain(files).filter(|one| one.get_value().to_str().is_some_and(is_one_word));
+    // As they come: names before ids.
+    words.enumerate().map(|(place, one)| one.display_order(Some(place))).collect()
+}
+
+/// The topics, or behind the name of a group of commands, its commands.
+fn topics() -> Vec<(String, String)> {
+    let words: Vec<OsString> = std::env::args_os().collect();
+    let behind = words.iter().skip_while(|word| *word != "help").skip(1);
+    let path: Vec<&OsString> = behind.collect();
+    let mut command = Cli::command();
+    for word in path.iter().take(path.len().saturating_sub(1)) {
+        let Some(sub) = word.to_str().and_then(|name| command.find_subcommand(name)) else {
+            return Vec::new();
+        };
+        command = sub.clone();
+    }
+    if path.len() <= 1 {
+        let of_topic = |(name, help): (&str, &str)| (name.to_owned(), help.to_owned());
+        return crate::commands::help::topics().map(of_topic).collect();
+    }
+    let about = |sub: &Command| sub.get_about().map(ToString::to_string).unwrap_or_default();
+    command.get_subcommands().map(|sub| (sub.get_name().to_owned(), about(sub))).collect()
 }
 
 /// Whether every shell takes it as one word and evaluates nothing in it: other owners choose names, and a shell inserts what is
@@ -95,8 +138,8 @@ fn is_one_word(value: &str) -> bool {
     !value.starts_with('-') && value.chars().all(|char| char.is_alphanumeric() || "-_.:/@+,".contains(char))
 }
 
-/// The daemon's objects of a kind: value → description.
-fn objects(kind: Kind) -> Option<BTreeMap<String, String>> {
+/// The daemon's objects of a kind with descriptions: names, then ids.
+fn objects(kind: Kind) -> Option<Vec<(String, String)>> {
     let words: Vec<OsString> = std::env::args_os().skip(1).collect();
     let path = |flag: &str| option(&words, flag).map(PathBuf::from);
     let remote = RemoteArgs {
@@ -110,7 +153,7 @@ fn objects(kind: Kind) -> Option<BTreeMap<String, String>> {
     let target = DaemonTarget::new(socket.as_deref(), state_dir.as_deref(), remote, &Environment::detect());
     let daemon = Backend::daemon(target);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().ok()?;
-    let listed = async { tokio::time::timeout(PATIENCE, list(&daemon, kind)).await.ok().flatten() };
+    let listed = async { tokio::time::timeout(PATIENCE, list(&daemon, kind, &words)).await.ok().flatten() };
     runtime.block_on(listed)
 }
 
@@ -128,25 +171,34 @@ fn option(words: &[OsString], flag: &str) -> Option<OsString> {
     None
 }
 
-async fn list(daemon: &Backend, kind: Kind) -> Option<BTreeMap<String, String>> {
+/// The object behind the name of the command, to which the one that is completed belongs.
+fn parent(words: &[OsString]) -> Option<String> {
+    const COMMANDS: [&str; 5] = ["rollback", "delete-checkpoint", "rewind", "fork", "remove-startup"];
+    let is_command = |word: &&OsString| word.to_str().is_some_and(|word| COMMANDS.contains(&word));
+    let behind = words.iter().skip_while(|word| !is_command(word)).skip(1);
+    behind.filter_map(|word| word.to_str()).find(|word| !word.starts_with('-')).map(str::to_owned)
+}
+
+async fn list(daemon: &Backend, kind: Kind, words: &[OsString]) -> Option<Vec<(String, String)>> {
     let durable = Op::Durable;
     let page = ListPage::first(MOST);
     let op = match kind {
         Kind::Session => Op::SessionList(SessionFilter { page, ..SessionFilter::default() }),
         Kind::Template => Op::TemplateList { page, built_in: true },
-        Kind::Program => durable(DurableOp::ProgramList(page)),
-        Kind::Run => durable(DurableOp::RunList { program: None, page }),
+        Kind::Program | Kind::ProgramOrFile => durable(DurableOp::ProgramList(page)),
+        Kind::Run | Kind::Waiting => durable(DurableOp::RunList { program: None, page }),
         Kind::Library => Op::LibraryCatalog,
         Kind::Module => Op::ModuleCatalog,
-        Kind::Topic => return None,
+        Kind::SessionCheckpoint => Op::SessionCheckpoints { session: parent(words)? },
+        Kind::RunCheckpoint => durable(DurableOp::CheckpointList { execution: parent(words)? }),
+        Kind::StartupFile => Op::TemplateGet { template: parent(words)? },
+        Kind::Topic | Kind::ToolSets => return None,
     };
-    let mut all = BTreeMap::new();
+    let (mut names, mut ids) = (Vec::new(), Vec::new());
     // A name, if there is one, and the id.
     let mut put = |id: String, name: Option<String>, about: String| {
-        if let Some(name) = name {
-            all.insert(name, about.clone());
-        }
-        all.insert(id, about);
+        names.extend(name.map(|name| (name, about.clone())));
+        ids.push((id, about));
     };
     match daemon.call(op, None).await.ok()? {
         Reply::Sessions(sessions) => {
@@ -176,7 +228,8 @@ async fn list(daemon: &Backend, kind: Kind) -> Option<BTreeMap<String, String>> 
             }
         }
         Reply::Durable(DurableReply::Runs(runs)) => {
-            for one in runs {
+            let is_wanted = |status| kind == Kind::Run || status == ExecutionStatus::Waiting;
+            for one in runs.into_iter().filter(|one| is_wanted(one.execution.status)) {
                 put(
                     one.execution.id.to_string(),
                     one.name,
@@ -184,9 +237,36 @@ async fn list(daemon: &Backend, kind: Kind) -> Option<BTreeMap<String, String>> 
                 );
             }
         }
+        Reply::Checkpoints(checkpoints) => {
+            for one in checkpoints {
+                put(one.number.to_string(), one.name, format!("checkpoint of {}", one.created_at));
+            }
+        }
+        Reply::Durable(DurableReply::Checkpoints(checkpoints)) => {
+            for one in checkpoints {
+                put(one.seq.to_string(), None, format!("{} at {}", one.cause, one.at));
+            }
+        }
+        Reply::TemplateDetail(detail) => {
+            for one in detail.startup_files {
+                put(one.id.to_string(), Some(one.path), format!("startup file ({})", one.mode));
+            }
+        }
         _ => return None,
     }
-    Some(all)
+    // Those of sessions are in no list of executions.
+    if kind == Kind::Waiting
+        && let Ok(Reply::Durable(DurableReply::Tasks(tasks))) =
+            daemon.call(durable(DurableOp::TaskList(ListPage::first(MOST))), None).await
+    {
+        let known: Vec<String> = ids.iter().map(|(id, _)| id.clone()).collect();
+        let others = tasks.into_iter().map(|task| (task.execution_id.to_string(), task.prompt));
+        ids.extend(others.filter(|(id, _)| !known.contains(id)));
+    }
+    names.extend(ids);
+    let mut seen = HashSet::new();
+    names.retain(|(value, _)| seen.insert(value.clone()));
+    Some(names)
 }
 
 #[cfg(test)]

@@ -68,7 +68,10 @@ const EXIT_CODES: &[(u8, &str)] = &[
     (exit::FAILED, "the script failed, or the command failed (not found, conflict, …)"),
     (exit::USAGE, "the command line is invalid, or a file that it names is not text or too large"),
     (exit::NO_DAEMON, "no supervisor responds"),
-    (70, "a bug, a host without a required feature, or an execution that the store could not record"),
+    (
+        70,
+        "a bug, a host without a required feature, output that cannot be written, or an execution that the store could not record",
+    ),
     (75, "busy; try again"),
     (77, "not permitted"),
     (124, "a time limit ended the script"),

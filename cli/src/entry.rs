@@ -77,8 +77,23 @@ fn own_words(text: &str) -> Option<String> {
         ("number too small to fit in target type", "the number is too small"),
         ("invalid socket address syntax", "an address with a port is expected, such as 127.0.0.1:3210"),
     ];
-    let (theirs, ours) = pairs.iter().find(|(theirs, _)| text.contains(theirs))?;
-    Some(text.replace(theirs, ours))
+    if let Some((theirs, ours)) = pairs.iter().find(|(theirs, _)| text.contains(theirs)) {
+        return Some(text.replace(theirs, ours));
+    }
+    range_in_words(text)
+}
+
+/// The message with Rust's notation of a range (`0 is not in 1..=9`, `9 is not in 1..9`) replaced by its bounds.
+fn range_in_words(text: &str) -> Option<String> {
+    const THEIRS: &str = " is not in ";
+    let (before, rest) = text.split_once(THEIRS)?;
+    let (range, after) = rest.split_at(rest.find(char::is_whitespace).unwrap_or(rest.len()));
+    let (least, end) = range.split_once("..")?;
+    let most = match end.strip_prefix('=') {
+        Some(most) => most.parse::<i64>().ok()?,
+        None => end.parse::<i64>().ok()? - 1,
+    };
+    Some(format!("{before} is not {least} to {most}{after}"))
 }
 
 /// The suggestions of an error with the nearest first: clap has them in the order of likeness, the nearest last.
@@ -109,4 +124,20 @@ fn command(cli: Cli, style: Style) -> Result<u8, CliError> {
     logging::start(&global, matches!(command, Command::Serve(_)))?;
     let context = Context::new(global, style);
     commands::run(&context, command)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::own_words;
+
+    #[test]
+    fn ranges_are_shown_with_their_bounds() {
+        let words = |text| own_words(text).unwrap_or_default();
+        assert_eq!(
+            words("'0' for '--limit <N>': 0 is not in 1..=9\n\nMore"),
+            "'0' for '--limit <N>': 0 is not 1 to 9\n\nMore"
+        );
+        assert_eq!(words("0 is not in 1..16384"), "0 is not 1 to 16383");
+        assert_eq!(own_words("another error"), None);
+    }
 }

@@ -46,8 +46,12 @@ pub(crate) mod exit {
 
     /// The code of an error at what a daemon needs: what the user may change, or a failure of the machine.
     pub(crate) fn of_daemon_io(error: &io::Error) -> u8 {
+        let is_of_the_path = matches!(
+            error.kind(),
+            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory | io::ErrorKind::ReadOnlyFilesystem
+        );
         match of_io(error) {
-            FAILED => INTERNAL,
+            FAILED if !is_of_the_path => INTERNAL,
             code => code,
         }
     }

@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use vm_system_protocol::input::{not_json, read_json};
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::limits::CONTROL_FRAME_BYTES;
-use vm_system_protocol::model::{CapabilityKind, Engine, OnCrash, SessionStatus};
+use vm_system_protocol::model::{CapabilityKind, Engine, OnCrash, SessionStatus, StartupMode};
 use vm_system_protocol::time::Timestamp;
 
 /// `500ms`, `10s`, `2m`, `1h`; a number alone means seconds.
@@ -129,6 +129,11 @@ pub(crate) fn on_crash() -> impl TypedValueParser<Value = OnCrash> {
 pub(crate) fn capability_kind() -> impl TypedValueParser<Value = CapabilityKind> {
     PossibleValuesParser::new(CapabilityKind::ALL.iter().map(|kind| kind.as_str()))
         .try_map(|name| name.parse::<CapabilityKind>())
+}
+
+/// One of the modes of startup files.
+pub(crate) fn startup_mode() -> impl TypedValueParser<Value = String> {
+    PossibleValuesParser::new(StartupMode::ALL.iter().map(|mode| mode.as_str()))
 }
 
 /// One of the statuses of a session.

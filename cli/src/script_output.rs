@@ -22,12 +22,20 @@ pub(crate) enum ShowValues {
     Always,
 }
 
+/// The name of the limit of output in templates.
+pub(crate) const OUTPUT_LIMIT_OF_TEMPLATES: &str = "`max_output_kb` of the template";
+
+/// Most JSON of a value that is stored (`docs/api-reference.md`).
+const STORED_JSON_BYTES: u64 = 4 << 20;
+
 /// Prints the events of one execution.
 pub(crate) struct ScriptOutput {
     style: Style,
     values: ShowValues,
     /// Whether the end says the execution's id, status and metrics.
     verbose: bool,
+    /// What the user can raise to get more output.
+    output_limit: &'static str,
     execution: Cell<Option<ExecutionId>>,
     last_seq: Cell<u64>,
     exception_shown: Cell<bool>,
@@ -49,6 +57,7 @@ impl ScriptOutput {
             style,
             values,
             verbose: false,
+            output_limit: OUTPUT_LIMIT_OF_TEMPLATES,
             execution: Cell::new(None),
             last_seq: Cell::new(0),
             exception_shown: Cell::new(false),
@@ -62,6 +71,11 @@ impl ScriptOutput {
     /// Whether the end says the execution's id, status and metrics.
     pub(crate) fn verbose(self, verbose: bool) -> Self {
         Self { verbose, ..self }
+    }
+
+    /// With the option that limits the output, instead of a template's setting.
+    pub(crate) fn limited_by(self, option: &'static str) -> Self {
+        Self { output_limit: option, ..self }
     }
 
     /// The execution, known after its first event.
@@ -146,10 +160,15 @@ impl ScriptOutput {
             EventPayload::Exception { message, stack, .. } => {
                 self.exception_shown.set(true);
                 self.syntax_error.set(message.starts_with("SyntaxError"));
-                let is_missing =
-                    ["Cannot find module './", "Cannot find module '../", "Error: ENOENT", "Error: EACCES"]
-                        .iter()
-                        .any(|text| message.contains(text));
+                let is_missing = [
+                    "Cannot find module './",
+                    "Cannot find module '../",
+                    ": it is outside the worktree",
+                    "Error: ENOENT",
+                    "Error: EACCES",
+                ]
+                .iter()
+                .any(|text| message.contains(text));
                 self.missing_file.set(is_missing);
                 self.refused_write.set(message.contains("(no path may be changed)"));
                 if message.contains("is not among the modules of this session's template") {
@@ -209,7 +228,7 @@ impl ScriptOutput {
                 .print(self.style);
         }
         if self.values != ShowValues::Never {
-            note_truncation(execution);
+            note_truncation(execution, self.output_limit);
         }
         note_truncated_error(execution.error.as_ref());
         if execution.degraded {
@@ -244,23 +263,27 @@ fn summary(execution: &Execution) -> String {
     )
 }
 
-/// Says on stderr that a value was cut.
-pub(crate) fn note_truncation(execution: &Execution) {
+/// Says on stderr that a value was cut, and the name of the limit that would keep its JSON.
+pub(crate) fn note_truncation(execution: &Execution, limit: &str) {
     let Some(ResultValue { truncated: true, full_bytes, preview, json, .. }) = &execution.result else {
         return;
     };
-    let of = full_bytes.map_or_else(String::new, |bytes| format!(" of {bytes} bytes of JSON"));
-    let rest = if json.is_some() {
-        "; `exec get` with `--output json` has the whole value"
-    } else {
-        "; the value is not stored as a whole (`max_output_kb` of the template; at most 4 MiB of JSON)"
+    let whole = full_bytes.map_or_else(String::new, |bytes| format!(", of {bytes} bytes,"));
+    let rest = match (json, full_bytes) {
+        (Some(_), _) => format!("its JSON{whole} is stored: `exec get` with `--output json` has it"),
+        (None, Some(bytes)) if *bytes > STORED_JSON_BYTES => {
+            format!("its JSON{whole} is not stored: at most 4 MiB are")
+        }
+        (None, _) => format!("its JSON{whole} is not stored: raise {limit} (at most 4 MiB)"),
     };
-    notice(&format!("[truncated: {} bytes{of} are shown{rest}]", preview.len()));
+    notice(&format!("[truncated: the first {} bytes of the value are shown; {rest}]", preview.len()));
 }
 
 /// Says on stderr that the text of an error was cut.
 pub(crate) fn note_truncated_error(error: Option<&ExecutionError>) {
-    if let Some(error) = error.filter(|error| error.truncated) {
+    // One that the worker has cut says so at its end.
+    let is_told = |error: &&ExecutionError| error.message.contains("... [truncated: the message has ");
+    if let Some(error) = error.filter(|error| error.truncated).filter(|error| !is_told(error)) {
         let of = error.full_bytes.map_or_else(String::new, |bytes| format!(", which has {bytes} bytes"));
         notice(&format!("[truncated: the error is not shown with its whole message{of}]"));
     }

@@ -184,7 +184,7 @@ mod cases {
         let error = client.session(&template, &daemon.place.worktree()).expect_err("not installed");
         assert_eq!(error.code, ErrorCode::LibraryNotInstalled);
         let details = error.details.as_ref().and_then(JsonText::to_value).expect("details");
-        assert_eq!(details["command"], "vm-system libs download");
+        assert_eq!(details["command"], "vm-system libs download lodash");
         let session = left_behind(&mut client, &error);
         assert_eq!(session.status, SessionStatus::Crashed);
         assert!(session.last_error.expect("why").contains("lodash-4.17.21 is not installed"));

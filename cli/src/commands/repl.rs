@@ -188,6 +188,9 @@ async fn converse(
         };
         match stop {
             Ok(Outcome::Ended(execution, output)) => {
+                if output.has_syntax_error() {
+                    input.forget_last();
+                }
                 code = start::ended(context, interrupts, &execution, &output)?;
             }
             Ok(Outcome::Waits(waits)) => {

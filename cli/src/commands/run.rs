@@ -145,7 +145,9 @@ async fn in_embedded(context: &Context, args: Args, script: Script) -> Result<u8
             session = session(&own, settings, folder.clone(), &grants) => session?,
             () = interrupts.next() => return Err(CliError::silent(interrupts.exit_code())),
         };
-        let output = ScriptOutput::new(context.out.style, script.show_values()).verbose(args.verbose);
+        let output = ScriptOutput::new(context.out.style, script.show_values())
+            .verbose(args.verbose)
+            .limited_by("--max-output-kb KIB");
         let is_outside = script.file().is_some() && sent.input.is_some();
         let new = execution(session, sent, &args.allow_env);
         let ended = start::to_its_end(context, own.backend(), &interrupts, new, None, &output).await;

@@ -248,6 +248,9 @@ fn config(context: &Context, args: Args) -> Result<Config, CliError> {
             *place = Some(absolute(path)?);
         }
     }
+    if let Some(folder) = &config.http.ui_dir {
+        std::fs::metadata(folder).map_err(|error| CliError::file(folder.display(), &error))?;
+    }
     match args.durability {
         Some(DurabilityArg::Full) => config.durability = Durability::Full,
         Some(DurabilityArg::Normal) => config.durability = Durability::Normal,
@@ -259,6 +262,9 @@ fn config(context: &Context, args: Args) -> Result<Config, CliError> {
             CliError::usage(format!("--allow-exec {command}: not NAME=/PATH"))
                 .with_hint("for example --allow-exec wc=/usr/bin/wc")
         })?;
+        if let (true, Err(error)) = (Path::new(path).is_absolute(), std::fs::metadata(path)) {
+            return Err(CliError::file(path, &error));
+        }
         check_command(name, path.as_ref()).map_err(CliError::usage)?;
         config.operator.commands.insert(name.to_owned(), PathBuf::from(path));
     }
@@ -315,7 +321,7 @@ pub(crate) fn failure(error: &DaemonError) -> CliError {
     let code = match error {
         _ if error.is_in_use() => exit::BUSY,
         _ if error.is_not_permitted() => exit::NOT_PERMITTED,
-        _ if error.is_missing_file() => exit::FAILED,
+        _ if error.is_unusable_path() => exit::FAILED,
         _ if error.is_a_mistake() => exit::USAGE,
         _ => exit::INTERNAL,
     };

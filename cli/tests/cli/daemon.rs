@@ -202,7 +202,7 @@ fn a_daemon_in_the_background_is_ready_when_its_command_returns() {
         command.arg(&state).args(more).env_remove("VM_SYSTEM_SOCKET");
         Run::of(&command.output().unwrap())
     };
-    assert!(serve(&["--ui-dir", "/nowhere"]).failed(2).contains("/nowhere"));
+    assert!(serve(&["--ui-dir", "/nowhere"]).failed(1).contains("/nowhere"));
     let started = serve(&["--socket", elsewhere.to_str().unwrap(), "--output", "json"]).ok();
     let started: serde_json::Value = serde_json::from_str(&started).unwrap();
     assert_eq!(started["socket"], elsewhere.to_str().unwrap());

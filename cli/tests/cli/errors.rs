@@ -140,7 +140,7 @@ fn errors_of_the_operator_are_not_reported_as_bugs() {
     };
     assert!(serve(&["--listen", "0.0.0.0:0"]).contains("--tokens"));
     assert!(serve(&["--tokens", tokens.to_str().unwrap()]).contains("tokens"));
-    assert!(serve(&["--ui-dir", "/nowhere"]).contains("ui_dir"));
+    assert!(serve(&["--ui-dir", tokens.to_str().unwrap()]).contains("ui_dir"));
     let run = env.run(["serve", "--state-dir", file.to_str().unwrap()]);
     assert!(run.code == Some(2) && run.stderr.contains("is not a folder"), "{run:?}");
 }

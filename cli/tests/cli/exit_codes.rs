@@ -15,6 +15,7 @@ fn commands(path: &str) -> Vec<Vec<&str>> {
         vec!["serve", "--config", path],
         vec!["serve", "--secrets", path],
         vec!["serve", "--tokens", path],
+        vec!["serve", "--ui-dir", path],
         vec!["ops", "check", "--db", path],
         vec!["program", "import", path],
         vec!["libs", "install", "a@1.0.0", "--file", path],
@@ -77,6 +78,14 @@ fn a_missing_file_has_one_code() {
     for args in commands("missing") {
         let error = run(&env, &args).failed(1);
         assert!(error.contains("missing"), "{args:?}: {error}");
+    }
+    let command = format!("wc={}", env.path("missing").display());
+    run(&env, &["serve", "--allow-exec", &command]).failed(1);
+    for path in [["--state-dir", "/proc/missing"], ["--db", "/missing/x.db"]] {
+        for detach in [&["serve"][..], &["serve", "--detach"]] {
+            let error = run(&env, &[detach, &path].concat()).failed(1);
+            assert!(error.contains("missing"), "{path:?}: {error}");
+        }
     }
     let _daemon = env.serve();
     env.run(["program", "start", "missing"]).failed(1);

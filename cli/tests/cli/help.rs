@@ -111,6 +111,30 @@ fn ids_and_names_are_completed_from_the_daemon() {
     assert_eq!(complete(&elsewhere).trim(), "nightly");
     let url = format!("unix:{}", state.join("http.sock").display());
     assert_eq!(complete(&["--server-url", &url, "template", "get", "night"]).trim(), "nightly");
+    // Names come before ids; what belongs to another object is looked up in that.
+    let all = complete(&["template", "get", ""]);
+    let place = |text: &str| all.lines().position(|line| line == text).unwrap_or_else(|| panic!("{all}"));
+    let id = env.run(["template", "list", "--output", "csv"]).ok();
+    let id =
+        id.lines().find(|line| line.contains("nightly")).and_then(|line| line.split(',').next()).unwrap();
+    assert!(place("nightly") < place(id), "{all}");
+    env.run(["template", "add-startup", "nightly", "--path", "init.js"]).ok();
+    assert_eq!(complete(&["template", "remove-startup", "nightly", "in"]).trim(), "init.js");
+    let session = env.session();
+    env.run(["session", "checkpoint", &session, "--name", "clean"]).ok();
+    for command in ["rollback", "delete-checkpoint"] {
+        assert_eq!(complete(&["session", command, &session, "cl"]).trim(), "clean");
+    }
+    env.file("ask.js", "function main() { return args.length > 0 ? CC('?') : 1 }");
+    env.run(["program", "load", "ask.js", "--name", "ask"]).ok();
+    env.run(["program", "start", "ask", "--name", "asks-open", "--", "yes"]).ok();
+    env.run(["program", "start", "ask", "--name", "asks-ended"]).ok();
+    assert_eq!(complete(&["task", "submit", "asks"]).trim(), "asks-open");
+    assert_eq!(complete(&["program", "rewind", "asks-open", "1"]).lines().next(), Some("1"));
+    let programs = complete(&["program", "start", "as"]);
+    assert_eq!(programs.split_whitespace().collect::<Vec<_>>(), ["ask", "ask.js"]);
+    assert_eq!(complete(&["mcp", "--toolsets", "bra"]).trim(), "branch");
+    assert_eq!(complete(&["help", "exec", "run"]).trim(), "run-file");
     // Nobody listens there, although a daemon listens on the socket.
     assert_eq!(complete(&["--server-url", "http://127.0.0.1:1", "template", "get", "night"]), "");
 }
@@ -124,8 +148,10 @@ fn wrong_values_are_explained_in_our_words() {
     let error = env.run(["exec", "list", "s", "--limit", "99999999999999999999999"]).failed(2);
     assert!(error.contains("too large") || error.contains("is not in"), "{error}");
     let state = env.path("state");
-    let error = env.run(["serve", "--ui-dir", "/nowhere", "--state-dir", state.to_str().unwrap()]).failed(2);
-    assert!(error.contains("--ui-dir") && error.contains("/nowhere cannot be opened"), "{error}");
+    let file = env.file("page.html", "");
+    let ui = ["serve", "--ui-dir", file.to_str().unwrap(), "--state-dir", state.to_str().unwrap()];
+    let error = env.run(ui).failed(2);
+    assert!(error.contains("--ui-dir") && error.contains("page.html"), "{error}");
     assert!(!error.contains("worktree"), "{error}");
 }
 
@@ -143,10 +169,31 @@ fn completions_and_man_pages_are_generated() {
         let script = env.run(["completions", shell]).ok();
         assert!(script.contains(files), "{shell} completes no files: {script}");
     }
+    let help = env.run(["completions", "--help"]).ok();
+    assert!(help.contains("bash-completion/completions/vm-system"), "{help}");
     assert!(env.run(["man"]).ok().contains(".TH vm-system 1"));
     let dir = env.path("man");
     env.run(["man", dir.to_str().unwrap()]).ok();
     assert!(dir.join("vm-system-exec-repl.1").is_file());
+}
+
+#[test]
+fn bash_completes_files_where_no_option_begins() {
+    if !std::path::Path::new("/bin/bash").exists() {
+        vm_system_testkit::skip("bash", "completion needs bash");
+        return;
+    }
+    let env = TestEnvironment::new();
+    let script = format!(
+        "{}\ncomplete_words() {{ COMP_WORDS=(\"$@\"); COMP_CWORD=$(($# - 1)); COMP_TYPE=9; \
+         _clap_complete_vm_system vm-system \"${{!#}}\" x 2>&1; echo \"${{#COMPREPLY[@]}} ${{COMPREPLY[*]}}\"; }}\n\
+         complete_words vm-system exec run-file s ''\ncomplete_words vm-system exec run-file s --ar\n",
+        env.run(["completions", "bash"]).ok()
+    );
+    let output = env.program("/bin/bash").args(["-c", &script]).output().unwrap();
+    let run = crate::environment::Run::of(&output);
+    let counts: Vec<&str> = run.stdout.lines().map(str::trim).collect();
+    assert!(counts[0] == "0" && counts[1].starts_with("1 --args"), "{run:?}");
 }
 
 #[test]

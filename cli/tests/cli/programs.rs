@@ -94,17 +94,25 @@ fn an_export_that_fails_leaves_the_file_that_was_there() {
 }
 
 #[test]
+fn a_file_whose_name_is_taken_for_a_program_is_named_in_the_hint() {
+    let env = TestEnvironment::new();
+    let _daemon = daemon(&env);
+    env.file("c2.txt", "function main() { return 1 }");
+    let error = env.run(["program", "start", "c2.txt"]).failed(1);
+    assert!(error.contains("./c2.txt starts it"), "{error}");
+    assert_eq!(env.run(["program", "start", "./c2.txt"]).code, Some(0));
+    let error = env.run(["program", "start", "-"]).failed(1);
+    assert!(error.contains("program load - --name NAME"), "{error}");
+}
+
+#[test]
 fn an_error_of_a_program_that_was_cut_says_so_with_its_size() {
     let env = TestEnvironment::new();
     let _daemon = daemon(&env);
     env.file("cut.js", "function main() { throw new Error('x'.repeat(100_000)) }");
     let started = env.run(["program", "start", "cut.js", "--name", "c"]);
     assert_eq!(started.code, Some(1));
-    assert!(
-        started
-            .stderr
-            .contains("[truncated: the error is not shown with its whole message, which has 100007")
-    );
+    assert_eq!(started.stderr.matches("[truncated: ").count(), 1, "one notice");
     let status = json(&env.run(["program", "status", "c", "--output", "json"]).stdout);
     assert_eq!(
         (&status["error"]["truncated"], &status["error"]["full_bytes"]),

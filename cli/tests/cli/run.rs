@@ -327,17 +327,55 @@ fn results_and_writes_of_many_bytes_do_not_wait_for_each_other() {
 fn an_error_that_was_cut_says_so_with_its_size() {
     let env = TestEnvironment::new();
     let code = "throw new Error('\u{e9}'.repeat(300_000))";
-    let notice = "\n[truncated: the error is not shown with its whole message, which has 600007 bytes]\n";
+    let notice = "... [truncated: the message has 300000 characters]\n";
     let shown = env.run(["run", "-e", code]).failed(1);
-    assert!(shown.ends_with(notice), "{}", &shown[shown.len() - 200..]);
+    assert!(shown.contains(notice), "{}", &shown[shown.len() - 200..]);
+    assert_eq!(shown.matches("[truncated: ").count(), 1, "one notice");
     let record = env.run(["run", "--output", "json", "-e", code]);
     assert_eq!(record.code, Some(1));
-    assert!(format!("\n{}", record.stderr).ends_with(notice), "{}", record.stderr);
     let record: serde_json::Value = serde_json::from_str(&record.stdout).unwrap();
     for sized in [&record["error"], &record["events"][1]["payload"]] {
         assert_eq!((&sized["truncated"], &sized["full_bytes"]), (&true.into(), &600_007.into()));
     }
     assert!(!env.run(["run", "-e", "throw new Error('short')"]).failed(1).contains("truncated"));
+}
+
+#[test]
+fn a_value_that_was_cut_says_so_with_the_option_that_applies() {
+    let env = TestEnvironment::new();
+    let shown = env.run(["run", "-e", "'x'.repeat(5e6)"]).stderr;
+    assert!(shown.contains("its JSON, of 5000002 bytes, is not stored: at most 4 MiB are]"), "{shown}");
+    let shown = env.run(["run", "--max-output-kb", "300", "-e", "'x'.repeat(3e6)"]).stderr;
+    assert!(shown.contains("of 3000002 bytes, is not stored: raise --max-output-kb KIB"), "{shown}");
+}
+
+#[test]
+fn hints_name_the_folder_and_the_kind_of_the_file() {
+    let env = TestEnvironment::new();
+    env.file("args.js", "module.exports = 1");
+    env.file("sub/r.js", "require('../args.js')");
+    let error = env.run(["run", "--worktree", "sub", "sub/r.js"]).failed(1);
+    assert!(error.contains("outside the worktree") && error.contains("--worktree DIR"), "{error}");
+    for (name, text) in [("im.txt", "import fs from 'fs'"), ("bare", "export const a = 1")] {
+        env.file(name, text);
+        let error = env.run(["run", name]).failed(1);
+        assert!(error.contains("rename it to .mjs"), "{name}: {error}");
+    }
+}
+
+#[test]
+fn an_exit_code_that_is_no_integer_is_an_error() {
+    let env = TestEnvironment::new();
+    for code in ["process.exit('a')", "process.exitCode = 'x'", "process.exit(true)"] {
+        let error = env.run(["run", "-e", code]).failed(1);
+        assert!(error.contains("TypeError: The \"code\" argument must be of type number"), "{code}: {error}");
+    }
+    assert!(env.run(["run", "-e", "process.exit(1.5)"]).failed(1).contains("RangeError"));
+    assert_eq!(env.run(["run", "-e", "process.exit('3')"]).code, Some(3));
+    env.file("text.js", "process.exitCode = '4'");
+    assert_eq!(env.run(["run", "text.js"]).code, Some(4));
+    env.file("none.js", "process.exitCode = 5; process.exitCode = undefined");
+    assert_eq!(env.run(["run", "none.js"]).code, Some(0));
 }
 
 #[test]

@@ -250,7 +250,11 @@ fn an_unknown_name_or_id_gets_what_may_have_been_meant() {
     let create =
         ["--template-id", "nightly", "--workspace-id", "w", "--base-commit", "c", "--worktree-path", "."];
     let id = env.run(["--quiet", "session", "create", "--name", "builder"].iter().chain(&create)).ok();
+    env.file("pause.js", "function main() { return CC('?') }");
+    env.run(["program", "start", "pause.js", "--name", "bigprogram"]).ok();
     for (args, meant) in [
+        (["task", "get", "bigprogam"], "bigprogram"),
+        (["libs", "remove", "lodahs"], "lodash"),
         (["template", "get", "nighlty"], "nightly"),
         (["session", "get", "bulder"], "builder"),
         (["session", "get", &format!("{}zz", &id[..30])], id.trim()),
@@ -258,6 +262,44 @@ fn an_unknown_name_or_id_gets_what_may_have_been_meant() {
         let error = env.run(args).failed(1);
         assert!(error.contains(&format!("hint: did you mean \"{meant}\"?")), "{args:?}: {error}");
     }
+    let error = env.run(["template", "add-library", "nightly", "--name", "lodahs"]).failed(1);
+    assert!(error.contains("did you mean \"lodash\"?"), "{error}");
+    let error = env.run(["template", "add-startup", "nightly", "--path", "a.js", "--mode", "foo"]).failed(2);
+    assert!(error.contains("eval") && error.contains("import"), "{error}");
     let error = env.run(["session", "get", "something-else"]).failed(1);
     assert!(!error.contains("did you mean"), "{error}");
+}
+
+#[test]
+fn a_capability_without_effect_is_noted() {
+    let env = TestEnvironment::new();
+    let _daemon = env.serve();
+    env.run(["template", "create", "--name", "t"]).ok();
+    let add = |kind: &str, name: &str, more: &[&str]| {
+        let run = ["template", "add-capability", "t", "--kind", kind, "--name", name];
+        let run = env.run(run.iter().chain(more));
+        assert_eq!(run.code, Some(0), "{run:?}");
+        run.stderr
+    };
+    assert!(add("fs", "write", &[]).contains("add it with --enabled"));
+    assert!(add("env", "LANG", &[]).contains("add it with --enabled"));
+    assert_eq!(add("env", "HOME", &["--enabled"]), "");
+    // Withdraws.
+    assert_eq!(add("fs", "read", &[]), "");
+}
+
+#[test]
+fn a_pipe_gets_whole_cells() {
+    let env = TestEnvironment::new();
+    let _daemon = env.serve();
+    let long = "abcdefghij".repeat(20);
+    let session = env.session();
+    assert_eq!(env.run(["exec", "repl", &session, &format!("CC('{long}')")]).code, Some(0));
+    assert!(env.run(["task", "list"]).stdout.contains(&long));
+    assert!(env.run(["exec", "list", &session]).stdout.contains(&format!("CC('{long}')")));
+    env.file("it-1.0.0.js", "globalThis.it = 1");
+    env.run(["libs", "install", "--file", "it-1.0.0.js"]).ok();
+    let table = env.run(["libs", "list"]).ok();
+    let line = table.lines().find(|line| line.starts_with("it-1.0.0")).unwrap();
+    assert_eq!(line.split_whitespace().last().map(str::len), Some(64), "{table}");
 }

@@ -11,6 +11,22 @@ fn declarations_are_kept_and_incomplete_input_continues() {
 }
 
 #[test]
+fn input_continues_behind_an_operator_and_the_head_of_a_statement() {
+    let env = TestEnvironment::new();
+    let text = "let x =\n5\nx+\n1\nif (x)\n7\nx.\ntoString()\nfor (const a of [1])\nx++\nx\n";
+    assert_eq!(env.run_with_stdin(["repl"], text).ok(), "6\n7\n'5'\n5\n6\n");
+}
+
+#[test]
+fn saved_inputs_can_be_loaded() {
+    let env = TestEnvironment::new();
+    let inputs = "const o={alpha:1}\no.alpha\n[1,\"s\",null]\n`a`\nlet = )\n(2)\n.save all.js\n";
+    env.run_with_stdin(["repl"], inputs);
+    let run = env.run_with_stdin(["repl"], ".load all.js\no\n");
+    assert_eq!((run.code, run.stdout.as_str()), (Some(0), "2\n{ alpha: 1 }\n"), "{run:?}");
+}
+
+#[test]
 fn an_error_does_not_end_the_shell_and_the_last_input_sets_the_exit_code() {
     let env = TestEnvironment::new();
     let run = env.run_with_stdin(["repl"], "nope\n1\n");

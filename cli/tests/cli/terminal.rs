@@ -134,6 +134,50 @@ fn ctrl_c_in_the_repl_cancels_the_execution_and_not_the_shell() {
 }
 
 #[test]
+fn a_script_that_has_paused_its_input_ends_on_a_terminal() {
+    let env = TestEnvironment::new();
+    env.file(
+        "question.js",
+        "const rl = require('readline').createInterface({ input: process.stdin, output: process.stdout });
+         rl.question('your ' + 'name? ', (name) => { console.log('hello', name.toUpperCase()); rl.close() })",
+    );
+    env.file(
+        "once.js",
+        "console.log('your ' + 'name?');
+         process.stdin.once('data', (line) => {
+             console.log('hello', String(line).trim().toUpperCase());
+             process.stdin.pause();
+         })",
+    );
+    // What is paused continues where it was.
+    env.file(
+        "resumed.js",
+        "console.log('your ' + 'name?');
+         process.stdin.once('data', () => {
+             process.stdin.pause();
+             setTimeout(() => {
+                 process.stdin.once('data', (line) => {
+                     console.log('hello', String(line).trim().toUpperCase());
+                     process.stdin.pause();
+                 });
+                 process.stdin.resume();
+                 console.log('your ' + 'name?');
+             }, 1);
+         })",
+    );
+    for (script, names) in [("question.js", 1), ("once.js", 1), ("resumed.js", 2)] {
+        let command = format!("vm-system run {script}");
+        let Some(mut terminal) = Terminal::run(&env, &command, &[("NO_COLOR", "1")]) else { return };
+        for _ in 0..names {
+            terminal.shows("your name?");
+            terminal.types("bob\r");
+        }
+        terminal.shows("hello BOB");
+        assert_eq!(terminal.end().1, Some(0), "{script}");
+    }
+}
+
+#[test]
 fn a_question_in_the_shell_is_answered_by_the_next_line() {
     let env = TestEnvironment::new();
     let _daemon = env.serve();

@@ -152,10 +152,18 @@ impl DaemonError {
         }
     }
 
-    /// A file that the operator has named is not there.
-    pub fn is_missing_file(&self) -> bool {
-        let Self::Tokens(TokenError::Io { source, .. }) = self else { return false };
-        source.kind() == io::ErrorKind::NotFound
+    /// A file or folder that the operator has named is not there, or cannot be used.
+    pub fn is_unusable_path(&self) -> bool {
+        match self {
+            Self::Store(OpenError::Unusable { .. }) => true,
+            Self::Tokens(TokenError::Io { source, .. })
+            | Self::Give(GiveError::Io { source, .. })
+            | Self::Socket(SocketError::Io { source, .. }) => matches!(
+                source.kind(),
+                io::ErrorKind::NotFound | io::ErrorKind::NotADirectory | io::ErrorKind::ReadOnlyFilesystem
+            ),
+            _ => false,
+        }
     }
 
     /// The operator's settings are wrong.

@@ -4,6 +4,7 @@
 //! runs in all sessions that name them, of all owners.
 
 use super::errors::{invalid, not_found, stored};
+use super::resolve::most_similar;
 use super::templates::has_parts;
 use super::{Ops, VerbCall, now};
 use std::sync::{Arc, PoisonError};
@@ -151,7 +152,7 @@ impl Ops {
         let name = trimmed(name)?;
         let _deciding = self.deciding.lock().await;
         let rows = self.store.libraries().await.map_err(stored)?;
-        let row = installed(name, &rows)?.ok_or_else(|| not_found(Entity::Library, name))?;
+        let row = installed(name, &rows)?.ok_or_else(|| unknown(name, &rows))?;
         let write = Write::LibraryUninstall { name: row.name.clone() };
         let result = self.store_of(call).apply(write).await.map_err(stored);
         self.installed_changed();
@@ -165,7 +166,7 @@ impl Ops {
         let mut rows = self.store.libraries().await.map_err(stored)?;
         if let Some(name) = name {
             let name = trimmed(name)?;
-            let row = installed(name, &rows)?.ok_or_else(|| not_found(Entity::Library, name))?;
+            let row = installed(name, &rows)?.ok_or_else(|| unknown(name, &rows))?;
             rows = vec![row.clone()];
         }
         let library_store = self.library_store.clone();
@@ -310,10 +311,31 @@ fn wanted(name: &str, rows: &[LibraryRow]) -> Result<(String, String), OpError> 
     if let Some(entry) = catalog_entry(name) {
         return Ok((entry.name(), entry.id.to_owned()));
     }
+    if let Some(similar) = similar(name, rows) {
+        return Err(
+            unknown(name, rows).with_details(&serde_json::json!({ "name": name, "similar": similar }))
+        );
+    }
     let command = install_command(name);
     Err(not_found(Entity::Library, name)
         .with_details(&serde_json::json!({ "name": name, "command": command }))
         .with_hint(format!("an administrator can install it: {command}")))
+}
+
+/// The error for a name that no library has, with what may have been meant.
+fn unknown(name: &str, rows: &[LibraryRow]) -> OpError {
+    let error = not_found(Entity::Library, name);
+    match similar(name, rows) {
+        Some(similar) => error.with_hint(format!("did you mean {similar:?}?")),
+        None => error,
+    }
+}
+
+/// The installed library or the one of the catalog whose name is most like this one.
+fn similar(name: &str, rows: &[LibraryRow]) -> Option<String> {
+    let installed = rows.iter().flat_map(|row| [row.name.clone(), row.id.clone()]);
+    let of_catalog = CATALOG.iter().flat_map(|entry| [entry.id.to_owned(), entry.name()]);
+    most_similar(name, installed.chain(of_catalog))
 }
 
 /// `left-pad-1.3.0` → `left-pad`: everything before the first hyphen that a version could follow.
@@ -328,8 +350,8 @@ fn id_of(name: &str) -> &str {
 
 /// How a library that a template names is installed.
 pub(super) fn install_command(name: &str) -> String {
-    if catalog_entry(name).is_some() {
-        return "vm-system libs download".to_owned();
+    if let Some(entry) = catalog_entry(name) {
+        return format!("vm-system libs download {}", entry.id);
     }
     match id_of(name) {
         id if id.len() < name.len() => format!("vm-system libs install {id}@{}", &name[id.len() + 1..]),
@@ -383,7 +405,7 @@ mod tests {
 
     #[test]
     fn the_command_installs_what_is_missing() {
-        assert_eq!(install_command("moment-2.29.4"), "vm-system libs download");
+        assert_eq!(install_command("moment-2.29.4"), "vm-system libs download moment");
         assert_eq!(install_command("left-pad-1.3.0"), "vm-system libs install left-pad@1.3.0");
         assert_eq!(install_command("left-pad"), "vm-system libs install left-pad@VERSION");
     }

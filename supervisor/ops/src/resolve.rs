@@ -165,6 +165,11 @@ impl Ops {
         if let Some(similar) = self.similar(call, entity, reference).await {
             return error.with_hint(format!("did you mean {similar:?}?"));
         }
+        if let Some((id, owner)) = self.of_another_owner(call, entity, reference).await {
+            let kind = entity.to_string();
+            return error
+                .with_hint(format!("the {kind} {reference:?} of {owner} has the id {id}: give that"));
+        }
         let (kind, list) = match entity {
             Entity::Template => ("templates", "`vm-system template list`"),
             Entity::Session => ("sessions", "`vm-system session list`"),
@@ -182,28 +187,57 @@ impl Ops {
         error.with_hint(format!("names are looked up among your own {kind}, which {list} shows{others}"))
     }
 
+    /// For an administrator: the id and the owner of an object of somebody else with this name, if there is one.
+    async fn of_another_owner(
+        &self,
+        call: &VerbCall<'_>,
+        entity: Entity,
+        name: &str,
+    ) -> Option<(String, Owner)> {
+        if !call.caller.admin {
+            return None;
+        }
+        let known = self.known_objects(call.caller.scope(), entity).await?;
+        let found = known.into_iter().find(|(_, known, _)| known.as_deref() == Some(name));
+        found.map(|(id, _, owner)| (id, owner))
+    }
+
     /// A name or an id of the caller's own objects that is like the reference.
     async fn similar(&self, call: &VerbCall<'_>, entity: Entity, reference: &str) -> Option<String> {
-        let (scope, some) = (call.caller.own(), Page::first(SEARCHED));
-        let known: Vec<(String, Option<String>)> = match entity {
+        let known = self.known_objects(call.caller.own(), entity).await?;
+        most_similar(reference, known.into_iter().flat_map(|(id, name, _)| name.into_iter().chain([id])))
+    }
+
+    /// Some objects of a kind with their ids, names and owners.
+    async fn known_objects(
+        &self,
+        scope: Scope,
+        entity: Entity,
+    ) -> Option<Vec<(String, Option<String>, Owner)>> {
+        let some = Page::first(SEARCHED);
+        Some(match entity {
             Entity::Session => {
                 let rows = self.store.sessions(&scope, SessionQuery::default(), some).await.ok()?;
-                rows.into_iter().map(|row| (row.session.id.to_string(), row.session.name)).collect()
+                let known = |row: SessionRow| (row.session.id.to_string(), row.session.name, row.owner);
+                rows.into_iter().map(known).collect()
             }
             Entity::Template => {
                 let rows = self.store.templates(&scope, some).await.ok()?;
-                rows.into_iter()
-                    .map(|row| row.detail.template)
-                    .map(|one| (one.id.to_string(), Some(one.name)))
-                    .collect()
+                let known = |row: TemplateRow| {
+                    (row.detail.template.id.to_string(), Some(row.detail.template.name), row.owner)
+                };
+                rows.into_iter().map(known).collect()
             }
             Entity::Program => {
                 let rows = self.store.programs(&scope, some).await.ok()?;
-                rows.into_iter().map(|row| (row.id.to_string(), Some(row.name))).collect()
+                rows.into_iter().map(|row| (row.id.to_string(), Some(row.name), row.owner)).collect()
+            }
+            Entity::Execution => {
+                let rows = self.store.runs(&scope, None, None, some).await.ok()?.into_iter();
+                rows.map(|run| (run.row.execution.id.to_string(), run.row.name, run.row.owner)).collect()
             }
             _ => return None,
-        };
-        most_similar(reference, known.into_iter().flat_map(|(id, name)| name.into_iter().chain([id])))
+        })
     }
 
     pub(super) async fn by_prefix(
@@ -232,7 +266,7 @@ const SEARCHED: u32 = 100;
 const COMPARED: usize = 64;
 
 /// The name or id that is most like a reference: at most two typing errors in at least four characters.
-fn most_similar(reference: &str, known: impl Iterator<Item = String>) -> Option<String> {
+pub(super) fn most_similar(reference: &str, known: impl Iterator<Item = String>) -> Option<String> {
     let length = reference.chars().count();
     if !(4..=COMPARED).contains(&length) {
         return None;

@@ -17,7 +17,7 @@ pub struct Args {
     list: ListArgs,
 }
 
-/// Longest source in a table (characters).
+/// Longest source in a table that fits a terminal (characters).
 const SOURCE_CHARS: usize = 48;
 
 pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
@@ -26,6 +26,7 @@ pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
         Ok(expect_reply!(context.call(op).await?, Reply::Executions(executions) => executions))
     };
     let executions = args.list.collect(part).await?;
+    let is_fitted = context.out.fit().is_some();
     context.out.list(&executions, "No executions.", || {
         let mut rows = Rows::new(["ID", "KIND", "STATUS", "STARTED", "MS", "SOURCE"]);
         for execution in &executions {
@@ -35,7 +36,7 @@ pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
                 status(execution),
                 execution.started_at.to_string(),
                 execution.metrics.duration_ms.to_string(),
-                source(execution),
+                source(execution, is_fitted),
             ]);
         }
         rows
@@ -49,8 +50,11 @@ fn status(execution: &Execution) -> String {
     format!("{}{degraded}", execution.status)
 }
 
-fn source(execution: &Execution) -> String {
+fn source(execution: &Execution, is_fitted: bool) -> String {
     let text = execution.path.as_deref().or(execution.input.as_deref()).unwrap_or("-");
+    if !is_fitted {
+        return text.to_owned();
+    }
     let line = text.lines().next().unwrap_or_default();
     let short: String = line.chars().take(SOURCE_CHARS).collect();
     if short.len() < text.len() { short + "…" } else { short }

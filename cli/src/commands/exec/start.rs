@@ -8,7 +8,9 @@ use crate::commands::program::show;
 use crate::context::{Context, expect_reply, unexpected};
 use crate::error::{CliError, exit};
 use crate::reconnect::Reconnect;
-use crate::script_output::{ScriptOutput, exit_code, note_truncated_error, note_truncation};
+use crate::script_output::{
+    OUTPUT_LIMIT_OF_TEMPLATES, ScriptOutput, exit_code, note_truncated_error, note_truncation,
+};
 use crate::signals::Interrupts;
 use std::cell::Cell;
 use std::time::Duration;
@@ -195,7 +197,7 @@ pub(crate) fn ended(
         output.end(execution)
     } else {
         context.out.result(execution, String::new)?;
-        note_truncation(execution);
+        note_truncation(execution, OUTPUT_LIMIT_OF_TEMPLATES);
         note_truncated_error(execution.error.as_ref());
         exit_code(execution)
     };

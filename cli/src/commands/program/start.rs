@@ -11,7 +11,7 @@ use crate::script_output::note_truncated_error;
 use crate::signals::Interrupts;
 use std::path::PathBuf;
 use std::time::Duration;
-use vm_system_protocol::control::{DurableOp, NewRun};
+use vm_system_protocol::control::{DurableOp, ErrorCode, NewRun};
 use vm_system_protocol::model::{ExecutionStatus, Run};
 
 /// Interval between two queries of a running program's status.
@@ -75,7 +75,10 @@ pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
         as_user: args.as_user,
         wait,
     };
-    let run = call_run(context, DurableOp::ProgramStart(Box::new(new)), key).await?;
+    let name = new.program.clone();
+    let run = call_run(context, DurableOp::ProgramStart(Box::new(new)), key)
+        .await
+        .map_err(|error| with_file_hint(error, &name))?;
     if args.interactive {
         answers = Answers::Terminal(Interrupts::listen()?);
     }
@@ -86,6 +89,20 @@ pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
         return show::run(context, &run).await;
     }
     answer_all(context, run, &mut answers).await
+}
+
+/// What to do if the name of an unknown program was meant as a file.
+fn with_file_hint(error: CliError, program: &str) -> CliError {
+    if !error.has_code(ErrorCode::ProgramNotFound) {
+        return error;
+    }
+    if program == "-" {
+        return error.with_hint("`vm-system program load - --name NAME` reads a program from stdin");
+    }
+    if std::path::Path::new(program).is_file() {
+        return error.with_hint(format!("there is a file of this name: ./{program} starts it"));
+    }
+    error
 }
 
 /// Whether the argument is a path, or has the extension of a source file.

@@ -109,11 +109,16 @@ impl Input {
         }
     }
 
+    /// Forgets the last input: no text in which it is can be loaded.
+    pub(super) fn forget_last(&mut self) {
+        let (Self::Terminal { inputs, .. } | Self::Pipe { inputs }) = self;
+        inputs.pop();
+    }
+
     /// Writes the inputs to a file that does not exist; returns their number.
     pub(super) fn write_inputs(&self, file: &Path) -> io::Result<usize> {
         let (Self::Terminal { inputs, .. } | Self::Pipe { inputs }) = self;
-        let mut text = inputs.iter().map(|input| input.trim_end()).collect::<Vec<_>>().join("\n");
-        text.push('\n');
+        let text = one_text(inputs);
         let mut new = std::fs::OpenOptions::new().write(true).create_new(true).open(file)?;
         new.write_all(text.as_bytes())?;
         Ok(inputs.len())
@@ -128,6 +133,20 @@ impl Input {
             tracing::warn!(%error, "cannot write the history");
         }
     }
+}
+
+/// The inputs as one text. One that would continue the statement before it gets a semicolon.
+fn one_text(inputs: &[String]) -> String {
+    let mut text = String::new();
+    for input in inputs {
+        let input = input.trim_end();
+        if !text.is_empty() && input.trim_start().starts_with(['(', '[', '`', '/', '+', '-']) {
+            text.push(';');
+        }
+        text.push_str(input);
+        text.push('\n');
+    }
+    text
 }
 
 /// Creates the file with mode 0600 in a folder with mode 0700, if they do not exist.
@@ -160,4 +179,18 @@ fn next_of_pipe(answer: bool) -> Result<Line, CliError> {
 
 fn broken(error: &ReadlineError) -> CliError {
     CliError::new(exit::INTERNAL, format!("cannot read the terminal: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn inputs_of_one_text_do_not_continue_each_other() {
+        let inputs =
+            ["const o = {a: 1}", "o.a // the one", "[1, 2]", "`a`\n", "(1)", "let b = 1"].map(str::to_owned);
+        let text = "const o = {a: 1}\no.a // the one\n;[1, 2]\n;`a`\n;(1)\nlet b = 1\n";
+        assert_eq!(one_text(&inputs), text);
+        assert_eq!(one_text(&inputs[2..3]), "[1, 2]\n");
+    }
 }

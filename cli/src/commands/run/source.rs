@@ -80,7 +80,8 @@ impl Script {
             Source::File(file) => (read_file(file).ok()?, Some(file)),
         };
         let is_script = file.is_none_or(|file| {
-            file.extension().is_none_or(|name| name == "js" || name == "cjs" || name == "cts")
+            file.extension()
+                .is_none_or(|name| !["mjs", "mts", "ts", "tsx"].iter().any(|module| name == *module))
         });
         if is_script
             && has_line_of(&text, &["import ", "import{", "import\"", "import'", "export ", "export{"])

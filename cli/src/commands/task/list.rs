@@ -10,7 +10,7 @@ use vm_system_protocol::control::{DurableOp, DurableReply, ListPage, Op, Reply};
 use vm_system_protocol::ids::ExecutionId;
 use vm_system_protocol::model::Task;
 
-/// Longest part of a prompt in a table (characters).
+/// Longest part of a prompt in a table that fits a terminal (characters).
 const PROMPT_CHARS: usize = 60;
 
 /// Arguments of `task list`.
@@ -27,6 +27,7 @@ pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
     };
     let tasks = args.list.collect(part).await?;
     let sources = if context.out.is_table() { sources(context, &tasks).await? } else { HashMap::new() };
+    let is_fitted = context.out.fit().is_some();
     context.out.list(&tasks, "No pending tasks.", || {
         let mut rows = Rows::new(["TASK", "EXECUTION", "NAME", "PROGRAM", "CREATED", "DEADLINE", "PROMPT"]);
         for task in &tasks {
@@ -38,7 +39,7 @@ pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
                 program,
                 task.created_at.to_string(),
                 task.deadline.map_or_else(|| "-".to_owned(), |deadline| deadline.to_string()),
-                short(&task.prompt),
+                if is_fitted { short(&task.prompt) } else { task.prompt.clone() },
             ]);
         }
         rows

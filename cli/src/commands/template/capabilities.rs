@@ -50,6 +50,14 @@ pub(super) async fn add(context: &Context, args: AddCapability) -> Result<u8, Cl
     let state = if row.enabled { "enabled" } else { "disabled" };
     let line = format!("Added capability: {}:{} (ID: {}, {state})", row.kind, row.name, row.id);
     context.out.done(&row, &line, &row.id.to_string())?;
+    let withdraws = match row.kind {
+        CapabilityKind::Module | CapabilityKind::Global => true,
+        CapabilityKind::Fs => row.name == "read",
+        CapabilityKind::Net | CapabilityKind::Env => false,
+    };
+    if !row.enabled && !withdraws {
+        context.out.note("note: the capability is not enabled, so it has no effect: add it with --enabled");
+    }
     Ok(exit::OK)
 }
 

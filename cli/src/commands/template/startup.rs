@@ -4,6 +4,7 @@ use super::{Of, detail};
 use crate::context::{Context, expect_reply};
 use crate::error::{CliError, exit};
 use crate::output::Rows;
+use crate::parse;
 use vm_system_protocol::control::{NewStartupFile, Op, Reply};
 
 /// Arguments of `template add-startup`.
@@ -19,7 +20,7 @@ pub struct AddStartup {
     #[arg(long, value_name = "N", default_value_t = 0, allow_negative_numbers = true)]
     order: i64,
     /// `eval` runs it as a script, `import` as a module (needs `--esm`)
-    #[arg(long, value_name = "MODE", default_value = "eval")]
+    #[arg(long, value_name = "MODE", default_value = "eval", value_parser = parse::startup_mode())]
     mode: String,
 }
 

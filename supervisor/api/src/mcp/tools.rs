@@ -80,6 +80,11 @@ const SETS: &[(&str, &[ToolSet])] = &[
 pub struct ToolSets(Vec<ToolSet>);
 
 impl ToolSets {
+    /// The names of the sets that can be chosen.
+    pub fn names() -> impl Iterator<Item = &'static str> {
+        SETS.iter().map(|(name, _)| *name)
+    }
+
     fn has(&self, set: ToolSet) -> bool {
         set == ToolSet::Basic || self.0.contains(&set)
     }

@@ -27,6 +27,18 @@ async fn template_is_found_by_id_in_either_case_by_name_and_by_prefix() {
 }
 
 #[tokio::test]
+async fn the_name_of_an_object_of_somebody_else_gives_an_administrator_its_id() {
+    let bench = OpsBench::new();
+    let id = bench.template("nightly").await;
+    let error = bench.ops.call(&admin(), get("nightly"), None, None).await.expect_err("Alice's");
+    assert_eq!(error.code, ErrorCode::TemplateNotFound);
+    let hint = error.hint.expect("a hint");
+    assert!(hint.contains(&id) && hint.contains("of alice"), "{hint}");
+    let error = bench.ops.call(&bob(), get("nightly"), None, None).await.expect_err("Alice's");
+    assert!(!error.hint.unwrap_or_default().contains(&id), "others do not learn of it");
+}
+
+#[tokio::test]
 async fn name_comes_before_prefix() {
     let bench = OpsBench::new();
     let first = bench.template("first").await;

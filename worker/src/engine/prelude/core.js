@@ -198,6 +198,24 @@
       throw error;
     }
   };
+  // An integer, or a text of one, as Node takes it.
+  let exitCode;
+  const checkedExitCode = (code) => {
+    if (code === undefined || code === null) return code;
+    const number = typeof code === 'string' && code !== '' ? +code : code;
+    if (typeof number !== 'number' || (typeof code === 'string' && number !== number)) {
+      const shown = typeof code === 'string' ? ` ('${code}')` : typeof code === 'boolean' ? ` (${code})` : '';
+      const error = new TypeErrorCtor(`The "code" argument must be of type number. Received type ${typeof code}${shown}`);
+      error.code = 'ERR_INVALID_ARG_TYPE';
+      throw error;
+    }
+    if (number % 1 !== 0) {
+      const error = new RangeErrorCtor(`The value of "code" is out of range. It must be an integer. Received ${number}`);
+      error.code = 'ERR_OUT_OF_RANGE';
+      throw error;
+    }
+    return code;
+  };
   // With the context of `node:async_hooks` in which it is registered.
   const bound = (callback) => (captured.bindContext === undefined ? callback : captured.bindContext(callback));
   const clear = (timer) => {
@@ -290,11 +308,12 @@
     config: freeze({ variables: freeze({}) }),
     ppid: 0,
     argv0: 'vm-system',
-    exitCode: undefined,
+    get exitCode() { return exitCode; },
+    set exitCode(code) { exitCode = checkedExitCode(code); },
     exit(code) {
       if (code !== undefined) process.exitCode = code;
       captured.emitExit?.('exit', null);
-      native.exit(process.exitCode ?? 0);
+      native.exit(captured.exitCode());
     },
     cwd() { return '/'; },
     nextTick(callback, ...args) { check(callback); native.tickAdd(bound(callback), args); },
@@ -397,8 +416,7 @@
   captured.customInspect = Symbol.for('nodejs.util.inspect.custom');
   captured.inspectCustom = (value) => captured.part('node_util').util.inspect(value);
   captured.exitCode = () => {
-    const now = reflectGet(process, 'exitCode');
-    return now && typeof now.value === 'number' ? now.value : 0;
+    return exitCode === undefined || exitCode === null ? 0 : exitCode | 0;
   };
   // `_` is the value of the shell's last input, until a script declares or assigns the name itself.
   let last;

@@ -35,6 +35,12 @@
       encoding: options?.encoding,
       read() {
         if (waiting.includes(wait)) return;
+        // While it is paused, a stream reads nothing ahead, as that of Node on a terminal: nobody waits for what is typed.
+        const { flowing, readableListening } = input._readableState;
+        if (flowing === false && !readableListening) {
+          input._readableState.reading = false;
+          return;
+        }
         waiting.push(wait);
         update();
       },
