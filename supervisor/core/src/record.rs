@@ -471,7 +471,11 @@ impl SessionMachine {
                 start.into_iter().chain(withdrawn).chain([end]).collect()
             }
             Some(Owed::Mark(execution)) => vec![Write::ExecutionDegraded { id: *execution }],
-            Some(Owed::Ready { .. }) => vec![Write::SessionReady { id: self.id() }],
+            Some(Owed::Ready { .. }) => {
+                // The lost batch had the number of the worker's first message, which is not to be repeated.
+                let (id, seq) = (self.id(), self.ledger.recorded.seq);
+                vec![Write::SessionReady { id }, Write::WorkerSeq { session: id, seq }]
+            }
             Some(Owed::SessionEnd) => vec![self.end_write()],
         };
         self.ledger.retrying = true;

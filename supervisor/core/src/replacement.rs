@@ -95,6 +95,9 @@ impl SessionMachine {
         if let Some(refusal) = self.refuses_idle_request() {
             return Self::reply(token, Err(refusal), out);
         }
+        if let Some(error) = self.ledger.refuses_more() {
+            return Self::reply(token, Err(Refusal::Storage(error)), out);
+        }
         let found = match reference {
             Some(reference) => self.copies.find(reference).and_then(|at| self.copies.checkpoints.get(at)),
             None => self.copies.checkpoints.last(),
