@@ -166,9 +166,9 @@ impl Ops {
             return error.with_hint(format!("did you mean {similar:?}?"));
         }
         if let Some((id, owner)) = self.of_another_owner(call, entity, reference).await {
-            let kind = entity.to_string();
-            return error
-                .with_hint(format!("the {kind} {reference:?} of {owner} has the id {id}: give that"));
+            return error.with_hint(format!(
+                "what others own is named by its id: the {entity} {reference:?} of {owner} has {id}"
+            ));
         }
         let (kind, list) = match entity {
             Entity::Template => ("templates", "`vm-system template list`"),
