@@ -282,8 +282,8 @@ pub(crate) fn note_truncation(execution: &Execution, limit: &str) {
 /// Says on stderr that the text of an error was cut.
 pub(crate) fn note_truncated_error(error: Option<&ExecutionError>) {
     // One that the worker has cut says so at its end.
-    let is_told = |error: &&ExecutionError| error.message.contains("... [truncated: the message has ");
-    if let Some(error) = error.filter(|error| error.truncated).filter(|error| !is_told(error)) {
+    let is_reported = |error: &&ExecutionError| error.message.contains("... [truncated: the message has ");
+    if let Some(error) = error.filter(|error| error.truncated).filter(|error| !is_reported(error)) {
         let of = error.full_bytes.map_or_else(String::new, |bytes| format!(", which has {bytes} bytes"));
         notice(&format!("[truncated: the error is not shown with its whole message{of}]"));
     }

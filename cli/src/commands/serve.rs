@@ -249,7 +249,8 @@ fn config(context: &Context, args: Args) -> Result<Config, CliError> {
         }
     }
     if let Some(folder) = &config.http.ui_dir {
-        std::fs::metadata(folder).map_err(|error| CliError::file(folder.display(), &error))?;
+        let what = format!("the folder of --ui-dir, {}", folder.display());
+        std::fs::metadata(folder).map_err(|error| CliError::unreadable(what, folder, &error))?;
     }
     match args.durability {
         Some(DurabilityArg::Full) => config.durability = Durability::Full,

@@ -187,7 +187,7 @@ impl Ops {
         error.with_hint(format!("names are looked up among your own {kind}, which {list} shows{others}"))
     }
 
-    /// For an administrator: the id and the owner of an object of somebody else with this name, if there is one.
+    /// For an administrator: the id and the owner of another owner's object with this name, if there is one.
     async fn of_another_owner(
         &self,
         call: &VerbCall<'_>,

@@ -325,7 +325,10 @@ fn without_a_row_or_the_operator_a_request_is_refused_by_name() {
     // The built-in template.
     let none = client.begin(&source, "none");
     let events = why(&mut client, &id(&none));
-    assert!(events[0].contains("no row of kind net of this session's template allows it"), "{events:?}");
+    assert!(
+        events[0].contains("no capability of kind net of this session's template allows it"),
+        "{events:?}"
+    );
     let other = run(&mut client, &[row("127.0.0.1:1", "")], &source);
     assert_eq!(other.execution.status, ExecutionStatus::Error);
     let post = begin(

@@ -98,7 +98,7 @@ fn public_listener_without_tokens_and_readable_token_file_are_refused_at_the_sta
     let log = refused(&texts(&["--tokens", "PLACE/nothing"]), "");
     assert!(log.contains("cannot read the tokens"), "{log}");
     let log = refused(&texts(&["--ui-dir", "PLACE/nothing"]), "");
-    assert!(log.contains("ui_dir"), "{log}");
+    assert!(log.contains("the folder of --ui-dir"), "{log}");
     let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = taken.local_addr().expect("bound").to_string();
     let log = refused(&texts(&["--listen", &address]), "");

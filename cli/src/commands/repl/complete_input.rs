@@ -126,7 +126,7 @@ impl Scanner {
     }
 
     fn operator(&mut self, c: char) {
-        // The `*` of a generator stands between `function` and its name.
+        // The `*` of a generator is between `function` and its name.
         let head = if c == '*' { self.head } else { Head::None };
         self.ends_value(false);
         self.needs_more = true;

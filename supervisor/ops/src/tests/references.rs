@@ -27,7 +27,7 @@ async fn template_is_found_by_id_in_either_case_by_name_and_by_prefix() {
 }
 
 #[tokio::test]
-async fn the_name_of_an_object_of_somebody_else_gives_an_administrator_its_id() {
+async fn the_name_of_another_owners_object_gives_an_administrator_its_id() {
     let bench = OpsBench::new();
     let id = bench.template("nightly").await;
     let error = bench.ops.call(&admin(), get("nightly"), None, None).await.expect_err("Alice's");
