@@ -259,9 +259,7 @@ async fn list(daemon: &Backend, kind: Kind, words: &[OsString]) -> Option<Vec<(S
         && let Ok(Reply::Durable(DurableReply::Tasks(tasks))) =
             daemon.call(durable(DurableOp::TaskList(ListPage::first(MOST))), None).await
     {
-        let known: Vec<String> = ids.iter().map(|(id, _)| id.clone()).collect();
-        let others = tasks.into_iter().map(|task| (task.execution_id.to_string(), task.prompt));
-        ids.extend(others.filter(|(id, _)| !known.contains(id)));
+        ids.extend(tasks.into_iter().map(|task| (task.execution_id.to_string(), task.prompt)));
     }
     names.extend(ids);
     let mut seen = HashSet::new();

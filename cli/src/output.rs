@@ -93,6 +93,16 @@ impl Output {
         if self.wide || !self.style.stdout_is_terminal() { None } else { Fit::detect() }
     }
 
+    /// A cell of a table: where tables fit the terminal the first line, of at most so many characters.
+    pub(crate) fn cell(self, text: &str, most_chars: usize) -> String {
+        if self.fit().is_none() {
+            return text.to_owned();
+        }
+        let line = text.lines().next().unwrap_or_default();
+        let short: String = line.chars().take(most_chars).collect();
+        if short.len() < text.len() { short + "…" } else { short }
+    }
+
     /// A line that begins with a label, wrapped at the width of the terminal, with further lines below its text.
     pub(crate) fn entry(self, label: &str, text: &str) -> String {
         match self.fit() {

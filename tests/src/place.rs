@@ -31,6 +31,16 @@ impl User {
     }
 }
 
+/// Writes the file of the secret `KEY`, `hunter2`, of which `host` is the only host, for the user of a daemon.
+pub fn write_secret(file: &Path, user: User, host: impl std::fmt::Display) {
+    let text = format!("[[secret]]\nname = \"KEY\"\nhosts = [\"http://{host}\"]\nvalue = \"hunter2\"\n");
+    std::fs::write(file, text).expect("written");
+    std::fs::set_permissions(file, std::fs::Permissions::from_mode(0o600)).expect("mode");
+    if user == User::Unprivileged {
+        chown(file, Some(UNPRIVILEGED_UID), Some(UNPRIVILEGED_UID)).expect("chown");
+    }
+}
+
 /// The folder; deleted when dropped.
 #[derive(Debug)]
 pub struct TestDir {

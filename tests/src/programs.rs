@@ -1,6 +1,7 @@
 //! Durable programs over the control socket: the verbs, with the replies that tests use.
 
 use crate::client::Client;
+use crate::watch::Watch;
 use vm_system_protocol::control::{
     DurableOp, DurableReply, ErrorCode, GivenAnswer, ListPage, NewRun, Op, OpError, Reply,
 };
@@ -25,6 +26,18 @@ pub fn result(run: &Run) -> &str {
 #[track_caller]
 pub fn code<T: std::fmt::Debug>(result: Result<T, OpError>) -> ErrorCode {
     result.expect_err("refused").code
+}
+
+/// Waits until an execution has ended.
+pub fn ended(client: &mut Client, execution: &str) -> Run {
+    let mut watch = Watch::begin();
+    loop {
+        let run = client.get_run(execution);
+        if run.execution.status.is_final() {
+            return run;
+        }
+        watch.pause(|| format!("it does not end: {run:?}"));
+    }
 }
 
 impl Client {

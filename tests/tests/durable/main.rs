@@ -17,7 +17,7 @@ use vm_system_tests::client::Client;
 use vm_system_tests::daemon::{Daemon, DaemonOptions};
 use vm_system_tests::observe;
 use vm_system_tests::place::User;
-use vm_system_tests::programs::{code, id, result};
+use vm_system_tests::programs::{code, ended, id, result};
 use vm_system_tests::watch::Watch;
 
 const SUM: &str = "
@@ -56,18 +56,6 @@ fn settled(client: &mut Client, execution: &str) -> Run {
             return run;
         }
         watch.pause(|| format!("it still runs: {run:?}"));
-    }
-}
-
-/// Waits until an execution has ended.
-fn ended(client: &mut Client, execution: &str) -> Run {
-    let mut watch = Watch::begin();
-    loop {
-        let run = client.get_run(execution);
-        if run.execution.status.is_final() {
-            return run;
-        }
-        watch.pause(|| format!("it does not end: {run:?}"));
     }
 }
 

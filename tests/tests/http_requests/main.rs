@@ -5,12 +5,11 @@ mod server;
 
 use nix::libc::{SIGKILL, SIGSTOP};
 use server::Server;
-use std::os::unix::fs::PermissionsExt as _;
 use vm_system_protocol::control::{Op, Reply};
 use vm_system_protocol::model::{CapabilityKind, EventPayload, HttpRecord, Session};
 use vm_system_tests::as_both;
 use vm_system_tests::daemon::DaemonOptions;
-use vm_system_tests::place::{TestDir, UNPRIVILEGED_UID, User};
+use vm_system_tests::place::{TestDir, User, write_secret};
 use vm_system_tests::rights::Bench;
 use vm_system_tests::{observe, watch};
 
@@ -274,15 +273,7 @@ mod cases {
         let (server, other) = (Server::start(), Server::start());
         let place = TestDir::new(user);
         let file = place.path("secrets.toml");
-        let text = format!(
-            "[[secret]]\nname = \"KEY\"\nhosts = [\"http://{}\"]\nvalue = \"hunter2\"\n",
-            server.address
-        );
-        std::fs::write(&file, text).expect("written");
-        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).expect("mode");
-        if user == User::Unprivileged {
-            std::os::unix::fs::chown(&file, Some(UNPRIVILEGED_UID), Some(UNPRIVILEGED_UID)).expect("chown");
-        }
+        write_secret(&file, user, server.address);
         let mut bench = with(user, &["--secrets", file.to_str().expect("UTF-8")]);
         for server in [&server, &other] {
             let row = format!(r#"{{"allow":["{}"],"private":true,"secrets":["KEY"]}}"#, server.address);

@@ -19,8 +19,8 @@ use vm_system_tests::as_both;
 use vm_system_tests::client::Client;
 use vm_system_tests::daemon::{Daemon, DaemonOptions};
 use vm_system_tests::observe;
-use vm_system_tests::place::{TestDir, UNPRIVILEGED_UID, User};
-use vm_system_tests::programs::{NAME, id, result};
+use vm_system_tests::place::{TestDir, User, write_secret};
+use vm_system_tests::programs::{NAME, ended, id, result};
 use vm_system_tests::watch::Watch;
 
 as_both!(
@@ -72,17 +72,6 @@ fn begin(client: &mut Client, rows: &[String], source: &str, args: &[String], wa
     client
         .start_program(NewRun { template, args: args.to_vec(), wait, ..NewRun::default() })
         .expect("started")
-}
-
-fn ended(client: &mut Client, execution: &str) -> Run {
-    let mut watch = Watch::begin();
-    loop {
-        let run = client.get_run(execution);
-        if run.execution.status.is_final() {
-            return run;
-        }
-        watch.pause(|| format!("it does not end: {run:?}"));
-    }
 }
 
 /// Waits until a checkpoint with this cause is stored.
@@ -228,15 +217,7 @@ mod cases {
         let folder = tempfile::tempdir().expect("a folder");
         std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o755)).expect("mode");
         let file = folder.path().join("secrets.toml");
-        let text = format!(
-            "[[secret]]\nname = \"KEY\"\nhosts = [\"http://{}\"]\nvalue = \"hunter2\"\n",
-            server.address
-        );
-        std::fs::write(&file, text).expect("written");
-        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).expect("mode");
-        if user == User::Unprivileged {
-            std::os::unix::fs::chown(&file, Some(UNPRIVILEGED_UID), Some(UNPRIVILEGED_UID)).expect("chown");
-        }
+        write_secret(&file, user, server.address);
         let secrets = ["--secrets", file.to_str().expect("UTF-8")];
         let daemon = Daemon::start_with(place, &options(&secrets));
         let mut client = daemon.client();

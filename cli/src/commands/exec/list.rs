@@ -26,7 +26,6 @@ pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
         Ok(expect_reply!(context.call(op).await?, Reply::Executions(executions) => executions))
     };
     let executions = args.list.collect(part).await?;
-    let is_fitted = context.out.fit().is_some();
     context.out.list(&executions, "No executions.", || {
         let mut rows = Rows::new(["ID", "KIND", "STATUS", "STARTED", "MS", "SOURCE"]);
         for execution in &executions {
@@ -36,7 +35,7 @@ pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
                 status(execution),
                 execution.started_at.to_string(),
                 execution.metrics.duration_ms.to_string(),
-                source(execution, is_fitted),
+                context.out.cell(source(execution), SOURCE_CHARS),
             ]);
         }
         rows
@@ -50,12 +49,6 @@ fn status(execution: &Execution) -> String {
     format!("{}{degraded}", execution.status)
 }
 
-fn source(execution: &Execution, is_fitted: bool) -> String {
-    let text = execution.path.as_deref().or(execution.input.as_deref()).unwrap_or("-");
-    if !is_fitted {
-        return text.to_owned();
-    }
-    let line = text.lines().next().unwrap_or_default();
-    let short: String = line.chars().take(SOURCE_CHARS).collect();
-    if short.len() < text.len() { short + "…" } else { short }
+fn source(execution: &Execution) -> &str {
+    execution.path.as_deref().or(execution.input.as_deref()).unwrap_or("-")
 }

@@ -27,7 +27,6 @@ pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
     };
     let tasks = args.list.collect(part).await?;
     let sources = if context.out.is_table() { sources(context, &tasks).await? } else { HashMap::new() };
-    let is_fitted = context.out.fit().is_some();
     context.out.list(&tasks, "No pending tasks.", || {
         let mut rows = Rows::new(["TASK", "EXECUTION", "NAME", "PROGRAM", "CREATED", "DEADLINE", "PROMPT"]);
         for task in &tasks {
@@ -39,7 +38,7 @@ pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
                 program,
                 task.created_at.to_string(),
                 task.deadline.map_or_else(|| "-".to_owned(), |deadline| deadline.to_string()),
-                if is_fitted { short(&task.prompt) } else { task.prompt.clone() },
+                context.out.cell(&task.prompt, PROMPT_CHARS),
             ]);
         }
         rows
@@ -66,12 +65,4 @@ async fn sources(
         sources.insert(task.execution_id, names);
     }
     Ok(sources)
-}
-
-fn short(prompt: &str) -> String {
-    let line = prompt.lines().next().unwrap_or_default();
-    if line.chars().count() <= PROMPT_CHARS && line.len() == prompt.len() {
-        return line.to_owned();
-    }
-    line.chars().take(PROMPT_CHARS).chain(['…']).collect()
 }

@@ -14,6 +14,27 @@ const NONCE: u64 = 5;
 /// The last stored number.
 const COMMITTED: u64 = 10;
 
+/// An execution that runs.
+fn running_execution(id: ExecutionId, metrics: Metrics, started_at: Timestamp) -> Execution {
+    Execution {
+        id,
+        session_id: SessionId::from_bytes([1; 16]),
+        kind: ExecutionKind::Repl,
+        input: Some("1".to_owned()),
+        path: None,
+        args: JsonText::empty_object(),
+        env: JsonText::empty_object(),
+        status: ExecutionStatus::Running,
+        started_at,
+        ended_at: None,
+        result: None,
+        error: None,
+        metrics,
+        degraded: false,
+        events: None,
+    }
+}
+
 /// A machine that has adopted a worker, with the execution that runs according to the store.
 fn adopted(stored: Option<ExecutionId>) -> Bench {
     adopted_with(stored, None)
@@ -24,23 +45,7 @@ fn adopted_with(stored: Option<ExecutionId>, task: Option<TaskRow>) -> Bench {
     let mut bench = Bench::new(rights(|_| {}), 0);
     let running = stored.map(|id| AdoptedExecution {
         row: RunningExecutionRow {
-            execution: Execution {
-                id,
-                session_id: SessionId::from_bytes([1; 16]),
-                kind: ExecutionKind::Repl,
-                input: Some("1".to_owned()),
-                path: None,
-                args: JsonText::empty_object(),
-                env: JsonText::empty_object(),
-                status: ExecutionStatus::Running,
-                started_at: Timestamp(bench.now.unix_ms),
-                ended_at: None,
-                result: None,
-                error: None,
-                metrics: Metrics::default(),
-                degraded: false,
-                events: None,
-            },
+            execution: running_execution(id, Metrics::default(), Timestamp(bench.now.unix_ms)),
             events: 1,
             output_bytes: 1,
             last_event_at: Timestamp(bench.now.unix_ms),

@@ -9,23 +9,7 @@ fn adopted_after(used: Metrics, replies: bool) -> Bench {
         (snapshot.settings.limits.wall_ms, snapshot.settings.limits.cpu_ms) = (5_000, 4_000);
     });
     let started_at = Timestamp(bench.now.unix_ms - 20_000);
-    let execution = Execution {
-        metrics: used,
-        started_at,
-        id: EXECUTION,
-        session_id: SessionId::from_bytes([1; 16]),
-        kind: ExecutionKind::Repl,
-        input: Some("1".to_owned()),
-        path: None,
-        args: JsonText::empty_object(),
-        env: JsonText::empty_object(),
-        status: ExecutionStatus::Running,
-        ended_at: None,
-        result: None,
-        error: None,
-        degraded: false,
-        events: None,
-    };
+    let execution = running_execution(EXECUTION, used, started_at);
     let row =
         RunningExecutionRow { execution, events: 0, output_bytes: 0, last_event_at: started_at, task: None };
     let running = Some(AdoptedExecution { row, policy: Arc::clone(&policy) });
