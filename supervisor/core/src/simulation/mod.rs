@@ -14,7 +14,7 @@ mod world;
 use world::World;
 
 /// Histories of each kind: enough to meet every pair of events, few enough for every test run.
-const HISTORIES: u64 = 4_000;
+const HISTORIES: u64 = 5_400;
 
 /// What may go wrong in a history.
 #[derive(Clone, Copy)]
@@ -71,7 +71,7 @@ fn play(kind: &str, faults: SimulatedFaults) -> SimulatedCounts {
 #[test]
 fn honest_worker_and_healthy_store_never_end_a_session_without_a_request() {
     let restored = play("honest", SimulatedFaults::NONE).restored;
-    assert!(restored > 25, "only {restored} rollbacks");
+    assert!(restored > 50, "only {restored} rollbacks");
 }
 
 #[test]
