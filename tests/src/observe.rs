@@ -48,6 +48,14 @@ fn started_with(daemon: u32, are: impl Fn(&[&[u8]]) -> bool) -> Vec<PidFd> {
     all
 }
 
+/// Command line, parent and state of a process, for the message of a failure.
+pub fn description(pid: u32) -> String {
+    let text = |name| std::fs::read_to_string(format!("/proc/{pid}/{name}")).unwrap_or_default();
+    let status = text("status");
+    let field = |key| status.lines().find(|line| line.starts_with(key)).unwrap_or_default().to_owned();
+    format!("{pid} {:?} {} {}", text("cmdline").replace('\0', " "), field("PPid:"), field("State:"))
+}
+
 /// Waits for the exit of all these processes; fails at the deadline.
 #[track_caller]
 pub fn all_end(processes: &[PidFd]) {

@@ -88,8 +88,9 @@ fn the_daemon_has_no_rights_and_shows_it() {
     watch::until(is_well, || "health does not notice that it responds again".to_owned());
     helper[0].kill().expect("root may");
     observe::all_end(&helper);
-    let refused = session(&daemon, &daemon.place.worktree(), &[]);
-    assert!(refused.stderr.contains("the spawn helper has exited; restart the daemon"), "{refused:?}");
+    let refused = session(&daemon, &daemon.place.worktree(), &[]).fails(70);
+    assert!(refused.contains("the spawn helper has exited; restart the daemon"), "{refused}");
+    assert!(refused.contains("its log has the time of the exit"), "{refused}");
     let lost = daemon.cli(&["ops", "health"]);
     assert!(lost.stderr.contains("the spawn helper has exited"), "{lost:?}");
     daemon.stop();

@@ -21,6 +21,7 @@ use vm_system_protocol::control::{ErrorCode, OpError};
 use vm_system_protocol::ids::{SessionId, TemplateId};
 use vm_system_record::{Owner, PolicySnapshot, RecordedWorktree, StoreError};
 use vm_system_spawn::KeptJails;
+use vm_system_spawn::helper::HelperProblem;
 use vm_system_spawn::{SHORTAGE_HINT, SpawnConfig};
 
 /// Configuration of a runtime.
@@ -180,6 +181,7 @@ impl RuntimeError {
                 WorktreeError::NotPermitted(_) | WorktreeError::RootRemoved(_) => ErrorCode::NotPermitted,
                 WorktreeError::OwnerGone(_) => ErrorCode::OwnerGone,
                 WorktreeError::Short(_) | WorktreeError::Unavailable(_) => ErrorCode::CapacityExceeded,
+                WorktreeError::HelperExited(_) => ErrorCode::SandboxUnavailable,
                 WorktreeError::TooLarge { .. }
                 | WorktreeError::Unreadable(_)
                 | WorktreeError::Worktree(_) => ErrorCode::ValidationError,
@@ -209,6 +211,7 @@ impl RuntimeError {
                 Some("`session delete-checkpoint SESSION CHECKPOINT` gives one up")
             }
             Self::Worktree(WorktreeError::Short(_)) => Some(SHORTAGE_HINT),
+            Self::Worktree(WorktreeError::HelperExited(_)) => Some(HelperProblem::Exited.hint()),
             Self::Worktree(WorktreeError::Unavailable(_)) => Some(
                 "`vm-system ops health` says whether any can be started; the daemon's log has why it ended",
             ),

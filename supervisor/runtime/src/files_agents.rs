@@ -30,6 +30,7 @@ use tokio_util::task::TaskTracker;
 use vm_system_protocol::limits;
 use vm_system_sandbox::identity::user_of;
 use vm_system_spawn::files_agent::AgentStarter;
+use vm_system_spawn::helper::{HelperProblem, SpawnHelper};
 
 /// Agents that are started for one call if idle ones end before they receive it.
 const RESTARTS: u32 = 3;
@@ -86,6 +87,11 @@ pub enum FilesAgentError {
     /// It could not be started, or has ended; the next call starts another one.
     #[error("the files agent of uid {uid} is not available: {why}")]
     Lost { uid: u32, why: String },
+    /// Nothing starts one for any user before the daemon is restarted.
+    #[error(
+        "the files agent of uid {uid} cannot be started: the spawn helper has exited; restart the daemon"
+    )]
+    HelperExited { uid: u32 },
 }
 
 fn refused(uid: u32, starter: &AgentStarter) -> String {
@@ -287,8 +293,10 @@ impl FilesAgents {
                 if let Some(short @ (libc::EMFILE | libc::ENFILE)) = error.raw_os_error() {
                     return Err(FilesAgentError::File(Errno::from_raw(short)));
                 }
-                if self.0.starter.helper().is_none_or(|helper| helper.problem().is_none()) {
-                    user.failures.add(Instant::now());
+                match self.0.starter.helper().and_then(SpawnHelper::problem) {
+                    Some(HelperProblem::Exited) => return Err(FilesAgentError::HelperExited { uid }),
+                    Some(HelperProblem::Silent) => {}
+                    None => user.failures.add(Instant::now()),
                 }
                 Err(lost(error.to_string()))
             }

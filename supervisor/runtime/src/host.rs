@@ -55,7 +55,9 @@ fn load_failure(error: &WorktreeError) -> LoadFailure {
         WorktreeError::NotFound(_) => LoadFailure::NotFound(text),
         WorktreeError::TooLarge { .. } => LoadFailure::TooLarge(format!("{text} (max_source_kb)")),
         WorktreeError::Unreadable(_) | WorktreeError::Worktree(_) => LoadFailure::Unreadable(text),
-        WorktreeError::Short(_) | WorktreeError::Unavailable(_) => LoadFailure::Unavailable(text),
+        WorktreeError::Short(_) | WorktreeError::Unavailable(_) | WorktreeError::HelperExited(_) => {
+            LoadFailure::Unavailable(text)
+        }
     }
 }
 

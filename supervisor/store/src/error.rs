@@ -112,15 +112,19 @@ pub enum OpenError {
     },
     /// The database was deleted while a supervisor used it, and that supervisor saved the content.
     #[error(
-        "{} is missing, and {} has the content that it had when it was deleted: rename this copy to use it, or move it away to start \
-         with an empty database",
-        path.display(), saved.display()
+        "{} {}, and {} has the content that it had then: rename this copy to use it, or move it away to start with {}",
+        path.display(),
+        if *.is_replaced { "was replaced while a supervisor used it" } else { "is missing" },
+        saved.display(),
+        if *.is_replaced { "the other file" } else { "an empty database" }
     )]
     Deleted {
         /// The database file.
         path: PathBuf,
         /// The copy.
         saved: PathBuf,
+        /// Another file has its name.
+        is_replaced: bool,
     },
     /// Another process holds the database without the lock file (a shell, a backup tool).
     #[error("{} is locked by another process: end it and try again", path.display())]

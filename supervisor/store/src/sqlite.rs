@@ -184,10 +184,8 @@ impl SqliteStore {
         let StoreOptions { durability, busy_timeout, retention, accepts_damage, .. } = options;
         let saved = beside(&path, saved_copy::ENDING);
         if saved.exists() {
-            if !path.exists() {
-                return Err(OpenError::Deleted { path, saved });
-            }
-            tracing::warn!(saved = %saved.display(), "there is a copy of an earlier database, which was deleted while it was in use");
+            let is_replaced = path.exists();
+            return Err(OpenError::Deleted { path, saved, is_replaced });
         }
         backup::remove_rest(&path);
         let log = recovery::before_opening(&path, durability, accepts_damage)?;

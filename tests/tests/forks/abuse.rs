@@ -133,6 +133,10 @@ fn fork_and_close(client: &mut Client, session: &Session) -> usize {
 #[track_caller]
 fn settled(daemon: &Daemon, most: usize) -> usize {
     let count = || daemon.family().len();
-    watch::until(|| count() <= most, || format!("{} processes, {most} before", count()));
+    let names = || {
+        let pids = daemon.family().into_iter().filter_map(|process| process.pid().ok());
+        pids.map(observe::description).collect::<Vec<_>>().join("\n")
+    };
+    watch::until(|| count() <= most, || format!("{} processes, {most} before:\n{}", count(), names()));
     count()
 }

@@ -139,7 +139,7 @@ fn unusable(failure: &WorktreeError) -> HostError {
         | WorktreeError::Worktree(_)
         | WorktreeError::RootRemoved(_)
         | WorktreeError::OwnerGone(_) => "EACCES",
-        WorktreeError::Short(_) | WorktreeError::Unavailable(_) => "EAGAIN",
+        WorktreeError::Short(_) | WorktreeError::Unavailable(_) | WorktreeError::HelperExited(_) => "EAGAIN",
     };
     error(code, format!("Cannot load module: {failure}"))
 }

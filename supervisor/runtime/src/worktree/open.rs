@@ -40,6 +40,9 @@ pub enum WorktreeError {
     /// Nothing is wrong with it: there is no files agent at the moment.
     #[error("{0}")]
     Unavailable(String),
+    /// Nothing is wrong with it: no files agent can be started before the daemon is restarted.
+    #[error("{0}")]
+    HelperExited(String),
     /// The worktree itself: not absolute, missing, or not a folder.
     #[error("{0}")]
     Worktree(String),
@@ -424,6 +427,9 @@ fn of_agent(path: &Path, error: FilesAgentError) -> WorktreeError {
         }
         error @ FilesAgentError::Lost { .. } => {
             WorktreeError::Unavailable(format!("the worktree {shown} cannot be opened: {error}"))
+        }
+        error @ FilesAgentError::HelperExited { .. } => {
+            WorktreeError::HelperExited(format!("the worktree {shown} cannot be opened: {error}"))
         }
     }
 }

@@ -210,6 +210,12 @@ async fn saved_copy_without_its_database_is_refused_by_name() {
         "{error}"
     );
     assert!(!folder.path().join("vm-system.db").exists());
+
+    let database = folder.path().join("vm-system.db");
+    std::fs::write(&database, "another file").expect("ours");
+    let error = open_sqlite(options(folder.path())).expect_err("which of the two is right is not known");
+    assert!(error.to_string().contains("was replaced while a supervisor used it"), "{error}");
+    assert_eq!(std::fs::read(&database).expect("it stays"), b"another file");
 }
 
 #[tokio::test]
