@@ -1,7 +1,6 @@
 //! Takes over the sessions of an earlier supervisor: those whose workers still run, and those whose workers were being replaced.
 
 use super::facade::{Runtime, commands};
-use super::fork::end;
 use super::jails::relay_rest;
 use super::registry::{LiveSession, Registry};
 use super::session_task::SessionTask;
@@ -128,7 +127,7 @@ pub(super) async fn take_over(
     let taken = TakenOver(planned.into_iter().filter_map(way).collect());
     for (worker, _) in workers.into_values() {
         if let AdoptedWorker::Running(unwanted) = worker {
-            end(&unwanted);
+            unwanted.process.end();
         }
     }
     taken

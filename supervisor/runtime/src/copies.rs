@@ -6,7 +6,6 @@
 
 use super::api::RuntimeError;
 use super::facade::{Runtime, unexpected};
-use super::fork::end;
 use super::link::{LinkEvent, WorkerLink};
 use super::memory::Reservation;
 use super::owner_memory::OwnedMemory;
@@ -72,8 +71,7 @@ pub(super) struct FrozenCopy {
 impl Drop for FrozenCopy {
     fn drop(&mut self) {
         // The kill fails if it has exited already.
-        let _ = self.link.process.kill();
-        self.link.process.forget();
+        self.link.process.end();
     }
 }
 
@@ -170,7 +168,7 @@ impl FrozenCopy {
         match (report, child) {
             (Ok(Ok(())), Ok(handle)) => Ok(handle),
             (report, Ok(handle)) => {
-                end(&handle);
+                handle.process.end();
                 let lied = || "a child of a fork that it reported as failed".to_owned();
                 Err(report.err().unwrap_or_else(|| CopyFault::Violation(lied())).into())
             }
@@ -253,7 +251,7 @@ impl SessionTask {
             self.copies.frozen.insert(copy, frozen);
         }
         let result = match result {
-            Ok(unwanted) if !self.machine.awaits_fork_of_copy() => return end(&unwanted),
+            Ok(unwanted) if !self.machine.awaits_fork_of_copy() => return unwanted.process.end(),
             Ok(handle) => {
                 self.connect_next(handle);
                 Ok(super::specs::seed())

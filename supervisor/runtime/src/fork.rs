@@ -37,14 +37,8 @@ pub(super) struct ForkedWorker {
 impl ForkedWorker {
     /// Kills the unneeded worker.
     fn end(self) {
-        end(&self.handle);
+        self.handle.process.end();
     }
-}
-
-pub(super) fn end(handle: &WorkerHandle) {
-    // The kill fails if the worker has exited already.
-    let _ = handle.process.kill();
-    handle.process.forget();
 }
 
 /// A request to fork, in the owner task.
@@ -136,7 +130,7 @@ impl SessionTask {
     /// Handles the result of a fork.
     pub(super) fn forked(&mut self, result: Result<WorkerHandle, ForkError>, actions: &mut Vec<Action>) {
         let Some(forks) = &mut self.forks.current else {
-            return drop(result.map(|unwanted| end(&unwanted)));
+            return drop(result.map(|unwanted| unwanted.process.end()));
         };
         let order = forks.order;
         let result = match result {
@@ -180,7 +174,7 @@ impl SessionTask {
         if let Some(forks) = self.forks.current.take()
             && let Some(unwanted) = forks.started
         {
-            end(&unwanted);
+            unwanted.process.end();
         }
     }
 }
@@ -214,6 +208,8 @@ impl Runtime {
         let (made, mut workers) = mpsc::channel(ids.len().max(1));
         let forked = self.request(parent, |responder| Command::Fork { children: ids, made, responder }).await;
         let mut started = Vec::with_capacity(reserved.len());
+        // Later ones are ended by their sender.
+        workers.close();
         while let Ok(child) = workers.try_recv() {
             started.push(child);
         }

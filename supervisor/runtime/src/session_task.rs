@@ -530,7 +530,7 @@ impl SessionTask {
         self.forks_over();
         self.copies = SessionCopies::default();
         if let Some((handle, _)) = self.worker.unassigned.take() {
-            fork::end(&handle);
+            handle.process.end();
         }
         if let Some(process) = &self.worker.process {
             if self.worker.link.is_some() {

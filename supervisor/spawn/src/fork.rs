@@ -73,6 +73,16 @@ pub struct ForkUnderWay {
     _over: oneshot::Sender<()>,
 }
 
+impl Drop for ForkUnderWay {
+    fn drop(&mut self) {
+        // From here on the sender ends the child; one that it has sent already is in the channel.
+        self.result.close();
+        if let Ok(Ok(unwanted)) = self.result.try_recv() {
+            unwanted.process.end();
+        }
+    }
+}
+
 impl Future for ForkUnderWay {
     type Output = Result<WorkerHandle, ForkError>;
 
@@ -145,8 +155,7 @@ impl SessionFork {
         }
         // Before the parent is killed, so that its closing reason is known.
         if let Err(Ok(unwanted)) = result_sender.send(result) {
-            let _ = unwanted.process.kill();
-            unwanted.process.forget();
+            unwanted.process.end();
         }
         if violated {
             let _ = self.parent.pidfd.kill();
@@ -289,4 +298,41 @@ fn end_hidden(child: MarkedChild) -> usize {
         }
     }
     hidden
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{ForkUnderWay, channel};
+    use crate::channel::split;
+    use crate::control::Control;
+    use crate::process::WorkerProcess;
+    use crate::spawner::WorkerHandle;
+    use std::os::unix::process::ExitStatusExt as _;
+    use std::process::Command;
+    use std::sync::Arc;
+    use tokio::sync::oneshot;
+    use vm_system_protocol::hello::PROTOCOL;
+    use vm_system_protocol::ids::SessionId;
+    use vm_system_sandbox::pidfd::PidFd;
+
+    #[tokio::test]
+    async fn child_that_was_sent_and_is_not_received_is_killed() {
+        let mut process = Command::new("sleep").arg("600").spawn().expect("a process");
+        let pidfd = Arc::new(PidFd::open(process.id()).expect("it runs"));
+        let (keepers, _keeper) = channel().expect("a socket pair");
+        let control = Arc::new(Control::new(keepers, PROTOCOL));
+        let exit = control.watch(1, Arc::clone(&pidfd), None).expect("the keeper is not lost");
+        let session = SessionId::from_bytes([1; 16]);
+        let child = WorkerProcess::new(session, process.id(), pidfd, exit, control, None);
+        let (ours, _its) = channel().expect("a socket pair");
+        let (sender, receiver) = split(ours, PROTOCOL);
+        let (result_sender, result) = oneshot::channel();
+        let (over, _is_over) = oneshot::channel();
+        let under_way = ForkUnderWay { result, _over: over };
+        let sent = result_sender.send(Ok(WorkerHandle { sender, receiver, process: child }));
+        assert!(sent.is_ok(), "the fork is still wanted");
+        drop(under_way);
+        let status = process.wait().expect("our child");
+        assert_eq!(status.signal(), Some(nix::libc::SIGKILL));
+    }
 }

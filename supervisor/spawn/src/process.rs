@@ -114,6 +114,13 @@ impl WorkerProcess {
         self.0.pidfd.kill()
     }
 
+    /// Kills a worker that becomes no session's: the keeper holds its channel, so that it would not exit by itself.
+    pub fn end(&self) {
+        // The kill fails if it has exited already.
+        let _ = self.kill();
+        self.forget();
+    }
+
     /// Waits for its exit; any number of tasks may wait.
     pub async fn exited(&self) -> WorkerExit {
         let mut exit = self.0.exit.clone();
