@@ -195,7 +195,7 @@ fn errors_say_what_to_do() {
     }
     // In plain words, with the field.
     let config = ["--config", r#"{"paths":"x"}"#];
-    let error = env.run(add.split(' ').chain(config)).failed(2);
+    let error = env.run(add.split(' ').chain(config)).failed(1);
     assert!(error.contains("`paths` must be a list, not the text \"x\""), "{error}");
     env.file("bad.toml", "\nmax_sessions = \"many\"");
     let error = env.run(["serve", "--state-dir", "other", "--config", "bad.toml"]).failed(2);

@@ -102,6 +102,6 @@ fn a_file_that_is_not_text_has_one_code() {
         vec!["serve", "--config", "binary.js"],
         vec!["libs", "install", "--file", "a-1.0.0.js"],
     ] {
-        run(&env, &args).failed(2);
+        run(&env, &args).failed(1);
     }
 }

@@ -13,6 +13,7 @@ use vm_system_protocol::model::{
 use vm_system_protocol::reason::{CloseReason, LimitKind};
 use vm_system_protocol::worker::{Done, Outcome, WorkerEvent};
 use vm_system_record::Write;
+use vm_system_protocol::counted::counted;
 
 /// Largest number that the store can hold; the advisory numbers of a worker are capped at it.
 pub(super) const STORED_MAX: u64 = i64::MAX as u64;
@@ -79,7 +80,7 @@ impl ExecutionOutcome {
             LimitKind::Events => Self::error(
                 ExecutionStatus::Error,
                 "OUTPUT_LIMIT_EXCEEDED",
-                format!("produced more than {} events (max_events)", limits.max_events),
+                format!("produced more than {} (max_events)", counted(limits.max_events, "event")),
             ),
         }
     }

@@ -29,6 +29,7 @@ use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{Engine, Run, Task};
 use vm_system_record::{Entity, IdKind, Page, ProgramRow, RunRow, TaskRow};
 use vm_system_runtime::{Durables, RunIdentity};
+use vm_system_protocol::counted::counted;
 
 /// Longest name of a program or an execution (characters).
 const NAME_CHARS: usize = 200;
@@ -270,7 +271,7 @@ fn unfit_hint(attempts: u32, left: Option<u32>, schema: &str) -> String {
             return "it was the last attempt: the task has failed, and the program got an error for it"
                 .to_owned();
         }
-        Some(left) => format!("; {left} of {} attempts left", left.saturating_add(attempts)),
+        Some(left) => format!("; {left} of {} left", counted(left.saturating_add(attempts), "attempt")),
         None => String::new(),
     };
     // A part of one is no JSON.

@@ -29,6 +29,7 @@ use vm_system_protocol::model::{
 };
 use vm_system_record::{Cursor, Entity, ExecutionRow, Page, Scope, SessionRow};
 use vm_system_runtime::{CreateSession, RestoredSession};
+use vm_system_protocol::counted::counted;
 
 /// Restorations that are known besides the running ones; older ones are read from their sessions.
 const KNOWN: usize = 256;
@@ -259,7 +260,8 @@ fn reply(restoration: SessionRestoration, waited: bool) -> Result<Reply, OpError
     }
     let SessionRestoration { session, status, repeated, inputs, error, .. } = &restoration;
     let why = error.as_deref().unwrap_or("the supervisor is stopping");
-    let message = format!("the restoration {status} after {repeated} of {inputs} inputs: {why}");
+    let inputs = counted(*inputs, "input");
+    let message = format!("the restoration {status} after {repeated} of {inputs}: {why}");
     let session = session.id;
     Err(OpError::new(ErrorCode::Conflict, message)
         .with_details(&serde_json::json!({ "session_id": session, "restoration": restoration }))

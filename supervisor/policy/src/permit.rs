@@ -16,6 +16,7 @@ use vm_system_protocol::limits::{
     SQL_PARAMETERS, STDIN_CHUNK_BYTES,
 };
 use vm_system_protocol::worker::{HostError, HostRequest};
+use vm_system_protocol::counted::counted;
 
 /// Longest path that the kernel accepts (bytes; `PATH_MAX` without its null byte).
 const MAX_PATH_BYTES: usize = 4_095;
@@ -137,7 +138,7 @@ fn http(policy: &EffectivePolicy, call: HttpCall, usage: &mut HostUsage) -> Resu
             let (most, most_bytes) = (allowed.max_requests, allowed.max_total_bytes);
             let used = usage.module(HTTP);
             if used.calls >= u64::from(most) {
-                return Err(limit(format!("more than {most} requests in one execution (max_requests)")));
+                return Err(limit(format!("more than {} in one execution (max_requests)", counted(most, "request"))));
             }
             if used.bytes_in.saturating_add(used.bytes_out) >= most_bytes {
                 let kib = most_bytes / 1024;
@@ -185,7 +186,7 @@ fn within_calls(
 ) -> Result<(), HostError> {
     if usage.module(module).calls >= u64::from(max_calls) {
         let message =
-            format!("more than {max_calls} calls of the module '{module}' in one execution (max_calls)");
+            format!("more than {} of the module '{module}' in one execution (max_calls)", counted(max_calls, "call"));
         return Err(error("ERR_CALL_LIMIT", &message));
     }
     usage.passed(module, name, bytes_out);

@@ -83,6 +83,7 @@ fn execution() -> Execution {
         metrics: Metrics::default(),
         degraded: false,
         events: None,
+        owner: None,
     }
 }
 

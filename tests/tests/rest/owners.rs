@@ -242,7 +242,7 @@ fn audit_log_has_owner_verb_and_api_and_survives_a_restart() {
         .iter()
         .map(|entry| {
             let text = |name: &str| entry[name].as_str().unwrap_or_default().to_owned();
-            format!("{} {} {} {}", text("owner"), text("door"), text("verb"), text("outcome"))
+            format!("{} {} {} {}", text("owner"), text("api"), text("verb"), text("outcome"))
         })
         .collect();
     let us = format!("uid:{} control session close ok", nix::unistd::geteuid());

@@ -8,6 +8,7 @@ use crate::signals::Interrupts;
 use std::time::Duration;
 use vm_system_protocol::control::{BuildUse, Op, Reply, UpgradeReport};
 use vm_system_protocol::time::Timestamp;
+use vm_system_protocol::counted::counted;
 
 /// Between two requests of `--wait`.
 const INTERVAL: Duration = Duration::from_secs(1);
@@ -68,7 +69,7 @@ fn progress(report: &UpgradeReport) -> String {
         || "without a deadline (--drain-by sets one)".to_owned(),
         |at| format!("to be replaced by {at}"),
     );
-    format!("{} sessions of other builds, {deadline}", others(report))
+    format!("{} of other builds, {deadline}", counted(others(report), "session"))
 }
 
 fn text(report: &UpgradeReport, fit: Option<Fit>) -> String {

@@ -13,6 +13,7 @@ use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{ExecutionError, ExecutionStatus};
 use vm_system_protocol::time::Timestamp;
 use vm_system_record::{TaskOutcome, TaskRow, Write};
+use vm_system_protocol::counted::counted;
 
 impl DurableMachine {
     /// Input that arrives while a batch is being written is handled after it. An answer without a task id means the task that
@@ -194,7 +195,7 @@ pub(crate) fn unfit(row: &mut TaskRow, why: &str, at: Timestamp) -> (DurableRefu
     row.last_attempt_at = Some(at);
     let attempts = row.attempts;
     let last = row.retries.is_some_and(|retries| attempts > retries);
-    let message = last.then(|| format!("no answer fitted after {attempts} attempts: {why}"));
+    let message = last.then(|| format!("no answer fitted after {}: {why}", counted(attempts, "attempt")));
     let left = row.retries.map(|retries| retries.saturating_add(1).saturating_sub(attempts));
     let schema = row.schema.as_deref().unwrap_or_default();
     let schema = schema[..schema.floor_char_boundary(SHOWN_SCHEMA_BYTES)].to_owned();

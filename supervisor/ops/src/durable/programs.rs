@@ -102,7 +102,10 @@ impl Ops {
     ) -> Result<DurableReply, OpError> {
         let page = page(list, LIST_ROWS)?;
         let rows = self.store.programs(&call.caller.scope(), page).await.map_err(stored)?;
-        let programs = rows.into_iter().map(|row| shown(row, None));
+        let programs = rows.into_iter().map(|row| {
+            let owner = call.caller.shown_owner(&row.owner);
+            Program { owner, ..shown(row, None) }
+        });
         Ok(DurableReply::Programs(fitting(programs, |program| 256 + program.name.len())))
     }
 
@@ -185,6 +188,7 @@ fn shown(row: ProgramRow, source: Option<String>) -> Program {
         modified_at: row.modified_at,
         source,
         typescript: None,
+        owner: None,
     }
 }
 

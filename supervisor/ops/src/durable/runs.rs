@@ -141,7 +141,10 @@ impl Ops {
     ) -> Result<DurableReply, OpError> {
         let row = self.run(call, reference).await?;
         let task = self.reads_of(call.caller).pending_task(row.row.execution.id).await.map_err(stored)?;
-        Ok(DurableReply::Run(Box::new(shown(row, task.as_deref()))))
+        let owner = call.caller.shown_owner(&row.row.owner);
+        let mut run = shown(row, task.as_deref());
+        run.execution.owner = owner;
+        Ok(DurableReply::Run(Box::new(run)))
     }
 
     /// Ends the execution if necessary, then deletes it.
@@ -170,7 +173,12 @@ impl Ops {
             None => None,
         };
         let rows = self.store.runs(&call.caller.scope(), program, None, page).await;
-        let runs = rows.map_err(stored)?.into_iter().map(|row| shown(row, None));
+        let runs = rows.map_err(stored)?.into_iter().map(|row| {
+            let owner = call.caller.shown_owner(&row.row.owner);
+            let mut run = shown(row, None);
+            run.execution.owner = owner;
+            run
+        });
         Ok(DurableReply::Runs(fitting(runs, weight)))
     }
 

@@ -14,6 +14,7 @@ use vm_system_protocol::egress::{ExchangeProgress, HttpHeader, HttpProgress, Htt
 use vm_system_protocol::limits::{HTTP_HEADER_BYTES, HTTP_HEADERS, HTTP_PIECE_BYTES};
 use vm_system_protocol::model::HttpRecord;
 use vm_system_protocol::worker::HostError;
+use vm_system_protocol::counted::counted;
 
 /// Pieces of responses in one reply to the worker.
 const PIECES_PER_REPLY: usize = 16;
@@ -129,7 +130,7 @@ async fn open(
             return Err(unknown("the number of the exchange is in use"));
         }
         if state.under_way.len() + state.ended.len() >= concurrency as usize {
-            return Err(limit(format!("more than {concurrency} requests at a time (concurrency)")));
+            return Err(limit(format!("more than {} at a time (concurrency)", counted(concurrency, "request"))));
         }
     }
     let share = egress.0.exchanges.take(holder);
