@@ -71,10 +71,7 @@ const EXIT_CODES: &[(u8, &str)] = &[
     ),
     (exit::USAGE, "the command line is invalid, or the configuration of `serve`: nothing was done"),
     (exit::NO_DAEMON, "no supervisor responds"),
-    (
-        70,
-        "a bug, a host without a required feature, or an execution that the store could not record",
-    ),
+    (70, "a bug, a host without a required feature, or an execution that the store could not record"),
     (75, "busy; try again"),
     (77, "not permitted"),
     (124, "a time limit ended the script"),

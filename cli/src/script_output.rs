@@ -5,12 +5,12 @@ use crate::error::{CliError, exit};
 use crate::output::{Style, color, escape, notice};
 use std::cell::Cell;
 use std::io::{self, Write};
+use vm_system_protocol::counted::counted;
 use vm_system_protocol::ids::ExecutionId;
 use vm_system_protocol::model::{
     ConsoleLevel, Event, EventPayload, Execution, ExecutionError, ExecutionStatus, HttpRecord, JsType,
     Metrics, ResultValue,
 };
-use vm_system_protocol::counted::counted;
 
 /// Which values of last expressions are shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -251,7 +251,10 @@ pub(crate) fn http_line(record: &HttpRecord) -> String {
         (Some(status), None) => status.to_string(),
         (None, error) => error.clone().unwrap_or_default(),
     };
-    format!("{method} {origin}{path}: {outcome}, {} sent, {received} received, {ms} ms", counted(*sent, "byte"))
+    format!(
+        "{method} {origin}{path}: {outcome}, {} sent, {received} received, {ms} ms",
+        counted(*sent, "byte")
+    )
 }
 
 fn summary(execution: &Execution) -> String {

@@ -7,8 +7,8 @@ use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{Batch, Statement};
 use std::time::Duration;
 use vm_system_protocol::broker::{DatabaseReply, DatabaseTerms, SqlParameters, SqlValue};
-use vm_system_protocol::worker::HostError;
 use vm_system_protocol::counted::counted;
+use vm_system_protocol::worker::HostError;
 
 /// Rows of exactly one statement.
 pub(super) fn query(

@@ -4,9 +4,9 @@
 use super::Package;
 use crate::error::{CliError, exit};
 use std::collections::BTreeMap;
+use vm_system_protocol::counted::counted;
 use vm_system_protocol::limits::LIBRARY_BYTES;
 use vm_system_worker::engine::{MissingPackage, PackageFiles};
-use vm_system_protocol::counted::counted;
 
 /// Most bytes of scripts of a package and of those that it depends on.
 const FILES_BYTES: usize = 256 << 20;

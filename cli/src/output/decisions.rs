@@ -10,7 +10,8 @@ pub(super) fn without_links(page: &str) -> String {
     while let Some((link, address)) = next_address(rest) {
         let begin = rest[..link].rfind('[');
         let end = rest[address..].find(')').map(|end| address + end);
-        let number = rest[address..].get(..3).filter(|number| number.bytes().all(|byte| byte.is_ascii_digit()));
+        let number =
+            rest[address..].get(..3).filter(|number| number.bytes().all(|byte| byte.is_ascii_digit()));
         let (Some(begin), Some(end), Some(number)) = (begin, end, number) else {
             done.push_str(&rest[..address]);
             rest = &rest[address..];
@@ -43,7 +44,9 @@ mod tests {
             without_links(page),
             "one (decision 069 of the source tree), decision 023 of the source tree.\n[a](b.md)"
         );
-        for other in ["", "[x](decisions/", "](decisions/069-x.md)", "[x](decisions/é.md)", "`docs/decisions/`"] {
+        for other in
+            ["", "[x](decisions/", "](decisions/069-x.md)", "[x](decisions/é.md)", "`docs/decisions/`"]
+        {
             assert_eq!(without_links(other), other);
         }
     }

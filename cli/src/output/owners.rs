@@ -14,8 +14,10 @@ pub(crate) fn with_owners<'a>(
 ) -> Rows {
     let owners: Vec<&str> = owners.map(Option::unwrap_or_default).collect();
     let of_this_machine = context.target.other_machine().is_none();
-    let names: BTreeMap<&str, String> =
-        owners.iter().map(|owner| (*owner, if of_this_machine { name(owner) } else { (*owner).to_owned() })).collect();
+    let names: BTreeMap<&str, String> = owners
+        .iter()
+        .map(|owner| (*owner, if of_this_machine { name(owner) } else { (*owner).to_owned() }))
+        .collect();
     let is_known = names.keys().any(|owner| !owner.is_empty());
     if is_known && (names.len() > 1 || context.out.wide) {
         rows.insert("OWNER", owners.iter().map(|owner| names[owner].clone()));

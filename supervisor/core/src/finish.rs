@@ -6,6 +6,7 @@ use super::machine::{Phase, SessionMachine};
 use super::messages::{EventRefusal, judge_events};
 use super::record::{Ended, Pending};
 use std::sync::Arc;
+use vm_system_protocol::counted::counted;
 use vm_system_protocol::limits::EVENT_TEXT_BYTES;
 use vm_system_protocol::model::{
     ConsoleLevel, Event, EventPayload, ExecutionError, ExecutionKind, ExecutionStatus, ResultValue,
@@ -13,7 +14,6 @@ use vm_system_protocol::model::{
 use vm_system_protocol::reason::{CloseReason, LimitKind};
 use vm_system_protocol::worker::{Done, Outcome, WorkerEvent};
 use vm_system_record::Write;
-use vm_system_protocol::counted::counted;
 
 /// Largest number that the store can hold; the advisory numbers of a worker are capped at it.
 pub(super) const STORED_MAX: u64 = i64::MAX as u64;

@@ -24,12 +24,12 @@ use super::{Ops, VerbCall};
 use std::sync::Arc;
 use vm_system_core::durable::{DurableRefusal, RunStatus};
 use vm_system_protocol::control::{DurableOp, DurableReply, ErrorCode, OpError};
+use vm_system_protocol::counted::counted;
 use vm_system_protocol::ids::{ExecutionId, ProgramId};
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{Engine, Run, Task};
 use vm_system_record::{Entity, IdKind, Page, ProgramRow, RunRow, TaskRow};
 use vm_system_runtime::{Durables, RunIdentity};
-use vm_system_protocol::counted::counted;
 
 /// Longest name of a program or an execution (characters).
 const NAME_CHARS: usize = 200;

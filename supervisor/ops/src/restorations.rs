@@ -21,6 +21,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::watch;
 use vm_system_protocol::control::{ErrorCode, NewRestoration, OpError, Reply};
+use vm_system_protocol::counted::counted;
 use vm_system_protocol::ids::SessionId;
 use vm_system_protocol::limits::SESSION_EVENTS_WAIT_MS;
 use vm_system_protocol::model::{
@@ -29,7 +30,6 @@ use vm_system_protocol::model::{
 };
 use vm_system_record::{Cursor, Entity, ExecutionRow, Page, Scope, SessionRow};
 use vm_system_runtime::{CreateSession, RestoredSession};
-use vm_system_protocol::counted::counted;
 
 /// Restorations that are known besides the running ones; older ones are read from their sessions.
 const KNOWN: usize = 256;

@@ -119,7 +119,12 @@ impl ModuleUsage {
             if names.is_empty() { String::new() } else { format!(" ({})", names.join(", ")) }
         };
         let mut line = format!("module {module}: {}{}", counted(self.calls, "call"), by_name(&self.names));
-        let _ = write!(line, ", {} read, {} written", counted(self.bytes_in, "byte"), counted(self.bytes_out, "byte"));
+        let _ = write!(
+            line,
+            ", {} read, {} written",
+            counted(self.bytes_in, "byte"),
+            counted(self.bytes_out, "byte")
+        );
         if self.failed > 0 {
             let _ = write!(line, ", {} failed", self.failed);
         }

@@ -7,8 +7,8 @@ use crate::parse::{self, TimeArgument};
 use crate::signals::Interrupts;
 use std::time::Duration;
 use vm_system_protocol::control::{BuildUse, Op, Reply, UpgradeReport};
-use vm_system_protocol::time::Timestamp;
 use vm_system_protocol::counted::counted;
+use vm_system_protocol::time::Timestamp;
 
 /// Between two requests of `--wait`.
 const INTERVAL: Duration = Duration::from_secs(1);

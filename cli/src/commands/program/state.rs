@@ -6,8 +6,8 @@ use crate::error::{CliError, exit};
 use crate::output::escape;
 use std::fmt::Write as _;
 use vm_system_protocol::control::{DurableOp, DurableReply};
-use vm_system_protocol::model::{ExecutionStatus, ProgramState, Variable};
 use vm_system_protocol::counted::counted;
+use vm_system_protocol::model::{ExecutionStatus, ProgramState, Variable};
 
 /// Arguments of `program state`.
 #[derive(Debug, clap::Args)]

@@ -10,8 +10,8 @@ use crate::signals::Interrupts;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use vm_system_protocol::control::{GivenInput, NewRestoration, Op, Reply};
-use vm_system_protocol::model::{RestorationStatus, SessionRestoration};
 use vm_system_protocol::counted::counted;
+use vm_system_protocol::model::{RestorationStatus, SessionRestoration};
 
 /// Behind the options in the long help.
 pub(super) const HELP: &str = "The new session has the rights and the worktree of the ended one. Inputs that did not end \

@@ -4,12 +4,12 @@ use super::output::{PROMPT_BYTES, listed, shortened};
 use super::schema::{JsonSchema, schemars};
 use serde::Serialize;
 use serde_json::Value;
+use vm_system_protocol::counted::counted;
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{
     Engine, Event, EventPayload, ExecutionError, ExecutionStatus, Program, ProgramState, ResultValue, Run,
     Session, SessionStatus, Task, TaskStatus, Variable,
 };
-use vm_system_protocol::counted::counted;
 
 /// Most lines of a stack in a response.
 const PLACES: usize = 20;
@@ -332,7 +332,8 @@ pub(super) fn stack(state: &ProgramState) -> Vec<String> {
         let name = if frame.function.is_empty() { "(top level)" } else { &frame.function };
         format!("{name} {}:{} {}", frame.line, frame.column, frame.source_line.trim())
     });
-    let more = (state.more_frames > 0).then(|| format!("… {}, further out", counted(state.more_frames, "more call")));
+    let more = (state.more_frames > 0)
+        .then(|| format!("… {}, further out", counted(state.more_frames, "more call")));
     calls.chain(more).collect()
 }
 

@@ -7,13 +7,13 @@ use super::state::{AfterCommit, NextStep, Stage};
 use crate::{Now, Token};
 use serde_json::Value;
 use vm_system_protocol::control::GivenAnswer;
+use vm_system_protocol::counted::counted;
 use vm_system_protocol::ids::TaskId;
 use vm_system_protocol::input::not_json;
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{ExecutionError, ExecutionStatus};
 use vm_system_protocol::time::Timestamp;
 use vm_system_record::{TaskOutcome, TaskRow, Write};
-use vm_system_protocol::counted::counted;
 
 impl DurableMachine {
     /// Input that arrives while a batch is being written is handled after it. An answer without a task id means the task that

@@ -16,8 +16,8 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 use std::time::Duration;
 use vm_system_protocol::control::CheckReport;
-use vm_system_record::StoreError;
 use vm_system_protocol::counted::counted;
+use vm_system_record::StoreError;
 
 /// Where SQLite locks a database file (`src/os.h`): every open connection of a database with a log has a lock there.
 const PENDING_BYTE: i64 = 0x4000_0000;

@@ -8,8 +8,8 @@ use crate::mcp::views::SessionView;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use vm_system_protocol::control::{GivenInput, NewRestoration, Op, Reply};
-use vm_system_protocol::model::SessionRestoration;
 use vm_system_protocol::counted::counted;
+use vm_system_protocol::model::SessionRestoration;
 
 /// Differences in a response.
 const DIFFERENCES: usize = 20;
