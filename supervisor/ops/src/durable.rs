@@ -20,14 +20,14 @@ pub(super) use import::Imports;
 
 use super::errors::{invalid, stored};
 use super::verbs::Effect::{self, Changes, Reads};
-use super::{Ops, VerbCall};
+use super::{Caller, Ops, VerbCall};
 use std::sync::Arc;
 use vm_system_core::durable::{DurableRefusal, RunStatus};
 use vm_system_protocol::control::{DurableOp, DurableReply, ErrorCode, OpError};
 use vm_system_protocol::counted::counted;
 use vm_system_protocol::ids::{ExecutionId, ProgramId};
 use vm_system_protocol::json::JsonText;
-use vm_system_protocol::model::{Engine, Run, Task};
+use vm_system_protocol::model::{Engine, Execution, Run, Task};
 use vm_system_record::{Entity, IdKind, Page, ProgramRow, RunRow, TaskRow};
 use vm_system_runtime::{Durables, RunIdentity};
 
@@ -228,9 +228,10 @@ fn checked_name<'a>(what: &str, name: &'a str) -> Result<&'a str, OpError> {
 }
 
 /// The response of a verb that returns the state of an execution.
-fn run_reply(status: RunStatus, identity: &RunIdentity) -> DurableReply {
+fn run_reply(caller: &Caller, status: RunStatus, identity: &RunIdentity) -> DurableReply {
+    let owner = caller.shown_owner(&identity.owner);
     DurableReply::Run(Box::new(Run {
-        execution: status.record,
+        execution: Execution { owner, ..status.record },
         name: identity.name.clone(),
         program_id: Some(identity.program),
         program: identity.program_name.clone(),
@@ -239,9 +240,10 @@ fn run_reply(status: RunStatus, identity: &RunIdentity) -> DurableReply {
     }))
 }
 
-fn shown(row: RunRow, task: Option<&TaskRow>) -> Run {
+fn shown(caller: &Caller, row: RunRow, task: Option<&TaskRow>) -> Run {
+    let owner = caller.shown_owner(&row.row.owner);
     Run {
-        execution: row.row.execution,
+        execution: Execution { owner, ..row.row.execution },
         name: row.row.name,
         program_id: Some(row.program),
         program: row.program_name,

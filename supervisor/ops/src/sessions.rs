@@ -10,7 +10,7 @@ use vm_system_core::{LibraryFailure, LibraryProblem, Refusal};
 use vm_system_protocol::control::{ErrorCode, NewSession, OpError, Reply, SessionFilter};
 use vm_system_protocol::ids::{SessionId, TemplateId};
 use vm_system_protocol::model::{Engine, Session, SessionStatus};
-use vm_system_record::{Cursor, Entity, Owner, Page, PolicySnapshot, Scope, SessionQuery, SessionRow};
+use vm_system_record::{Cursor, Entity, Owner, Page, PolicySnapshot, SessionQuery, SessionRow};
 use vm_system_runtime::{CreateSession, RuntimeError};
 use vm_system_store::DatabaseFault;
 

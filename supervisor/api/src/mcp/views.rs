@@ -76,6 +76,9 @@ pub(super) struct ExecutionView {
     /// Whether tools without executionId use this execution
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) is_current: Option<bool>,
+    /// Whose it is, for administrators
+    #[serde(skip_serializing_if = "Option::is_none")]
+    owner: Option<String>,
 }
 
 impl ExecutionView {
@@ -95,6 +98,7 @@ impl ExecutionView {
             error: execution.error.as_ref().map(ErrorView::of),
             task: run.task.as_ref().map(TaskView::of),
             is_current: None,
+            owner: execution.owner.clone(),
         }
     }
 }
@@ -291,6 +295,9 @@ pub(super) struct ProgramView {
     created: String,
     /// When the newest version was loaded
     modified: String,
+    /// Whose it is, for administrators
+    #[serde(skip_serializing_if = "Option::is_none")]
+    owner: Option<String>,
 }
 
 impl ProgramView {
@@ -303,6 +310,7 @@ impl ProgramView {
             source_hash: program.source_hash.clone(),
             created: program.created_at.to_string(),
             modified: program.modified_at.to_string(),
+            owner: program.owner.clone(),
         }
     }
 }
@@ -375,6 +383,9 @@ pub(super) struct SessionView {
     /// Why it ended
     #[serde(skip_serializing_if = "Option::is_none")]
     close_reason: Option<String>,
+    /// Whose it is, for administrators
+    #[serde(skip_serializing_if = "Option::is_none")]
+    owner: Option<String>,
 }
 
 impl SessionView {
@@ -393,6 +404,7 @@ impl SessionView {
             closed: session.closed_at.as_ref().map(ToString::to_string),
             last_error: session.last_error.clone(),
             close_reason: session.close_reason.as_ref().map(ToString::to_string),
+            owner: session.owner.clone(),
         }
     }
 }
