@@ -38,9 +38,15 @@ fn run(arguments: &[OsString]) -> u8 {
     let cli = match parse(arguments, style) {
         Ok(cli) => cli,
         Err(error) => {
-            // Usage errors exit with 2, help and version with 0; a closed pipe does not matter here.
-            show(&error, style);
-            return u8::try_from(error.exit_code()).unwrap_or(exit::USAGE);
+            // Usage errors exit with 2, help and version with 0.
+            let code = u8::try_from(error.exit_code()).unwrap_or(exit::USAGE);
+            return match show(&error, style).map_err(|error| CliError::output(&error)) {
+                Err(failed) if !error.use_stderr() => {
+                    failed.print(style);
+                    failed.exit_code()
+                }
+                _ => code,
+            };
         }
     };
     // Among the arguments of a script the flag is the script's.
@@ -54,18 +60,18 @@ fn run(arguments: &[OsString]) -> u8 {
     }
 }
 
-fn show(error: &clap::Error, style: Style) {
+fn show(error: &clap::Error, style: Style) -> io::Result<()> {
     let text = error.render();
     if error.kind() == ErrorKind::DisplayHelp {
         let text = if style.color_allowed() { text.ansi().to_string() } else { text.to_string() };
         if style.stdout_is_terminal() && output::page(&text) {
-            return;
+            return Ok(());
         }
     }
-    let _ = match own_words(&text.to_string()) {
+    match own_words(&text.to_string()) {
         Some(text) => write!(io::stderr().lock(), "{text}"),
-        None => error.print(),
-    };
+        None => error.print().and_then(|()| io::stdout().flush()),
+    }
 }
 
 /// The message with what the standard library says about a number replaced.

@@ -15,7 +15,7 @@ pub(crate) mod exit {
 
     /// Success.
     pub(crate) const OK: u8 = 0;
-    /// The script or the verb failed.
+    /// The script or the verb failed, or a file that the user named has not what is needed.
     pub(crate) const FAILED: u8 = 1;
     /// Invalid command line.
     pub(crate) const USAGE: u8 = 2;
@@ -38,8 +38,6 @@ pub(crate) mod exit {
     pub(crate) fn of_io(error: &io::Error) -> u8 {
         match error.kind() {
             io::ErrorKind::PermissionDenied => NOT_PERMITTED,
-            // The same as the supervisor's for files that it reads.
-            io::ErrorKind::InvalidData | io::ErrorKind::FileTooLarge => USAGE,
             _ => FAILED,
         }
     }
@@ -74,6 +72,11 @@ impl CliError {
 
     pub(crate) fn usage(message: impl Into<String>) -> Self {
         Self::new(exit::USAGE, message)
+    }
+
+    /// What a file has, or what is at a path, is not what is needed.
+    pub(crate) fn unfit(message: impl Into<String>) -> Self {
+        Self::new(exit::FAILED, message)
     }
 
     pub(crate) fn internal(message: impl Into<String>) -> Self {
@@ -149,7 +152,7 @@ impl CliError {
         if error.kind() == io::ErrorKind::BrokenPipe {
             return Self::silent(exit::BROKEN_PIPE);
         }
-        Self::new(exit::INTERNAL, format!("cannot write the output: {error}"))
+        Self::new(exit::FAILED, format!("cannot write the output: {error}"))
     }
 
     /// The answer to a task did not match its schema; another answer may.

@@ -3,10 +3,12 @@
 //! All text that a script or another user may have written goes through [`escape`] before it is shown to people.
 
 pub(crate) mod color;
+mod decisions;
 mod document;
 pub(crate) mod escape;
 mod fields;
 mod fit;
+mod owners;
 mod pager;
 mod reflow;
 mod table;
@@ -14,6 +16,7 @@ mod wrap;
 
 pub(crate) use fields::Columns;
 pub(crate) use fit::Fit;
+pub(crate) use owners::with_owners;
 pub(crate) use table::Rows;
 
 use crate::args::{GlobalArgs, OutputFormat};
@@ -197,9 +200,10 @@ impl Output {
 
     /// Prints a page of Markdown, on a terminal with paragraphs of its width.
     pub(crate) fn page_of_markdown(self, text: &str) -> Result<(), CliError> {
+        let text = decisions::without_links(text);
         match self.fit() {
-            Some(fit) => self.page(&reflow::reflow(text, fit.width)),
-            None => self.page(text),
+            Some(fit) => self.page(&reflow::reflow(&text, fit.width)),
+            None => self.page(&text),
         }
     }
 

@@ -5,6 +5,7 @@ use crate::error::{CliError, exit};
 use crate::output::{Style, color, escape, notice};
 use std::cell::Cell;
 use std::io::{self, Write};
+use vm_system_protocol::counted::counted;
 use vm_system_protocol::ids::ExecutionId;
 use vm_system_protocol::model::{
     ConsoleLevel, Event, EventPayload, Execution, ExecutionError, ExecutionStatus, HttpRecord, JsType,
@@ -250,7 +251,10 @@ pub(crate) fn http_line(record: &HttpRecord) -> String {
         (Some(status), None) => status.to_string(),
         (None, error) => error.clone().unwrap_or_default(),
     };
-    format!("{method} {origin}{path}: {outcome}, {sent} bytes sent, {received} received, {ms} ms")
+    format!(
+        "{method} {origin}{path}: {outcome}, {} sent, {received} received, {ms} ms",
+        counted(*sent, "byte")
+    )
 }
 
 fn summary(execution: &Execution) -> String {
@@ -258,8 +262,12 @@ fn summary(execution: &Execution) -> String {
         execution.metrics;
     format!(
         "Execution ID: {}\nStatus: {}\nMetrics: {duration_ms} ms, CPU {cpu_ms} ms, host calls {host_wait_ms} ms, \
-         {events} events, output {output_bytes} bytes, heap peak {heap_peak_bytes} bytes",
-        execution.id, execution.status
+         {}, output {}, heap peak {}",
+        execution.id,
+        execution.status,
+        counted(events, "event"),
+        counted(output_bytes, "byte"),
+        counted(heap_peak_bytes, "byte")
     )
 }
 
@@ -307,6 +315,12 @@ fn requested_exit_code(execution: &Execution) -> Option<u8> {
     let error = execution.error.as_ref().filter(|error| error.code == EXIT)?;
     let code = error.message.strip_prefix("process.exit(")?.strip_suffix(')')?.parse().ok()?;
     (code != 0).then_some(code)
+}
+
+/// The `N` of an ended input's own `process.exit(N)`. Any other input that ended `ok` has a value.
+pub(crate) fn exit_of_input(execution: &Execution) -> Option<u8> {
+    let is_zero = execution.status == ExecutionStatus::Ok && execution.result.is_none();
+    if is_zero { Some(exit::OK) } else { requested_exit_code(execution) }
 }
 
 /// As in Node's shell: `Uncaught`, then the stack, which begins with the message, or only the message.

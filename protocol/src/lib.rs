@@ -5,6 +5,7 @@
 //!
 //! Reading order:
 //! - [`ids`], [`time`], [`json`]: the leaf types
+//! - [`counted`]: counts in texts
 //! - [`input`]: JSON of people and clients as values, with errors in plain words
 //! - [`limits`]: every cap of the system in one place, with its unit
 //! - [`codec`]: bytes ⇄ values; the only file that uses bincode
@@ -20,6 +21,7 @@
 pub mod broker;
 pub mod codec;
 pub mod control;
+pub mod counted;
 pub mod durable;
 pub mod egress;
 pub mod files_agent;

@@ -48,6 +48,7 @@ pub fn session(id: SessionId, template: TemplateId) -> Session {
         runtime_meta: JsonText::empty_object(),
         engine: Engine::Quickjs,
         execution_id: None,
+        owner: None,
     }
 }
 
@@ -69,6 +70,7 @@ pub fn execution(id: ExecutionId, session: SessionId, started_at: Timestamp) -> 
         metrics: Metrics::default(),
         degraded: false,
         events: None,
+        owner: None,
     }
 }
 

@@ -7,6 +7,7 @@ use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{Batch, Statement};
 use std::time::Duration;
 use vm_system_protocol::broker::{DatabaseReply, DatabaseTerms, SqlParameters, SqlValue};
+use vm_system_protocol::counted::counted;
 use vm_system_protocol::worker::HostError;
 
 /// Rows of exactly one statement.
@@ -33,7 +34,7 @@ pub(super) fn query(
     while let Some(row) = rows.next().map_err(failed)? {
         count += 1;
         if width > 0 && count > terms.max_rows {
-            let why = format!("more than {} rows (max_rows)", terms.max_rows);
+            let why = format!("more than {} (max_rows)", counted(terms.max_rows, "row"));
             return Err(refused("ERR_RESULT_LIMIT", &why));
         }
         for index in 0..width {

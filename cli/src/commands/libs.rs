@@ -12,6 +12,7 @@ use crate::context::{Context, expect_reply};
 use crate::error::CliError;
 use clap::Subcommand;
 use vm_system_protocol::control::{LibraryInfo, NewLibrary, Op, Reply};
+use vm_system_protocol::counted::counted;
 
 /// Verbs of libraries.
 #[derive(Debug, Subcommand)]
@@ -53,5 +54,5 @@ async fn send(context: &Context, library: NewLibrary) -> Result<LibraryInfo, Cli
 fn installed_line(library: &LibraryInfo, file: &str) -> String {
     let bytes = library.bytes.unwrap_or_default();
     let global = library.global.as_ref().map(|name| format!(", global {name}")).unwrap_or_default();
-    format!("Installed library: {} ({bytes} bytes of {file}{global})", library.name)
+    format!("Installed library: {} ({} of {file}{global})", library.name, counted(bytes, "byte"))
 }

@@ -15,7 +15,7 @@ use crate::backend::Backend;
 use crate::context::{Context, expect_reply};
 use crate::error::{CliError, exit};
 use crate::parse;
-use crate::script_output::{ScriptOutput, ShowValues};
+use crate::script_output::{ScriptOutput, ShowValues, exit_of_input};
 use crate::signals::Interrupts;
 use dot::Dot;
 use input::{Input, Line};
@@ -192,6 +192,17 @@ async fn converse(
                     input.forget_last();
                 }
                 code = start::ended(context, interrupts, &execution, &output)?;
+                if let Some(exit) = exit_of_input(&execution) {
+                    if let Backend::Daemon { .. } = backend {
+                        context.out.note(&format!(
+                            "process.exit({exit}) ended the shell; session {session} continues: `vm-system repl {session}`"
+                        ));
+                    } else if input.is_terminal() {
+                        context.out.note(&format!("process.exit({exit}) ended the shell and its session"));
+                    }
+                    input.save();
+                    return Ok(exit);
+                }
             }
             Ok(Outcome::Waits(waits)) => {
                 // Its prompt was among the events.

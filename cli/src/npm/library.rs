@@ -4,6 +4,7 @@
 use super::Package;
 use crate::error::{CliError, exit};
 use std::collections::BTreeMap;
+use vm_system_protocol::counted::counted;
 use vm_system_protocol::limits::LIBRARY_BYTES;
 use vm_system_worker::engine::{MissingPackage, PackageFiles};
 
@@ -126,7 +127,7 @@ impl LibraryPackages {
         }
         let source = bundle.to_text().map_err(|error| CliError::new(exit::FAILED, error.to_string()))?;
         self.fits(&source, &sizes)?;
-        let files = if others == 1 { "1 file".to_owned() } else { format!("{others} files") };
+        let files = counted(others, "file");
         let shown = match sizes.len() {
             1 => format!("{shown} and {files}"),
             packages => format!("{shown} and {files} of {packages} packages"),

@@ -62,16 +62,16 @@ records! {
     LibraryInfo: name id version global installed sha256 bytes installed_at;
     LibraryCheck: name ok problem;
     Session: id name template_id vm_id workspace_id base_commit_oid worktree_path status created_at closed_at last_error
-        close_reason runtime_meta engine execution_id;
+        close_reason runtime_meta engine execution_id owner;
     SessionInspection: session_id status pid cpu_ms rss_kib pss_kib uss_kib js_heap_bytes fds seccomp_mode no_new_privs
         cap_eff namespaces rlimits running_execution heartbeat_age_ms adopted generation
         next_cull_at;
-    Execution: id session_id kind input path args env status started_at ended_at result error metrics degraded events;
+    Execution: id session_id kind input path args env status started_at ended_at result error metrics degraded events owner;
     Event: execution_id seq ts type payload;
     SessionEvent: session_id seq at type execution_id other_session_id detail;
-    Run: id session_id kind input path args env status started_at ended_at result error metrics degraded events name
+    Run: id session_id kind input path args env status started_at ended_at result error metrics degraded events owner name
         program_id program program_version task;
-    Program: id name version source_hash format created_at modified_at source typescript;
+    Program: id name version source_hash format created_at modified_at source typescript owner;
     ProgramVersion: version source_hash format created_at;
     ProgramState: frames more_frames globals;
     SessionCheckpoint: number name created_at heap_bytes;
@@ -79,7 +79,7 @@ records! {
     CheckpointInfo: seq at cause bytes;
     Task: id execution_id prompt schema attempts created_at deadline first_attempt_at last_attempt_at;
     TaskStatus: execution_id name status task result error;
-    AuditRecord: seq at owner door verb subject outcome;
+    AuditRecord: seq at owner api verb subject outcome;
     Health: status memory largest_owner;
     RuntimeSummary: active_sessions active_session_ids;
     RuntimeInfo: version pid uptime_ms keeper_pid sandbox zygotes active_sessions sessions_created executions_started

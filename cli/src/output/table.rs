@@ -25,6 +25,14 @@ impl Rows {
         self.rows.push(cells.map(|cell| escape::for_cell(&cell).into_owned()).to_vec());
     }
 
+    /// Adds a column behind the first one.
+    pub(super) fn insert(&mut self, header: &str, cells: impl Iterator<Item = String>) {
+        self.header.insert(1, header.to_owned());
+        for (row, cell) in self.rows.iter_mut().zip(cells) {
+            row.insert(1, escape::for_cell(&cell).into_owned());
+        }
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }

@@ -25,7 +25,7 @@ pub(super) fn connector(ca_file: Option<&Path>) -> Result<TlsConnector, CliError
     }
     if roots.is_empty() {
         let message = "this system has no certificates of authorities, so that no server can be verified";
-        return Err(CliError::usage(message).with_hint(
+        return Err(CliError::unfit(message).with_hint(
             "install them (ca-certificates), or give the file of the server's authority with --ca-file",
         ));
     }
@@ -40,7 +40,7 @@ pub(super) fn connector(ca_file: Option<&Path>) -> Result<TlsConnector, CliError
 fn add_file(roots: &mut RootCertStore, file: &Path) -> Result<(), CliError> {
     let shown = file.display();
     let bytes = std::fs::read(file).map_err(|error| CliError::file(&shown, &error))?;
-    let unfit = |why: String| CliError::usage(format!("the certificates in {shown}: {why}"));
+    let unfit = |why: String| CliError::unfit(format!("the certificates in {shown}: {why}"));
     for certificate in CertificateDer::pem_slice_iter(&bytes) {
         let certificate = certificate.map_err(|error| unfit(error.to_string()))?;
         roots.add(certificate).map_err(|error| unfit(error.to_string()))?;

@@ -28,11 +28,11 @@ pub(super) fn read(path: &Path) -> Result<HeaderValue, CliError> {
     if token.is_empty() || token.len() > TOKEN_BYTES || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
         let message =
             format!("{shown} has no token: one line of 1 to {TOKEN_BYTES} printable ASCII characters");
-        return Err(CliError::usage(message)
+        return Err(CliError::unfit(message)
             .with_hint("it is the file with the token itself, and not the daemon's file of hashes"));
     }
     let mut value = HeaderValue::from_str(&format!("Bearer {token}"))
-        .map_err(|_| CliError::usage(format!("the token in {shown} is not a header's value")))?;
+        .map_err(|_| CliError::unfit(format!("the token in {shown} is not a header's value")))?;
     value.set_sensitive(true);
     Ok(value)
 }

@@ -163,6 +163,32 @@ fn a_closed_stdout_is_no_error() {
 }
 
 #[test]
+fn output_that_cannot_be_written_is_an_error() {
+    let env = TestEnvironment::new();
+    let _daemon = FakeDaemon::start(&env);
+    for args in [
+        &["--help"][..],
+        &["exec", "--help"],
+        &["--version"],
+        &["help", "rights"],
+        &["help", "--json"],
+        &["completions", "bash"],
+        &["session", "list"],
+        &["session", "list", "--output", "json"],
+        &["exec", "events", "--follow", "e"],
+        &["run", "-e", "1"],
+        &["run", "-e", "console.log(1)"],
+    ] {
+        let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let error = crate::environment::Run::of(&env.command(args).stdout(full).output().unwrap()).failed(1);
+        assert_eq!(
+            error, "error: cannot write the output: No space left on device (os error 28)\n",
+            "{args:?}"
+        );
+    }
+}
+
+#[test]
 fn errors_say_what_to_do() {
     let env = TestEnvironment::new();
     let _daemon = env.serve();
@@ -195,7 +221,7 @@ fn errors_say_what_to_do() {
     }
     // In plain words, with the field.
     let config = ["--config", r#"{"paths":"x"}"#];
-    let error = env.run(add.split(' ').chain(config)).failed(2);
+    let error = env.run(add.split(' ').chain(config)).failed(1);
     assert!(error.contains("`paths` must be a list, not the text \"x\""), "{error}");
     env.file("bad.toml", "\nmax_sessions = \"many\"");
     let error = env.run(["serve", "--state-dir", "other", "--config", "bad.toml"]).failed(2);

@@ -93,6 +93,28 @@ fn a_missing_file_has_one_code() {
 }
 
 #[test]
+fn only_the_command_line_itself_is_a_usage_error() {
+    let env = environment();
+    env.file("file", "x");
+    let _daemon = env.serve();
+    env.run(["template", "create", "--name", "t"]).ok();
+    let create = ["session", "create", "--template-id", "t"];
+    for (args, code) in [
+        (vec!["run", "--worktree", "file", "-e", "1"], 1),
+        (vec!["run", "--worktree", "/none", "-e", "1"], 1),
+        ([&create[..], &["--worktree-path", "file"]].concat(), 1),
+        ([&create[..], &["--worktree-path", "/none"]].concat(), 1),
+        ([&create[..], &["--workspace-id", ""]].concat(), 1),
+        (vec!["session", "create"], 2),
+        (vec!["run", "--worktree"], 2),
+        (vec!["run"], 2),
+    ] {
+        let error = env.run(&args).failed(code);
+        assert!(error.contains("error:"), "{args:?}: {error}");
+    }
+}
+
+#[test]
 fn a_file_that_is_not_text_has_one_code() {
     let env = environment();
     std::fs::write(env.work().join("binary.js"), [0xff, 0xfe]).unwrap();
@@ -102,6 +124,6 @@ fn a_file_that_is_not_text_has_one_code() {
         vec!["serve", "--config", "binary.js"],
         vec!["libs", "install", "--file", "a-1.0.0.js"],
     ] {
-        run(&env, &args).failed(2);
+        run(&env, &args).failed(1);
     }
 }

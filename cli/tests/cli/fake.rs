@@ -210,6 +210,7 @@ fn session() -> Session {
         runtime_meta: JsonText::empty_object(),
         engine: Engine::Quickjs,
         execution_id: None,
+        owner: None,
     }
 }
 
@@ -236,6 +237,7 @@ fn execution(input: &str) -> Execution {
         metrics: Metrics { duration_ms: 7, ..Metrics::default() },
         degraded: false,
         events: None,
+        owner: None,
     }
 }
 

@@ -140,6 +140,21 @@ fn ids_and_names_are_completed_from_the_daemon() {
 }
 
 #[test]
+fn topics_have_no_links_to_decisions() {
+    let env = TestEnvironment::new();
+    let topics = env.run(["help"]).ok();
+    let names: Vec<&str> =
+        topics.lines().filter_map(|line| line.strip_prefix("  ")?.split(' ').next()).collect();
+    assert!(names.contains(&"threat-model"), "{topics}");
+    for name in names {
+        let page = env.run(["help", name]).ok();
+        assert!(!page.contains("](decisions/") && !page.contains("](docs/decisions/"), "{name}");
+    }
+    let page = env.run(["help", "threat-model"]).ok();
+    assert!(page.contains("group of their own (decision 069 of the source tree)."), "{page}");
+}
+
+#[test]
 fn wrong_values_are_explained_in_our_words() {
     let env = TestEnvironment::new();
     let error = env.run(["template", "create", "--name", "x", "--mem-mb", "abc"]).failed(2);

@@ -207,7 +207,7 @@ fn invalid_arguments_are_refused_when_a_program_starts() {
     let env = TestEnvironment::new();
     let _daemon = daemon(&env);
     env.file("ends.js", "1");
-    let error = env.run(["program", "start", "ends.js", "--worktree-path", "nowhere"]).failed(2);
+    let error = env.run(["program", "start", "ends.js", "--worktree-path", "nowhere"]).failed(1);
     assert!(error.contains("nowhere"), "{error}");
     let error = env.run(["program", "start", "missing.ts"]).failed(1);
     assert!(error.contains("neither a file nor a program is called missing.ts"), "{error}");

@@ -303,3 +303,22 @@ fn a_pipe_gets_whole_cells() {
     let line = table.lines().find(|line| line.starts_with("it-1.0.0")).unwrap();
     assert_eq!(line.split_whitespace().last().map(str::len), Some(64), "{table}");
 }
+
+#[test]
+fn process_exit_ends_a_shell_with_its_code_and_says_what_continues() {
+    let env = TestEnvironment::new();
+    let _daemon = env.serve();
+    let session = env.session();
+    for (code, status) in
+        [("process.exit(4)", 4), ("process.exit(0)", 0), ("setTimeout(process.exit, 0, 5)", 5)]
+    {
+        let input = format!("1\n{code}\n2\n");
+        let run = env.run_with_stdin(["repl", &session], &input);
+        assert_eq!((run.code, run.stdout.as_str()), (Some(status), "1\n"), "{code}: {run:?}");
+        let note = format!("process.exit({status}) ended the shell; session {session} continues");
+        assert!(run.stderr.contains(&note), "{code}: {run:?}");
+        let run = env.run_with_stdin(["repl"], &input);
+        assert_eq!((run.code, run.stdout.as_str()), (Some(status), "1\n"), "{code}: {run:?}");
+    }
+    assert_eq!(env.run(["exec", "repl", &session, "1"]).ok(), "1\n", "the session continues");
+}

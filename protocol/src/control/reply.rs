@@ -85,7 +85,7 @@ pub struct AuditRecord {
     pub at: Timestamp,
     pub owner: String,
     /// The API: `control`, `rest`, `embedded`.
-    pub door: String,
+    pub api: String,
     pub verb: String,
     pub subject: String,
     /// `ok` or the error's code.
@@ -325,9 +325,9 @@ macro_rules! error_codes {
 error_codes! {
     /// A field is missing or invalid, a query parameter is unknown or invalid, a text is not an id, a value is none of those that are
     /// possible.
-    ValidationError = "VALIDATION_ERROR", 400, 2;
+    ValidationError = "VALIDATION_ERROR", 400, 1;
     /// The request is malformed: its body is not one JSON object, or has an unknown field, or one of a wrong type.
-    InvalidRequest = "INVALID_REQUEST", 400, 2;
+    InvalidRequest = "INVALID_REQUEST", 400, 1;
     /// No such template.
     TemplateNotFound = "TEMPLATE_NOT_FOUND", 404, 1;
     /// No such session.

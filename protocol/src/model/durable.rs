@@ -28,6 +28,9 @@ pub struct Program {
     /// In the response about a loaded source: it was read as TypeScript (true) or JavaScript (false).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub typescript: Option<bool>,
+    /// The owner, in lists and single objects for administrators, who see those of others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub owner: Option<String>,
 }
 
 /// A version of a program.

@@ -78,6 +78,9 @@ pub struct Execution {
     /// The events, if the reply has them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub events: Option<Vec<Event>>,
+    /// The owner, in lists and single objects for administrators, who see those of others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub owner: Option<String>,
 }
 
 impl Execution {

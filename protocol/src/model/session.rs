@@ -61,6 +61,9 @@ pub struct Session {
     /// The execution of a program's session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub execution_id: Option<ExecutionId>,
+    /// The owner, in lists and single objects for administrators, who see those of others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub owner: Option<String>,
 }
 
 fn scripts() -> Engine {

@@ -42,11 +42,11 @@ structs! {
     ExecutionError { code, message, reason, truncated, full_bytes }
     Execution {
         id, session_id, kind, input, path, args, env, status, started_at, ended_at, result, error, metrics, degraded,
-        events,
+        events, owner,
     }
     Session {
         id, name, template_id, vm_id, workspace_id, base_commit_oid, worktree_path, status, created_at, closed_at,
-        last_error, close_reason, runtime_meta, engine, execution_id,
+        last_error, close_reason, runtime_meta, engine, execution_id, owner,
     }
     SessionEvent { session_id, seq, at, kind, execution_id, other_session_id, detail }
     SessionEventPage { events, is_last }
@@ -78,9 +78,9 @@ structs! {
     ListPage { limit, after }
     ListCursor { at, id }
     SessionFilter { status, template, workspace_id, engine, page }
-    AuditRecord { seq, at, owner, door, verb, subject, outcome }
+    AuditRecord { seq, at, owner, api, verb, subject, outcome }
     NewExecution { session, kind, input, path, args, env, argv, wait, follow }
-    Program { id, name, version, source_hash, format, created_at, modified_at, source, typescript }
+    Program { id, name, version, source_hash, format, created_at, modified_at, source, typescript, owner }
     ProgramVersion { version, source_hash, format, created_at }
     Diagnostic { message, line, column, snippet }
     Task {

@@ -481,6 +481,7 @@ impl SessionMachine {
             metrics: Metrics::default(),
             degraded: false,
             events: None,
+            owner: None,
         });
         let (at_start, at_end) = if request.wait { (None, token) } else { (token, None) };
         let mut running = Running::new(&job, at_end, Arc::clone(&record), now);

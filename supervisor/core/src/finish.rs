@@ -6,6 +6,7 @@ use super::machine::{Phase, SessionMachine};
 use super::messages::{EventRefusal, judge_events};
 use super::record::{Ended, Pending};
 use std::sync::Arc;
+use vm_system_protocol::counted::counted;
 use vm_system_protocol::limits::EVENT_TEXT_BYTES;
 use vm_system_protocol::model::{
     ConsoleLevel, Event, EventPayload, ExecutionError, ExecutionKind, ExecutionStatus, ResultValue,
@@ -79,7 +80,7 @@ impl ExecutionOutcome {
             LimitKind::Events => Self::error(
                 ExecutionStatus::Error,
                 "OUTPUT_LIMIT_EXCEEDED",
-                format!("produced more than {} events (max_events)", limits.max_events),
+                format!("produced more than {} (max_events)", counted(limits.max_events, "event")),
             ),
         }
     }

@@ -99,6 +99,7 @@ fn spec(policy: &Arc<EffectivePolicy>, idle_timeout_s: u32) -> SessionSpec {
             runtime_meta: JsonText::empty_object(),
             engine: Engine::Quickjs,
             execution_id: None,
+            owner: None,
         },
         owner: Owner::new("uid:0"),
         worktree: None,

@@ -303,7 +303,7 @@ struct RetentionFile {
 struct DurableFile {
     warm_ms: Option<u32>,
     workers: Option<u32>,
-    births: Option<u32>,
+    worker_starts: Option<u32>,
     checkpoint_ms: Option<u32>,
     checkpoint_steps: Option<u32>,
     history: Option<u32>,
@@ -314,7 +314,7 @@ impl DurableFile {
         let milliseconds = |count: u32| Duration::from_millis(u64::from(count));
         set(&mut config.warm, self.warm_ms.map(milliseconds));
         set(&mut config.workers, self.workers.map(|count| count as usize));
-        set(&mut config.starts, self.births.map(|count| count as usize));
+        set(&mut config.starts, self.worker_starts.map(|count| count as usize));
         set(&mut config.checkpoint, self.checkpoint_ms.map(milliseconds));
         set(&mut config.checkpoint_steps, self.checkpoint_steps.map(u64::from));
         set(&mut config.history, self.history.map(u64::from));

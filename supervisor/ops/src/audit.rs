@@ -117,7 +117,7 @@ fn line(owner: &Owner, api: &str, verb: &str, subject: String, outcome: &str) ->
     Write::Audit(Box::new(AuditEntry {
         at: now(),
         owner: owner.clone(),
-        door: api.to_owned(),
+        api: api.to_owned(),
         verb: verb.to_owned(),
         subject,
         outcome: outcome.to_owned(),

@@ -20,13 +20,14 @@ pub(super) use import::Imports;
 
 use super::errors::{invalid, stored};
 use super::verbs::Effect::{self, Changes, Reads};
-use super::{Ops, VerbCall};
+use super::{Caller, Ops, VerbCall};
 use std::sync::Arc;
 use vm_system_core::durable::{DurableRefusal, RunStatus};
 use vm_system_protocol::control::{DurableOp, DurableReply, ErrorCode, OpError};
+use vm_system_protocol::counted::counted;
 use vm_system_protocol::ids::{ExecutionId, ProgramId};
 use vm_system_protocol::json::JsonText;
-use vm_system_protocol::model::{Engine, Run, Task};
+use vm_system_protocol::model::{Engine, Execution, Run, Task};
 use vm_system_record::{Entity, IdKind, Page, ProgramRow, RunRow, TaskRow};
 use vm_system_runtime::{Durables, RunIdentity};
 
@@ -227,9 +228,10 @@ fn checked_name<'a>(what: &str, name: &'a str) -> Result<&'a str, OpError> {
 }
 
 /// The response of a verb that returns the state of an execution.
-fn run_reply(status: RunStatus, identity: &RunIdentity) -> DurableReply {
+fn run_reply(caller: &Caller, status: RunStatus, identity: &RunIdentity) -> DurableReply {
+    let owner = caller.shown_owner(&identity.owner);
     DurableReply::Run(Box::new(Run {
-        execution: status.record,
+        execution: Execution { owner, ..status.record },
         name: identity.name.clone(),
         program_id: Some(identity.program),
         program: identity.program_name.clone(),
@@ -238,9 +240,10 @@ fn run_reply(status: RunStatus, identity: &RunIdentity) -> DurableReply {
     }))
 }
 
-fn shown(row: RunRow, task: Option<&TaskRow>) -> Run {
+fn shown(caller: &Caller, row: RunRow, task: Option<&TaskRow>) -> Run {
+    let owner = caller.shown_owner(&row.row.owner);
     Run {
-        execution: row.row.execution,
+        execution: Execution { owner, ..row.row.execution },
         name: row.row.name,
         program_id: Some(row.program),
         program: row.program_name,
@@ -270,7 +273,7 @@ fn unfit_hint(attempts: u32, left: Option<u32>, schema: &str) -> String {
             return "it was the last attempt: the task has failed, and the program got an error for it"
                 .to_owned();
         }
-        Some(left) => format!("; {left} of {} attempts left", left.saturating_add(attempts)),
+        Some(left) => format!("; {left} of {} left", counted(left.saturating_add(attempts), "attempt")),
         None => String::new(),
     };
     // A part of one is no JSON.

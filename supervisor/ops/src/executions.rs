@@ -110,15 +110,18 @@ impl Ops {
         let page = page(list, LIST_MAX)?;
         let id = self.visible(call, session).await?;
         let rows = self.store.executions(&call.caller.scope(), id, page).await.map_err(stored)?;
-        let executions = rows.into_iter().map(|row| match self.runtime.degraded(row.execution.id) {
-            Some(record) => (*record).clone(),
-            None => row.execution,
+        let executions = rows.into_iter().map(|row| {
+            let owner = call.caller.shown_owner(&row.owner);
+            let degraded = self.runtime.degraded(row.execution.id).map(|record| (*record).clone());
+            Execution { owner, ..degraded.unwrap_or(row.execution) }
         });
         Ok(Reply::Executions(fitting(executions, weight)))
     }
 
     pub(super) async fn exec_get(&self, call: &VerbCall<'_>, execution: &str) -> Result<Reply, OpError> {
-        Ok(Reply::Execution(Box::new(self.execution(call, execution).await?.execution)))
+        let row = self.execution(call, execution).await?;
+        let owner = call.caller.shown_owner(&row.owner);
+        Ok(Reply::Execution(Box::new(Execution { owner, ..row.execution })))
     }
 
     pub(super) async fn exec_events(

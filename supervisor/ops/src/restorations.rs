@@ -21,6 +21,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::watch;
 use vm_system_protocol::control::{ErrorCode, NewRestoration, OpError, Reply};
+use vm_system_protocol::counted::counted;
 use vm_system_protocol::ids::SessionId;
 use vm_system_protocol::limits::SESSION_EVENTS_WAIT_MS;
 use vm_system_protocol::model::{
@@ -259,7 +260,8 @@ fn reply(restoration: SessionRestoration, waited: bool) -> Result<Reply, OpError
     }
     let SessionRestoration { session, status, repeated, inputs, error, .. } = &restoration;
     let why = error.as_deref().unwrap_or("the supervisor is stopping");
-    let message = format!("the restoration {status} after {repeated} of {inputs} inputs: {why}");
+    let inputs = counted(*inputs, "input");
+    let message = format!("the restoration {status} after {repeated} of {inputs}: {why}");
     let session = session.id;
     Err(OpError::new(ErrorCode::Conflict, message)
         .with_details(&serde_json::json!({ "session_id": session, "restoration": restoration }))

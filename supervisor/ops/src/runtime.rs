@@ -106,7 +106,7 @@ impl Ops {
             seq,
             at: entry.at,
             owner: entry.owner.as_str().to_owned(),
-            door: entry.door,
+            api: entry.api,
             verb: entry.verb,
             subject: entry.subject,
             outcome: entry.outcome,

@@ -10,7 +10,7 @@ use vm_system_core::{LibraryFailure, LibraryProblem, Refusal};
 use vm_system_protocol::control::{ErrorCode, NewSession, OpError, Reply, SessionFilter};
 use vm_system_protocol::ids::{SessionId, TemplateId};
 use vm_system_protocol::model::{Engine, Session, SessionStatus};
-use vm_system_record::{Cursor, Entity, Owner, Page, PolicySnapshot, Scope, SessionQuery, SessionRow};
+use vm_system_record::{Cursor, Entity, Owner, Page, PolicySnapshot, SessionQuery, SessionRow};
 use vm_system_runtime::{CreateSession, RuntimeError};
 use vm_system_store::DatabaseFault;
 
@@ -196,7 +196,7 @@ impl Ops {
     ) -> Result<Vec<Session>, OpError> {
         let (scope, live, wanted) = (call.caller.scope(), self.live_programs(), query.status);
         if query.durable && wanted == Some(SessionStatus::Ready) {
-            return self.living(&scope, &query, page, live).await;
+            return self.living(call, &query, page, live).await;
         }
         if matches!(wanted, Some(SessionStatus::Waiting | SessionStatus::Suspended)) {
             query.status = Some(SessionStatus::Ready);
@@ -207,7 +207,7 @@ impl Ops {
             let rows = self.store.sessions(&scope, query.clone(), piece).await.map_err(stored)?;
             let more = rows.len() >= piece.limit as usize;
             piece.after = rows.last().map(|row| place(&row.session));
-            let sessions = rows.into_iter().map(|row| self.current(row.session, &live));
+            let sessions = rows.into_iter().map(|row| self.current(call, row, &live));
             found.extend(sessions.filter(|session| wanted.is_none_or(|status| session.status == status)));
             if !more || found.len() >= most {
                 found.truncate(most);
@@ -219,15 +219,16 @@ impl Ops {
     /// The sessions of programs that have a process; only a few at a time.
     async fn living(
         &self,
-        scope: &Scope,
+        call: &VerbCall<'_>,
         query: &SessionQuery,
         page: Page,
         live: HashSet<SessionId>,
     ) -> Result<Vec<Session>, OpError> {
-        let mut found = Vec::new();
+        let (mut found, scope) = (Vec::new(), call.caller.scope());
         for id in live {
-            let Some(row) = self.store.session(scope, id).await.map_err(stored)? else { continue };
-            let session = row.session;
+            let Some(row) = self.store.session(&scope, id).await.map_err(stored)? else { continue };
+            let owner = call.caller.shown_owner(&row.owner);
+            let session = Session { owner, ..row.session };
             let matches = session.status == SessionStatus::Ready
                 && query.template.is_none_or(|template| session.template_id == template)
                 && query.workspace_id.as_ref().is_none_or(|id| session.workspace_id == *id)
@@ -252,14 +253,14 @@ impl Ops {
     /// The caller's live sessions of programs.
     pub(super) async fn live_programs_of(&self, call: &VerbCall<'_>) -> Vec<SessionId> {
         let query = SessionQuery { durable: true, ..SessionQuery::default() };
-        let living = self.living(&call.caller.scope(), &query, Page::ALL, self.live_programs()).await;
+        let living = self.living(call, &query, Page::ALL, self.live_programs()).await;
         // If the store cannot be read, sessions of scripts are still listed.
         living.unwrap_or_default().into_iter().map(|session| session.id).collect()
     }
 
     pub(super) async fn session_get(&self, call: &VerbCall<'_>, session: &str) -> Result<Reply, OpError> {
         let row = self.session(call, session).await?;
-        let session = self.current(row.session, &self.live_programs());
+        let session = self.current(call, row, &self.live_programs());
         Ok(Reply::Session(Box::new(self.with_restorability(call, session).await?)))
     }
 
@@ -304,8 +305,9 @@ impl Ops {
 
     /// A session with its current status: the stored one shows neither whether a program has a process nor whether a session is
     /// suspended.
-    fn current(&self, session: Session, live_programs: &HashSet<SessionId>) -> Session {
-        let mut session = current_status(session, live_programs);
+    fn current(&self, call: &VerbCall<'_>, row: SessionRow, live_programs: &HashSet<SessionId>) -> Session {
+        let mut session = current_status(row.session, live_programs);
+        session.owner = call.caller.shown_owner(&row.owner);
         if session.status == SessionStatus::Ready && self.runtime.is_suspended(session.id) {
             session.status = SessionStatus::Suspended;
         }

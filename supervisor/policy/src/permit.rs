@@ -10,6 +10,7 @@ use vm_system_protocol::broker::{
     BrokerCall, DatabaseRequest, DatabaseTerms, ExecRequest, ExecTerms, FsRequest, FsTerms, SqlParameters,
     SqlValue,
 };
+use vm_system_protocol::counted::counted;
 use vm_system_protocol::egress::HttpCall;
 use vm_system_protocol::limits::{
     EXEC_ARGUMENT_BYTES, EXEC_ARGUMENTS, HTTP_EXCHANGES, HTTP_PIECE_BYTES, HTTP_WAIT_MS, SQL_BYTES,
@@ -137,7 +138,10 @@ fn http(policy: &EffectivePolicy, call: HttpCall, usage: &mut HostUsage) -> Resu
             let (most, most_bytes) = (allowed.max_requests, allowed.max_total_bytes);
             let used = usage.module(HTTP);
             if used.calls >= u64::from(most) {
-                return Err(limit(format!("more than {most} requests in one execution (max_requests)")));
+                return Err(limit(format!(
+                    "more than {} in one execution (max_requests)",
+                    counted(most, "request")
+                )));
             }
             if used.bytes_in.saturating_add(used.bytes_out) >= most_bytes {
                 let kib = most_bytes / 1024;
@@ -184,8 +188,10 @@ fn within_calls(
     max_calls: u32,
 ) -> Result<(), HostError> {
     if usage.module(module).calls >= u64::from(max_calls) {
-        let message =
-            format!("more than {max_calls} calls of the module '{module}' in one execution (max_calls)");
+        let message = format!(
+            "more than {} of the module '{module}' in one execution (max_calls)",
+            counted(max_calls, "call")
+        );
         return Err(error("ERR_CALL_LIMIT", &message));
     }
     usage.passed(module, name, bytes_out);

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use vm_system_protocol::counted::counted;
 
 /// Denials of one execution that get an event of their own.
 pub(super) const DENIALS_REPORTED: u64 = 16;
@@ -117,8 +118,13 @@ impl ModuleUsage {
             let names: Vec<String> = names.iter().map(|(name, count)| format!("{name} {count}")).collect();
             if names.is_empty() { String::new() } else { format!(" ({})", names.join(", ")) }
         };
-        let mut line = format!("module {module}: {} calls{}", self.calls, by_name(&self.names));
-        let _ = write!(line, ", {} bytes read, {} bytes written", self.bytes_in, self.bytes_out);
+        let mut line = format!("module {module}: {}{}", counted(self.calls, "call"), by_name(&self.names));
+        let _ = write!(
+            line,
+            ", {} read, {} written",
+            counted(self.bytes_in, "byte"),
+            counted(self.bytes_out, "byte")
+        );
         if self.failed > 0 {
             let _ = write!(line, ", {} failed", self.failed);
         }

@@ -439,7 +439,7 @@ pub fn http_audit(owner: &Owner, session: SessionId, at: Timestamp, record: &Htt
     Write::Audit(Box::new(AuditEntry {
         at,
         owner: owner.clone(),
-        door: "session".to_owned(),
+        api: "session".to_owned(),
         verb: "http".to_owned(),
         subject: format!(
             "{session} {method} {origin}{} sent={sent} received={received} ms={ms}",
@@ -455,7 +455,7 @@ pub struct AuditEntry {
     pub at: Timestamp,
     pub owner: Owner,
     /// The API that took the request; the name is the stored column's.
-    pub door: String,
+    pub api: String,
     pub verb: String,
     /// Id or name of the object.
     pub subject: String,

@@ -47,6 +47,7 @@ pub(super) fn spec(
         }),
         engine: Engine::Quickjs,
         execution_id: None,
+        owner: None,
     };
     SessionSpec {
         startup: request.policy.startup_files.iter().map(startup).collect(),

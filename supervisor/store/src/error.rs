@@ -1,11 +1,12 @@
 //! Why a database cannot be opened, and what to do.
 
 use std::path::{Path, PathBuf};
+use vm_system_protocol::counted::counted;
 
 /// How much of a log is lost, as far as it is known.
 fn lost(commits: u64, frames: Option<u64>) -> String {
-    let commits = (commits > 0).then(|| format!("at least {commits} commits"));
-    let frames = frames.map(|frames| format!("{frames} pages"));
+    let commits = (commits > 0).then(|| format!("at least {}", counted(commits, "commit")));
+    let frames = frames.map(|frames| counted(frames, "page"));
     let known: Vec<String> = commits.into_iter().chain(frames).collect();
     if known.is_empty() { String::new() } else { format!(" ({} behind it)", known.join(", ")) }
 }

@@ -198,6 +198,52 @@ fn options_names_the_methods_of_a_resource() {
     }
     assert_eq!(http.request("OPTIONS", "/api/v1/nothing", &[], None).status, 404);
     assert_eq!(http.request("PUT", TEMPLATES, &[], None).field("allow"), Some("GET,HEAD,POST"));
+    let response = http.request("OPTIONS", "/mcp", &[], None);
+    assert_eq!((response.status, response.field("allow")), (204, Some("GET,POST,DELETE")));
+    daemon.stop();
+}
+
+#[test]
+fn files_of_a_ui_name_their_methods() {
+    let place = TestDir::new(User::AsStarted);
+    place.write("ui/index.html", "<html>");
+    place.write("ui/assets/a.js", "1");
+    let arguments = vec!["--ui-dir".to_owned(), place.worktree().join("ui").to_string_lossy().into_owned()];
+    let daemon = Daemon::start_with(place, &DaemonOptions { arguments, ..DaemonOptions::default() });
+    let mut http = daemon.http();
+    for path in ["/", "/index.html", "/assets/a.js", "/assets/none.js"] {
+        for (method, status) in [("OPTIONS", 204), ("POST", 405), ("DELETE", 405)] {
+            let response = http.request(method, path, &[], None);
+            assert_eq!(
+                (response.status, response.field("allow")),
+                (status, Some("GET,HEAD")),
+                "{method} {path}"
+            );
+        }
+    }
+    daemon.stop();
+}
+
+#[test]
+fn head_has_the_fields_of_get() {
+    let daemon = Daemon::start(User::AsStarted);
+    let mut http = daemon.http();
+    let template = http.post(TEMPLATES, &json!({ "name": "t" })).json();
+    let one = format!("{TEMPLATES}/{}", template["id"].as_str().expect("an id"));
+    for path in ["/api/v1/health", TEMPLATES, &one, "/api/v1/openapi.json", "/api/v1/sessions/x"] {
+        let fields = [("accept-encoding", "gzip")];
+        let get = http.request("GET", path, &fields, None);
+        http.send(&http.request_bytes("HEAD", path, &fields, None));
+        let head = http.response(true).expect("a response");
+        assert_eq!(head.status, get.status, "{path}");
+        for name in ["etag", "content-type", "content-length", "content-encoding", "vary"] {
+            assert_eq!(head.field(name), get.field(name), "{name} of {path}");
+        }
+        if let Some(tag) = get.field("etag") {
+            http.send(&http.request_bytes("HEAD", path, &[("if-none-match", tag)], None));
+            assert_eq!(http.response(true).expect("a response").status, 304, "{path}");
+        }
+    }
     daemon.stop();
 }
 

@@ -83,6 +83,7 @@ fn execution() -> Execution {
         metrics: Metrics::default(),
         degraded: false,
         events: None,
+        owner: None,
     }
 }
 
@@ -214,6 +215,10 @@ fn idle_connections_are_closed_for_new_ones_and_busy_ones_are_not() {
     let mut fourth = scene.http();
     let refused = fourth.response(false).expect("a response");
     assert_eq!((refused.status, refused.code().as_str()), (503, "CAPACITY_EXCEEDED"));
+    // It is read until the client has read the response, so that a client that sends first gets it, too.
+    let body = "x".repeat(2 << 20);
+    let request = fourth.request_bytes("POST", "/api/v1/templates", &[], Some(&body));
+    fourth.send_all(&request).expect("the request is read");
     assert!(fourth.ends());
 }
 

@@ -242,7 +242,7 @@ fn audit_log_has_owner_verb_and_api_and_survives_a_restart() {
         .iter()
         .map(|entry| {
             let text = |name: &str| entry[name].as_str().unwrap_or_default().to_owned();
-            format!("{} {} {} {}", text("owner"), text("door"), text("verb"), text("outcome"))
+            format!("{} {} {} {}", text("owner"), text("api"), text("verb"), text("outcome"))
         })
         .collect();
     let us = format!("uid:{} control session close ok", nix::unistd::geteuid());
@@ -320,4 +320,62 @@ fn a_new_current_execution_has_a_line_in_the_audit_log() {
     let log = daemon.cli(&["ops", "audit"]).ok();
     let line = log.lines().find(|line| line.contains("program set-current"));
     assert!(line.is_some_and(|line| line.contains(&run)), "{log}");
+}
+
+#[test]
+fn administrators_see_the_owner_of_what_lists_have_and_others_see_none() {
+    let daemon = people::daemon(&[]);
+    let of = people::belongings(&mut daemon.http().bearer(ALICE), &daemon, "alices");
+    people::belongings(&mut daemon.http().bearer(BOB), &daemon, "bobs");
+    let lists = [
+        "/sessions".to_owned(),
+        "/sessions?engine=cvm".to_owned(),
+        "/programs".to_owned(),
+        format!("/executions?session_id={}", of.session),
+        format!("/programs/{}/executions", of.program),
+    ];
+    let owners = |token: &str, path: &str| {
+        let list = daemon.http().bearer(token).get(&format!("/api/v1{path}")).json();
+        let list = list.as_array().expect("a list").clone();
+        assert!(!list.is_empty(), "{path}");
+        list.iter().map(|entry| entry["owner"].as_str().unwrap_or("-").to_owned()).collect::<Vec<_>>()
+    };
+    for path in &lists {
+        let of_all = owners(ROOT, path);
+        assert!(of_all.contains(&"alice".to_owned()), "{path}: {of_all:?}");
+        let has_bob = path.starts_with("/sessions") || path == "/programs";
+        assert_eq!(of_all.contains(&"bob".to_owned()), has_bob, "{path}: {of_all:?}");
+        assert!(owners(ALICE, path).iter().all(|owner| owner == "-"), "{path}");
+    }
+    for path in [
+        format!("/sessions/{}", of.session),
+        format!("/executions/{}", of.execution),
+        format!("/executions/{}", of.run),
+    ] {
+        let path = format!("/api/v1{path}");
+        assert_eq!(daemon.http().bearer(ROOT).get(&path).json()["owner"], "alice", "{path}");
+        assert!(daemon.http().bearer(ALICE).get(&path).json().get("owner").is_none(), "{path}");
+    }
+    let table = |arguments: &[&str]| daemon.cli(arguments).ok();
+    for arguments in [
+        &["session", "list"][..],
+        &["session", "list", "--engine", "cvm"],
+        &["program", "list"],
+        &["program", "runs"],
+    ] {
+        let text = table(arguments);
+        let (header, rows) = text.split_once('\n').expect("a header");
+        assert_eq!(header.split_whitespace().nth(1), Some("OWNER"), "{arguments:?}: {text}");
+        let seen = rows.lines().filter_map(|row| row.split_whitespace().nth(1));
+        assert_eq!(seen.collect::<std::collections::BTreeSet<_>>(), ["alice", "bob"].into(), "{text}");
+    }
+    // One owner: only with --wide. A uid is shown with its name.
+    let executions = ["exec", "list", &of.session];
+    assert!(!table(&executions).contains("OWNER"));
+    assert!(table(&[&executions[..], &["--wide"]].concat()).contains("alice"));
+    let mine = daemon.http().post("/api/v1/programs", &json!({ "name": "mine", "source": "1" }));
+    assert_eq!(mine.status, 201, "{}", mine.text());
+    let user = nix::unistd::User::from_uid(nix::unistd::geteuid()).ok().flatten().expect("a name");
+    assert!(table(&["program", "list"]).lines().any(|row| row.split_whitespace().nth(1) == Some(&user.name)));
+    daemon.stop();
 }

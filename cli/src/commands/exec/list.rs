@@ -3,7 +3,7 @@
 use crate::context::{Context, expect_reply};
 use crate::error::{CliError, exit};
 use crate::lists::ListArgs;
-use crate::output::Rows;
+use crate::output::{Rows, with_owners};
 use vm_system_protocol::control::{ListPage, Op, Reply};
 use vm_system_protocol::model::Execution;
 
@@ -38,7 +38,7 @@ pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
                 context.out.cell(source(execution), SOURCE_CHARS),
             ]);
         }
-        rows
+        with_owners(context, rows, executions.iter().map(|execution| execution.owner.as_deref()))
     })?;
     Ok(exit::OK)
 }

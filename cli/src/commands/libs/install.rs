@@ -143,7 +143,7 @@ fn from_file(file: &Path, named: Option<(&str, &str)>) -> Result<FromFile, CliEr
             .with_hint("rename it to NAME-VERSION.js, or also give NAME@VERSION"));
     };
     let source = String::from_utf8(read(file, LIBRARY_BYTES)?)
-        .map_err(|_| CliError::usage(format!("{shown} is not UTF-8 text")))?;
+        .map_err(|_| CliError::unfit(format!("{shown} is not UTF-8 text")))?;
     Ok(FromFile::Script(NewLibrary { id, version, global: None, source, unchecked: false }, shown))
 }
 
@@ -165,7 +165,7 @@ fn read(file: &Path, most: usize) -> Result<Vec<u8>, CliError> {
     let opened = std::fs::File::open(file).map_err(failed)?;
     opened.take(most as u64 + 1).read_to_end(&mut bytes).map_err(failed)?;
     if bytes.len() > most {
-        return Err(CliError::usage(format!("{} has more than {most} bytes", file.display())));
+        return Err(CliError::unfit(format!("{} has more than {most} bytes", file.display())));
     }
     Ok(bytes)
 }

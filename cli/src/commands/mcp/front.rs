@@ -136,7 +136,7 @@ fn op_error(error: &CliError) -> OpError {
     let code = match error.exit_code() {
         exit::NOT_PERMITTED => ErrorCode::NotPermitted,
         exit::NO_DAEMON | exit::BUSY => ErrorCode::ShuttingDown,
-        exit::USAGE => ErrorCode::ValidationError,
+        exit::USAGE | exit::FAILED => ErrorCode::ValidationError,
         _ => ErrorCode::Internal,
     };
     let message = match error.hint() {

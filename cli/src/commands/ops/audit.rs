@@ -31,7 +31,7 @@ pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
                 record.seq.to_string(),
                 record.at.to_string(),
                 record.owner.clone(),
-                record.door.clone(),
+                record.api.clone(),
                 record.verb.clone(),
                 record.subject.clone(),
                 record.outcome.clone(),

@@ -7,6 +7,7 @@ use crate::parse::{self, TimeArgument};
 use crate::signals::Interrupts;
 use std::time::Duration;
 use vm_system_protocol::control::{BuildUse, Op, Reply, UpgradeReport};
+use vm_system_protocol::counted::counted;
 use vm_system_protocol::time::Timestamp;
 
 /// Between two requests of `--wait`.
@@ -68,7 +69,7 @@ fn progress(report: &UpgradeReport) -> String {
         || "without a deadline (--drain-by sets one)".to_owned(),
         |at| format!("to be replaced by {at}"),
     );
-    format!("{} sessions of other builds, {deadline}", others(report))
+    format!("{} of other builds, {deadline}", counted(others(report), "session"))
 }
 
 fn text(report: &UpgradeReport, fit: Option<Fit>) -> String {

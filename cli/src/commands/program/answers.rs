@@ -44,7 +44,7 @@ impl Answers {
                 values.into_iter().map(|value| GivenAnswer::Json(JsonText::from_value(&value))).collect()
             }
             Err(error) if text.trim_start().starts_with('[') && !text.lines().next().is_some_and(is_json) => {
-                return Err(CliError::usage(format!("{}: {}", path.display(), not_json(&error))).with_hint(
+                return Err(CliError::unfit(format!("{}: {}", path.display(), not_json(&error))).with_hint(
                     "to answer with a text that begins with `[`, put it into a JSON array, as \"[…\"",
                 ));
             }

@@ -8,6 +8,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::PathBuf;
 use vm_system_protocol::control::{DurableOp, DurableReply, NewImport, PART_BYTES};
+use vm_system_protocol::counted::counted;
 
 /// Arguments of `program import`.
 #[derive(Debug, clap::Args)]
@@ -61,10 +62,9 @@ pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
     match call(context, DurableOp::ImportEnd { import }, args.idempotency.idempotency_key).await? {
         DurableReply::Program(program) => {
             let line = format!(
-                "Imported program: {} with {} version{} (ID: {})",
+                "Imported program: {} with {} (ID: {})",
                 program.name,
-                program.version,
-                if program.version == 1 { "" } else { "s" },
+                counted(program.version, "version"),
                 program.id
             );
             context.out.done(&program, &line, &program.id.to_string())?;

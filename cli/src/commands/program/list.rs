@@ -4,7 +4,7 @@ use super::call;
 use crate::context::{Context, expect_reply};
 use crate::error::{CliError, exit};
 use crate::lists::ListArgs;
-use crate::output::Rows;
+use crate::output::{Rows, with_owners};
 use vm_system_protocol::control::{DurableOp, DurableReply, ListPage};
 use vm_system_protocol::model::Program;
 
@@ -31,7 +31,7 @@ pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
                 program.modified_at.to_string(),
             ]);
         }
-        rows
+        with_owners(context, rows, programs.iter().map(|program| program.owner.as_deref()))
     })?;
     Ok(exit::OK)
 }

@@ -80,7 +80,7 @@ fn read(plan: &Path, file: &Path, most: usize) -> Result<Option<String>, CliErro
             format!("{} cannot be read, or is outside of {}", file.display(), folder.display()),
         )
         .with_hint("the files of a plan must be in the folder of its index, or beneath it")),
-        Err(FileRefusal::Unfit(why)) => Err(CliError::usage(why)),
+        Err(FileRefusal::Unfit(why)) => Err(CliError::unfit(why)),
     }
 }
 

@@ -4,7 +4,7 @@ use super::{call, show};
 use crate::context::{Context, expect_reply};
 use crate::error::{CliError, exit};
 use crate::lists::ListArgs;
-use crate::output::Rows;
+use crate::output::{Rows, with_owners};
 use vm_system_protocol::control::{DurableOp, DurableReply, ListPage};
 use vm_system_protocol::model::Run;
 
@@ -35,7 +35,7 @@ pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
                 run.execution.started_at.to_string(),
             ]);
         }
-        rows
+        with_owners(context, rows, runs.iter().map(|run| run.execution.owner.as_deref()))
     })?;
     Ok(exit::OK)
 }

@@ -6,6 +6,7 @@ use crate::error::{CliError, exit};
 use crate::output::escape;
 use std::fmt::Write as _;
 use vm_system_protocol::control::{DurableOp, DurableReply};
+use vm_system_protocol::counted::counted;
 use vm_system_protocol::model::{ExecutionStatus, ProgramState, Variable};
 
 /// Arguments of `program state`.
@@ -54,7 +55,7 @@ fn text(state: &ProgramState, running: bool) -> String {
         variables(&mut text, &frame.variables);
     }
     if state.more_frames > 0 {
-        let _ = writeln!(text, "… {} more calls, further out", state.more_frames);
+        let _ = writeln!(text, "… {}, further out", counted(state.more_frames, "more call"));
     }
     if !state.globals.is_empty() {
         text.push_str("globals\n");

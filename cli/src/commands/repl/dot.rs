@@ -5,6 +5,7 @@ use crate::context::Context;
 use crate::error::CliError;
 use crate::read::read_file;
 use std::path::Path;
+use vm_system_protocol::counted::counted;
 
 /// A dot command.
 #[derive(Debug, PartialEq, Eq)]
@@ -65,7 +66,7 @@ impl Dot {
                 CliError::usage("no task is pending").print(context.out.style);
             }
             Self::Save(file) => match input.write_inputs(Path::new(&file)) {
-                Ok(count) => context.out.note(&format!("wrote {count} inputs to {file}")),
+                Ok(count) => context.out.note(&format!("wrote {} to {file}", counted(count, "input"))),
                 Err(error) => {
                     CliError::written_file(&file, &error).print(context.out.style);
                 }

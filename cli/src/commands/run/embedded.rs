@@ -69,7 +69,7 @@ pub(crate) fn current_folder() -> Result<String, CliError> {
 pub(crate) fn existing_folder(folder: &Path) -> Result<String, CliError> {
     let found = std::fs::canonicalize(folder).map_err(|error| CliError::file(folder.display(), &error))?;
     if !found.is_dir() {
-        return Err(CliError::usage(format!("{} is not a folder", folder.display())));
+        return Err(CliError::unfit(format!("{} is not a folder", folder.display())));
     }
     in_utf8(found, "the folder's name")
 }

@@ -3,7 +3,7 @@
 use crate::context::{Context, expect_reply};
 use crate::error::{CliError, exit};
 use crate::lists::ListArgs;
-use crate::output::Rows;
+use crate::output::{Rows, with_owners};
 use crate::parse;
 use vm_system_protocol::control::{ListPage, Op, Reply, SessionFilter};
 use vm_system_protocol::model::{Engine, Session, SessionStatus};
@@ -39,9 +39,10 @@ pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
         Ok(expect_reply!(context.call(Op::SessionList(filter)).await?, Reply::Sessions(sessions) => sessions))
     };
     let sessions = args.list.collect(part).await?;
+    let owners = || sessions.iter().map(|session| session.owner.as_deref());
     context.out.list(&sessions, "No sessions.", || {
         if args.engine == Some(Engine::Cvm) || args.status == Some(SessionStatus::Waiting) {
-            return of_programs(&sessions);
+            return with_owners(context, of_programs(&sessions), owners());
         }
         let mut rows = Rows::new(["ID", "NAME", "STATUS", "WORKSPACE", "CREATED", "REASON", "WORKTREE"]);
         for session in &sessions {
@@ -55,7 +56,7 @@ pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
                 session.worktree_path.clone(),
             ]);
         }
-        rows
+        with_owners(context, rows, owners())
     })?;
     Ok(exit::OK)
 }

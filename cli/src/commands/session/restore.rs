@@ -10,6 +10,7 @@ use crate::signals::Interrupts;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use vm_system_protocol::control::{GivenInput, NewRestoration, Op, Reply};
+use vm_system_protocol::counted::counted;
 use vm_system_protocol::model::{RestorationStatus, SessionRestoration};
 
 /// Behind the options in the long help.
@@ -56,7 +57,7 @@ pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
             }
             () = interrupts.next() => {
                 context.call(Op::SessionClose { session: session.clone() }).await?;
-                notice(&format!("the restoration was cancelled after {} of {} inputs", now.repeated, now.inputs));
+                notice(&format!("the restoration was cancelled after {} of {}", now.repeated, counted(now.inputs, "input")));
                 return Ok(interrupts.exit_code());
             }
         }
@@ -80,8 +81,8 @@ fn finish(context: &Context, now: &SessionRestoration) -> Result<u8, CliError> {
 fn given(file: &Path) -> Result<Vec<GivenInput>, CliError> {
     let text = if file == Path::new("-") { read::read_stdin()? } else { read::read_file(file)? };
     let json = serde_json::from_str(&text)
-        .map_err(|error| CliError::usage(format!("{}: {error}", file.display())))?;
-    GivenInput::list(json).map_err(|error| CliError::usage(format!("{}: {error}", file.display())))
+        .map_err(|error| CliError::unfit(format!("{}: {error}", file.display())))?;
+    GivenInput::list(json).map_err(|error| CliError::unfit(format!("{}: {error}", file.display())))
 }
 
 fn text(now: &SessionRestoration) -> String {

@@ -52,6 +52,8 @@ const NAME_HEADER: &str = "mcp-name";
 const CLIENT_PARAMETER: &str = "client";
 /// Query parameter with the sets of tools that are listed.
 const TOOLSETS_PARAMETER: &str = "toolsets";
+/// All query parameters.
+pub(crate) const PARAMETERS: &[&str] = &[CLIENT_PARAMETER, TOOLSETS_PARAMETER];
 
 /// Runs one verb of one caller.
 pub(crate) type VerbFn = dyn Fn(Caller, Op) -> VerbFuture<'static, Result<Reply, OpError>> + Send + Sync;
@@ -120,6 +122,11 @@ impl McpHttp {
     /// The response to a body above [`McpHttp::body_limit`].
     pub(crate) fn too_large(bytes: usize) -> Response<Body> {
         errors::too_large(bytes)
+    }
+
+    /// The response to a message whose address is invalid.
+    pub(crate) fn invalid(body: &[u8], why: String) -> Response<Body> {
+        errors::invalid(body, why)
     }
 }
 

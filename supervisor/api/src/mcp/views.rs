@@ -4,6 +4,7 @@ use super::output::{PROMPT_BYTES, listed, shortened};
 use super::schema::{JsonSchema, schemars};
 use serde::Serialize;
 use serde_json::Value;
+use vm_system_protocol::counted::counted;
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{
     Engine, Event, EventPayload, ExecutionError, ExecutionStatus, Program, ProgramState, ResultValue, Run,
@@ -75,6 +76,9 @@ pub(super) struct ExecutionView {
     /// Whether tools without executionId use this execution
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) is_current: Option<bool>,
+    /// Whose it is, for administrators
+    #[serde(skip_serializing_if = "Option::is_none")]
+    owner: Option<String>,
 }
 
 impl ExecutionView {
@@ -94,6 +98,7 @@ impl ExecutionView {
             error: execution.error.as_ref().map(ErrorView::of),
             task: run.task.as_ref().map(TaskView::of),
             is_current: None,
+            owner: execution.owner.clone(),
         }
     }
 }
@@ -290,6 +295,9 @@ pub(super) struct ProgramView {
     created: String,
     /// When the newest version was loaded
     modified: String,
+    /// Whose it is, for administrators
+    #[serde(skip_serializing_if = "Option::is_none")]
+    owner: Option<String>,
 }
 
 impl ProgramView {
@@ -302,6 +310,7 @@ impl ProgramView {
             source_hash: program.source_hash.clone(),
             created: program.created_at.to_string(),
             modified: program.modified_at.to_string(),
+            owner: program.owner.clone(),
         }
     }
 }
@@ -331,7 +340,8 @@ pub(super) fn stack(state: &ProgramState) -> Vec<String> {
         let name = if frame.function.is_empty() { "(top level)" } else { &frame.function };
         format!("{name} {}:{} {}", frame.line, frame.column, frame.source_line.trim())
     });
-    let more = (state.more_frames > 0).then(|| format!("… {} more calls, further out", state.more_frames));
+    let more = (state.more_frames > 0)
+        .then(|| format!("… {}, further out", counted(state.more_frames, "more call")));
     calls.chain(more).collect()
 }
 
@@ -373,6 +383,9 @@ pub(super) struct SessionView {
     /// Why it ended
     #[serde(skip_serializing_if = "Option::is_none")]
     close_reason: Option<String>,
+    /// Whose it is, for administrators
+    #[serde(skip_serializing_if = "Option::is_none")]
+    owner: Option<String>,
 }
 
 impl SessionView {
@@ -391,6 +404,7 @@ impl SessionView {
             closed: session.closed_at.as_ref().map(ToString::to_string),
             last_error: session.last_error.clone(),
             close_reason: session.close_reason.as_ref().map(ToString::to_string),
+            owner: session.owner.clone(),
         }
     }
 }

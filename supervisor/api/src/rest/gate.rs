@@ -139,6 +139,10 @@ async fn pass(
     let removed = app.options.tokens.removed(&caller);
     request.extensions_mut().insert(caller);
     request.extensions_mut().insert(seen.reached.clone());
+    if *request.method() == Method::HEAD {
+        // The router would drop the body, from which the headers are made. It is not sent in a response to HEAD.
+        *request.method_mut() = Method::GET;
+    }
     match routes.call(request).await {
         Ok(response) => Ok(sse::ended_by(removed, response)),
         Err(never) => match never {},

@@ -21,8 +21,12 @@ pub(super) struct LingerBounds {
 }
 
 impl LingerBounds {
+    /// After a request that was refused early.
     pub(super) const ALL: Self =
         Self { bytes: 256 << 20, time: Duration::from_secs(30), silence: Duration::from_secs(5) };
+    /// Of a connection that was refused, whose client is not known.
+    pub(super) const REFUSED: Self =
+        Self { bytes: 16 << 20, time: Duration::from_secs(5), silence: Duration::from_secs(2) };
 }
 
 /// Reads and discards what the client still sends, until it closes its side or a bound is reached. The write half is shut down

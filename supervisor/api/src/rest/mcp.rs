@@ -2,12 +2,12 @@
 
 use super::envelope::RestError;
 use super::memory::RequestMemory;
-use super::{App, RestLimits, RestOptions, input};
+use super::{App, RestLimits, RestOptions, input, routes};
 use crate::control::ServerState;
 use crate::mcp::VerbFuture;
-use crate::mcp::http::{McpHttp, VerbFn};
+use crate::mcp::http::{McpHttp, PARAMETERS, VerbFn};
 use axum::body::Body;
-use axum::http::{Request, Response};
+use axum::http::{Method, Request, Response};
 use std::sync::Arc;
 use tracing::Instrument as _;
 use vm_system_ops::{Caller, VerbHandler, VerbRequest};
@@ -51,6 +51,9 @@ pub(super) async fn answer(
     caller: Caller,
     request: Request<Body>,
 ) -> Result<Response<Body>, RestError> {
+    if *request.method() == Method::OPTIONS {
+        return Ok(routes::other_method(request.method(), "GET,POST,DELETE"));
+    }
     let (parts, body) = request.into_parts();
     let limits = &app.options.limits;
     let (body_bytes, share) = match app.mcp.body_limit(&caller, &body, limits.body_bytes) {
@@ -63,7 +66,11 @@ pub(super) async fn answer(
         Err(error) if error.is_too_large() => return Ok(McpHttp::too_large(body_bytes)),
         body => body?,
     };
-    let response = app.mcp.answer(caller, parts, body).await;
+    let unknown = parts.uri.query().and_then(|query| routes::unknown_parameter(query, PARAMETERS));
+    let response = match unknown {
+        Some(why) => McpHttp::invalid(&body, why),
+        None => app.mcp.answer(caller, parts, body).await,
+    };
     drop((share, memory));
     Ok(response)
 }

@@ -34,7 +34,6 @@ static QUERY_PARAMETERS: LazyLock<HashMap<String, Vec<String>>> = LazyLock::new(
 
 /// Names of the query parameters of a route.
 pub(super) fn query_parameters(method: &Method, path: &str) -> Vec<&'static str> {
-    let method = if method == Method::HEAD { &Method::GET } else { method };
     let names = QUERY_PARAMETERS.get(&format!("{method} {path}")).into_iter().flatten();
     names.map(String::as_str).collect()
 }

@@ -17,7 +17,8 @@ const TAG_CHARS: usize = 32;
 
 /// What a request accepts.
 pub(super) struct Accepted {
-    is_get: bool,
+    /// GET, or HEAD, whose response has the same headers.
+    reads: bool,
     gzip: bool,
     known: Vec<HeaderValue>,
 }
@@ -26,7 +27,7 @@ impl Accepted {
     pub(super) fn by(request: &Request<Body>) -> Self {
         let headers = request.headers();
         Self {
-            is_get: request.method() == Method::GET,
+            reads: [Method::GET, Method::HEAD].contains(request.method()),
             gzip: accepts_gzip(headers),
             known: headers.get_all(header::IF_NONE_MATCH).iter().cloned().collect(),
         }
@@ -47,7 +48,7 @@ impl Accepted {
         // The router has set it; it is set again for the body that is sent.
         parts.headers.remove(header::CONTENT_LENGTH);
         let is_object = bytes.starts_with(b"{") && is_json(&parts.headers);
-        if self.is_get && parts.status == StatusCode::OK && is_object {
+        if self.reads && parts.status == StatusCode::OK && is_object {
             let mut tag = hex(&Sha256::digest(&bytes).into());
             tag.truncate(TAG_CHARS);
             // A weak tag: the compressed body is the same object.

@@ -8,6 +8,7 @@ use super::{
 use axum::Router;
 use axum::extract::{MatchedPath, Request};
 use axum::handler::Handler;
+use axum::http::header::{self, HeaderValue};
 use axum::http::{Method, StatusCode};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse as _, Response};
@@ -125,24 +126,33 @@ async fn known_parameters(request: Request, next: Next) -> Result<Response, Rest
     {
         let path = path.as_str().strip_prefix(PREFIX).unwrap_or_default();
         let known = openapi::query_parameters(request.method(), path);
-        let names = form_urlencoded::parse(query.as_bytes()).map(|(name, _)| name);
-        if let Some(unknown) = names.into_iter().find(|name| !known.contains(&name.as_ref())) {
-            let shown: String = unknown.chars().take(100).collect();
-            let all = if known.is_empty() {
-                "it has none".to_owned()
-            } else {
-                format!("it has {}", known.join(", "))
-            };
-            let message = format!("this resource has no query parameter {shown:?} ({all})");
+        if let Some(message) = unknown_parameter(query, &known) {
             return Err(RestError::invalid(message));
         }
     }
     Ok(next.run(request).await)
 }
 
-/// A method that a resource does not have; the response to `OPTIONS` names those that it has, in the header `Allow`.
-async fn other_method(method: Method) -> Response {
-    if method == Method::OPTIONS {
+/// What is said about the first parameter of a query that is not known; `None`: all are.
+pub(super) fn unknown_parameter(query: &str, known: &[&str]) -> Option<String> {
+    let mut names = form_urlencoded::parse(query.as_bytes()).map(|(name, _)| name);
+    let unknown = names.find(|name| !known.contains(&name.as_ref()))?;
+    let shown: String = unknown.chars().take(100).collect();
+    let all =
+        if known.is_empty() { "it has none".to_owned() } else { format!("it has {}", known.join(", ")) };
+    Some(format!("this resource has no query parameter {shown:?} ({all})"))
+}
+
+/// The response to a method that a resource does not have, with those that it has in the header `Allow`: 204 for `OPTIONS`.
+pub(super) fn other_method(method: &Method, allow: &'static str) -> Response {
+    let mut response = without_allow(method);
+    response.headers_mut().insert(header::ALLOW, HeaderValue::from_static(allow));
+    response
+}
+
+/// As [`other_method`] where the router adds the header.
+fn without_allow(method: &Method) -> Response {
+    if *method == Method::OPTIONS {
         return StatusCode::NO_CONTENT.into_response();
     }
     RestError::method().into_response()
@@ -154,7 +164,7 @@ pub(super) fn service(app: Arc<App>) -> TowerToHyperService<Router> {
         .router
         .route_layer(middleware::from_fn(known_parameters))
         .fallback(|| async { RestError::no_route() })
-        .method_not_allowed_fallback(other_method);
+        .method_not_allowed_fallback(|method: Method| async move { without_allow(&method) });
     let whole =
         Router::new().nest(PREFIX, routes).fallback(|| async { RestError::no_route() }).with_state(app);
     TowerToHyperService::new(whole)

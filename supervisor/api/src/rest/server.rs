@@ -2,7 +2,7 @@
 
 use super::auth::RestPeer;
 use super::connection::{self, RestContext};
-use super::lingering::LINGERING;
+use super::lingering::{LINGERING, LingerBounds, linger};
 use super::{App, RestOptions, routes, upgrade};
 use crate::control::{Pace, ServerState};
 use crate::keep_alive;
@@ -10,7 +10,7 @@ use std::future::Future;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio::sync::Semaphore;
 use tokio_util::task::TaskTracker;
@@ -148,7 +148,19 @@ impl Accepting {
                     drop(present);
                 });
             }
-            Err(refusal) => L::send_now(&stream, &connection::no_capacity(&refusal)),
+            Err(refusal) => {
+                L::send_now(&stream, &connection::no_capacity(&refusal));
+                let (shared, mut stream) = (self.shared.clone(), stream);
+                self.clients.spawn(async move {
+                    if stream.shutdown().await.is_err() {
+                        return;
+                    }
+                    tokio::select! {
+                        () = linger(&mut stream, &shared.lingering, &LingerBounds::REFUSED) => {}
+                        () = shared.app.state.closing.cancelled() => {}
+                    }
+                });
+            }
         }
     }
 

@@ -5,6 +5,7 @@
 use super::envelope::RestError;
 use super::executions::accepts;
 use super::representation::is_known;
+use super::routes;
 use axum::body::Body;
 use axum::http::header::{self, HeaderValue};
 use axum::http::request::Parts;
@@ -38,7 +39,7 @@ struct File {
 pub(super) async fn answer(ui: Option<&UiDir>, request: &Parts) -> Result<Response<Body>, RestError> {
     let Some(ui) = ui else { return Err(RestError::no_route()) };
     if request.method != Method::GET && request.method != Method::HEAD {
-        return Err(RestError::method());
+        return Ok(routes::other_method(&request.method, "GET,HEAD"));
     }
     let Some(path) = decoded(request.uri.path()) else { return Err(RestError::no_route()) };
     // A missing asset is an error; other paths without a file are routes of the start page.

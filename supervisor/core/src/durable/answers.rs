@@ -7,6 +7,7 @@ use super::state::{AfterCommit, NextStep, Stage};
 use crate::{Now, Token};
 use serde_json::Value;
 use vm_system_protocol::control::GivenAnswer;
+use vm_system_protocol::counted::counted;
 use vm_system_protocol::ids::TaskId;
 use vm_system_protocol::input::not_json;
 use vm_system_protocol::json::JsonText;
@@ -194,7 +195,7 @@ pub(crate) fn unfit(row: &mut TaskRow, why: &str, at: Timestamp) -> (DurableRefu
     row.last_attempt_at = Some(at);
     let attempts = row.attempts;
     let last = row.retries.is_some_and(|retries| attempts > retries);
-    let message = last.then(|| format!("no answer fitted after {attempts} attempts: {why}"));
+    let message = last.then(|| format!("no answer fitted after {}: {why}", counted(attempts, "attempt")));
     let left = row.retries.map(|retries| retries.saturating_add(1).saturating_sub(attempts));
     let schema = row.schema.as_deref().unwrap_or_default();
     let schema = schema[..schema.floor_char_boundary(SHOWN_SCHEMA_BYTES)].to_owned();

@@ -63,6 +63,7 @@ pub fn fresh_record(
         metrics: Metrics::default(),
         degraded: false,
         events: None,
+        owner: None,
     }
 }
 
@@ -85,5 +86,6 @@ pub fn session_record(id: SessionId, template: TemplateId, worktree: &str, at: T
         engine: Engine::Cvm,
         // Filled in by the reader, from the executions.
         execution_id: None,
+        owner: None,
     }
 }

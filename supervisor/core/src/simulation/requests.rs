@@ -32,6 +32,7 @@ pub(super) fn spec(rng: &mut SeededRandom, policy: &Arc<EffectivePolicy>) -> Ses
             runtime_meta: JsonText::empty_object(),
             engine: Engine::Quickjs,
             execution_id: None,
+            owner: None,
         },
         owner: Owner::new("uid:0"),
         worktree: None,

@@ -32,6 +32,7 @@ fn running_execution(id: ExecutionId, metrics: Metrics, started_at: Timestamp) -
         metrics,
         degraded: false,
         events: None,
+        owner: None,
     }
 }
 

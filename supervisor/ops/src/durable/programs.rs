@@ -2,7 +2,7 @@
 
 use super::checked_name;
 use crate::errors::{invalid, stored};
-use crate::{LIST_ROWS, Ops, VerbCall, fitting, now, page};
+use crate::{Caller, LIST_ROWS, Ops, VerbCall, fitting, now, page};
 use sha2::{Digest as _, Sha256};
 use vm_system_protocol::control::{DurableReply, ErrorCode, ListPage, OpError};
 use vm_system_protocol::ids::ProgramId;
@@ -70,7 +70,7 @@ impl Ops {
         let row = self.store.program_by_name(&Scope::Owner(owner), &name).await.map_err(stored)?;
         let row =
             row.ok_or_else(|| OpError::new(ErrorCode::Conflict, "the program was deleted in the meantime"))?;
-        let program = Program { typescript: Some(typescript), ..shown(*row, None) };
+        let program = Program { typescript: Some(typescript), ..shown(call.caller, *row, None) };
         Ok(DurableReply::Program(Box::new(program)))
     }
 
@@ -102,7 +102,7 @@ impl Ops {
     ) -> Result<DurableReply, OpError> {
         let page = page(list, LIST_ROWS)?;
         let rows = self.store.programs(&call.caller.scope(), page).await.map_err(stored)?;
-        let programs = rows.into_iter().map(|row| shown(row, None));
+        let programs = rows.into_iter().map(|row| shown(call.caller, row, None));
         Ok(DurableReply::Programs(fitting(programs, |program| 256 + program.name.len())))
     }
 
@@ -116,7 +116,7 @@ impl Ops {
         let wanted = version.unwrap_or(row.version);
         let code = self.reads_of(call.caller).program_code(row.id, wanted).await.map_err(stored)?;
         let code = code.ok_or_else(|| no_version(&row.name, wanted))?;
-        let mut program = shown(row, Some(code.source));
+        let mut program = shown(call.caller, row, Some(code.source));
         if wanted != program.version {
             let below = wanted.saturating_add(1);
             let rows = self
@@ -165,7 +165,7 @@ impl Ops {
         self.audit(call, row.id, &result).await;
         result?;
         self.durables()?.program_deleted(row.id);
-        Ok(DurableReply::Program(Box::new(shown(row, None))))
+        Ok(DurableReply::Program(Box::new(shown(call.caller, row, None))))
     }
 }
 
@@ -174,7 +174,7 @@ fn no_version(name: &str, version: u32) -> OpError {
         .with_hint("`vm-system program versions` lists the existing versions")
 }
 
-fn shown(row: ProgramRow, source: Option<String>) -> Program {
+fn shown(caller: &Caller, row: ProgramRow, source: Option<String>) -> Program {
     Program {
         id: row.id,
         name: row.name,
@@ -185,6 +185,7 @@ fn shown(row: ProgramRow, source: Option<String>) -> Program {
         modified_at: row.modified_at,
         source,
         typescript: None,
+        owner: caller.shown_owner(&row.owner),
     }
 }
 

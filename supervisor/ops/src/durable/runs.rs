@@ -70,7 +70,7 @@ impl Ops {
         if result.is_err() {
             self.audit(call, id, &result).await;
         }
-        Ok(run_reply(result?, &identity))
+        Ok(run_reply(call.caller, result?, &identity))
     }
 
     /// What is recorded of the folder that the caller names for an execution's files; empty = none.
@@ -141,7 +141,7 @@ impl Ops {
     ) -> Result<DurableReply, OpError> {
         let row = self.run(call, reference).await?;
         let task = self.reads_of(call.caller).pending_task(row.row.execution.id).await.map_err(stored)?;
-        Ok(DurableReply::Run(Box::new(shown(row, task.as_deref()))))
+        Ok(DurableReply::Run(Box::new(shown(call.caller, row, task.as_deref()))))
     }
 
     /// Ends the execution if necessary, then deletes it.
@@ -170,7 +170,7 @@ impl Ops {
             None => None,
         };
         let rows = self.store.runs(&call.caller.scope(), program, None, page).await;
-        let runs = rows.map_err(stored)?.into_iter().map(|row| shown(row, None));
+        let runs = rows.map_err(stored)?.into_iter().map(|row| shown(call.caller, row, None));
         Ok(DurableReply::Runs(fitting(runs, weight)))
     }
 
@@ -199,7 +199,7 @@ impl Ops {
     ) -> Result<Option<DurableReply>, OpError> {
         let Some(row) = self.run_by_id(call, id).await? else { return Ok(None) };
         let task = self.reads_of(call.caller).pending_task(id).await.map_err(stored)?;
-        let mut run = shown(row, None);
+        let mut run = shown(call.caller, row, None);
         run.task = task.as_deref().map(task_view);
         Ok(Some(DurableReply::Run(Box::new(run))))
     }

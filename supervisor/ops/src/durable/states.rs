@@ -76,7 +76,7 @@ impl Ops {
             why => refused(&why, id),
         });
         self.audit(call, id, &result).await;
-        Ok(run_reply(result?, &identity))
+        Ok(run_reply(call.caller, result?, &identity))
     }
 
     pub(super) async fn rewind(

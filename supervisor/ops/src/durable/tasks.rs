@@ -159,7 +159,7 @@ impl Ops {
         if result.is_err() {
             self.audit(call, id, &result).await;
         }
-        Ok(run_reply(result?, &identity))
+        Ok(run_reply(call.caller, result?, &identity))
     }
 
     /// Checks an answer to the pending task that the submitter can see. Without such a task the answer is refused later, unless it

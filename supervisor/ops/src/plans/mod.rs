@@ -27,6 +27,7 @@ use blocks::{MOST_PROBLEMS, ParsedPlanFile, PlanProblem, PlanProblems};
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 use std::fmt::Write as _;
+use vm_system_protocol::counted::counted;
 
 pub use gather::gather;
 pub use lines::{BLOCK_ID_BYTES, is_block_id};
@@ -319,7 +320,7 @@ impl ErrorReport {
 
     fn result(mut self) -> Result<(), PlanErrors> {
         if self.more_files > 0 {
-            let _ = write!(self.text, "\nand errors in {} more files", self.more_files);
+            let _ = write!(self.text, "\nand errors in {}", counted(self.more_files, "more file"));
         }
         if self.text.is_empty() { Ok(()) } else { Err(PlanErrors(self.text)) }
     }

@@ -10,6 +10,7 @@ use std::collections::HashMap;
 use uuid::Uuid;
 use vm_system_core::{ExecuteRequest, Source};
 use vm_system_protocol::control::{ErrorCode, GivenInput, INTERACTIVE_INPUT, OpError, TYPESCRIPT_INPUT};
+use vm_system_protocol::counted::counted;
 use vm_system_protocol::ids::ExecutionId;
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{ExecutionKind, Session};
@@ -68,15 +69,21 @@ impl GivenInputs {
             }
         }
         if effects.count > 0 {
-            let message =
-                format!("{} inputs had effects outside of the session: {}", effects.count, effects.text());
+            let message = format!(
+                "{} had effects outside of the session: {}",
+                counted(effects.count, "input"),
+                effects.text()
+            );
             return Err(OpError::new(ErrorCode::Conflict, message)
                 .with_details(&serde_json::json!({ "inputs": effects.shown, "count": effects.count }))
                 .with_hint("`repeat_effects` (--repeat-effects) repeats them, too"));
         }
         if missing.count > 0 {
-            let message =
-                format!("the record of {} inputs is not complete: {}", missing.count, missing.text());
+            let message = format!(
+                "the record of {} is not complete: {}",
+                counted(missing.count, "input"),
+                missing.text()
+            );
             return Err(OpError::new(ErrorCode::ValidationError, message)
                 .with_details(&serde_json::json!({ "inputs": missing.shown, "count": missing.count }))
                 .with_hint(

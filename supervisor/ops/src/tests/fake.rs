@@ -100,6 +100,7 @@ impl Fake {
             runtime_meta: JsonText::empty_object(),
             engine: Engine::Quickjs,
             execution_id: None,
+            owner: None,
         };
         let failed = std::mem::take(&mut self.script().fail_startup);
         if failed {
@@ -188,6 +189,7 @@ impl Fake {
             metrics: Metrics::default(),
             degraded: false,
             events: None,
+            owner: None,
         };
         let begin = Write::ExecutionStarted { name: None, execution: Arc::new(execution.clone()) };
         self.store.apply(begin).await.map_err(RuntimeError::Store)?;

@@ -134,7 +134,7 @@ async fn report_change(
     let entry = AuditEntry {
         at: timestamp(),
         owner: owner.clone(),
-        door: "supervisor".to_owned(),
+        api: "supervisor".to_owned(),
         verb: "worktree open".to_owned(),
         subject: execution.to_string(),
         outcome: "FOLDER_CHANGED".to_owned(),

@@ -10,6 +10,7 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout_at};
 use vm_system_policy::{AllowedRequest, HttpPermit};
+use vm_system_protocol::counted::counted;
 use vm_system_protocol::egress::{ExchangeProgress, HttpHeader, HttpProgress, HttpReply, ToEgress};
 use vm_system_protocol::limits::{HTTP_HEADER_BYTES, HTTP_HEADERS, HTTP_PIECE_BYTES};
 use vm_system_protocol::model::HttpRecord;
@@ -129,7 +130,10 @@ async fn open(
             return Err(unknown("the number of the exchange is in use"));
         }
         if state.under_way.len() + state.ended.len() >= concurrency as usize {
-            return Err(limit(format!("more than {concurrency} requests at a time (concurrency)")));
+            return Err(limit(format!(
+                "more than {} at a time (concurrency)",
+                counted(concurrency, "request")
+            )));
         }
     }
     let share = egress.0.exchanges.take(holder);

@@ -16,6 +16,7 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 use std::time::Duration;
 use vm_system_protocol::control::CheckReport;
+use vm_system_protocol::counted::counted;
 use vm_system_record::StoreError;
 
 /// Where SQLite locks a database file (`src/os.h`): every open connection of a database with a log has a lock there.
@@ -125,7 +126,7 @@ fn about_log(verdict: WalVerdict, report: &mut CheckReport) {
                 .to_owned()
         }
         WalVerdict::Damaged(WalDamage { frame, commits, lost_frames, is_older }) => {
-            let pages = lost_frames.map_or_else(String::new, |frames| format!(", {frames} pages"));
+            let pages = lost_frames.map_or_else(String::new, |frames| format!(", {}", counted(frames, "page")));
             let older = if is_older { "; the database is newer than what is readable of the log" } else { "" };
             format!(
                 "the log is damaged at frame {frame}: at least {commits} commits{pages} behind it are lost{older}; records after \

@@ -109,6 +109,7 @@ pub(super) fn session_record(n: u8, template: u8) -> Session {
         runtime_meta: JsonText::empty_object(),
         engine: Engine::Quickjs,
         execution_id: None,
+        owner: None,
     }
 }
 
@@ -138,6 +139,7 @@ pub(super) fn execution_record(n: u8, session: u8) -> Execution {
         metrics: Metrics::default(),
         degraded: false,
         events: None,
+        owner: None,
     }
 }
 

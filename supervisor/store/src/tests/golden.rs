@@ -281,7 +281,7 @@ fn rows() -> Batch {
         Write::Audit(Box::new(AuditEntry {
             at: Timestamp(200),
             owner: owner(1),
-            door: "rest".to_owned(),
+            api: "rest".to_owned(),
             verb: "template create".to_owned(),
             subject: "t".to_owned(),
             outcome: "ok".to_owned(),

@@ -97,7 +97,7 @@ async fn the_largest_owner_loses_records_first_and_no_other_owner_and_no_line_of
     let audit = AuditEntry {
         at: Timestamp(1),
         owner: owner(1),
-        door: "rest".to_owned(),
+        api: "rest".to_owned(),
         verb: "template create".to_owned(),
         subject: "t".to_owned(),
         outcome: "ok".to_owned(),

@@ -73,6 +73,7 @@ fn rows() -> Batch {
         runtime_meta: JsonText::empty_object(),
         engine: Engine::Quickjs,
         execution_id: None,
+        owner: None,
     };
     let started = Execution {
         id: execution(),
@@ -90,6 +91,7 @@ fn rows() -> Batch {
         metrics: Metrics::default(),
         degraded: false,
         events: None,
+        owner: None,
     };
     let owner = Owner::new("o");
     Batch(vec![

@@ -56,6 +56,11 @@ pub(super) fn unknown_method(body: &[u8], method: &str) -> Response<Body> {
     refusal(StatusCode::NOT_FOUND, id_of(body), method_not_found(method))
 }
 
+/// The response to a message whose address is invalid.
+pub(super) fn invalid(body: &[u8], why: String) -> Response<Body> {
+    refusal(StatusCode::BAD_REQUEST, id_of(body), ErrorData::invalid_request(why, None))
+}
+
 /// The response to a body that is too large to be read.
 pub(super) fn too_large(bytes: usize) -> Response<Body> {
     let why = format!("the message has more than {bytes} bytes");

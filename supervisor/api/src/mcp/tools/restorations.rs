@@ -8,6 +8,7 @@ use crate::mcp::views::SessionView;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use vm_system_protocol::control::{GivenInput, NewRestoration, Op, Reply};
+use vm_system_protocol::counted::counted;
 use vm_system_protocol::model::SessionRestoration;
 
 /// Differences in a response.
@@ -127,8 +128,10 @@ async fn perform(call: &ToolCall<'_>, op: Op) -> ToolResult {
 fn text(now: &SessionRestoration) -> String {
     let SessionRestoration { session, status, repeated, inputs, different, .. } = now;
     format!(
-        "Restoration {status} in session {}: {repeated} of {inputs} inputs, {different} different results",
-        session.id
+        "Restoration {status} in session {}: {repeated} of {}, {}",
+        session.id,
+        counted(*inputs, "input"),
+        counted(*different, "different result")
     )
 }
 

@@ -11,6 +11,7 @@ use serde_json::{Map, Value};
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::fmt::Write as _;
+use vm_system_protocol::counted::counted;
 
 /// Budget of one answer: some tenths of a second. A list of a million numbers takes five million.
 const FUEL: u64 = 8_000_000;
@@ -512,7 +513,7 @@ fn short(value: &Value) -> String {
         }
         Value::Array(items) if items.len() > 3 => format!("[… {} items]", items.len()),
         Value::Array(items) => shown(items),
-        Value::Object(fields) => format!("{{… {} properties}}", fields.len()),
+        Value::Object(fields) => format!("{{… {}}}", counted(fields.len(), "property")),
         scalar => scalar.to_string(),
     }
 }

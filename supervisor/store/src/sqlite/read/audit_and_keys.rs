@@ -64,7 +64,7 @@ pub(super) fn audit(
                 verb: row.get(3)?,
                 subject: row.get(4)?,
                 outcome: row.get(5)?,
-                door: row.get(6)?,
+                api: row.get(6)?,
             },
         ))
     })

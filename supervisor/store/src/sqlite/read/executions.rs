@@ -147,6 +147,7 @@ pub(super) fn execution(row: &Row<'_>) -> Read<ExecutionRow> {
             },
             degraded: row.get(6)?,
             events: None,
+            owner: None,
         },
         facts: RepeatFacts::from_bits(row.get(FACTS)?),
     })

@@ -95,6 +95,7 @@ fn session(row: &Row<'_>) -> Read<SessionRow> {
             runtime_meta: JsonText::from_untrusted(row.get(12)?),
             engine: if row.get(14)? { Engine::Cvm } else { Engine::Quickjs },
             execution_id: row.get::<_, Option<_>>(15)?.map(ExecutionId::from_bytes),
+            owner: None,
         },
     })
 }

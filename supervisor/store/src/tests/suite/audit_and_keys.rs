@@ -104,7 +104,7 @@ async fn audit_log_and_meta_values_are_kept() {
         let entry = |n: u8| AuditEntry {
             at: Timestamp(i64::from(n)),
             owner: owner(n % 2),
-            door: format!("api {n}"),
+            api: format!("api {n}"),
             verb: "template create".to_owned(),
             subject: format!("t{n}"),
             outcome: "ok".to_owned(),
