@@ -28,6 +28,7 @@
 //! - `Loading` only for files: the session is busy, but a missing file leaves no execution behind.
 //! - *task*: `CC` is a host call that waits for an answer, perhaps for a long time ([`pending_task`]).
 //! - *stop*: cancel, close or a limit. The worker is interrupted; its `Done` has the status of the stop; or it is killed.
+//! - Before the worker gets it, types of its file may be checked ([`type_check`]).
 //! - The start is written, and awaited only for a request with a key ([`dispatch`]): an adopted worker may have others that the store
 //!   lacks ([`adoption`]). The end is one awaited commit: then come the reply, the last events for followers, and the acknowledgement.
 //! # Forks and rollbacks
@@ -61,6 +62,7 @@ mod rollback;
 mod source_format;
 mod start;
 mod suspension;
+mod type_check;
 
 #[cfg(test)]
 mod simulation;
@@ -78,3 +80,4 @@ pub use input::{
 pub use machine::{AdoptedExecution, SessionMachine};
 pub use rollback::{CopyId, copies_of, copy_name, guard_named};
 pub use source_format::{module_format, run_file_format};
+pub use type_check::CheckedTypes;

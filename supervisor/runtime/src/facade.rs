@@ -14,8 +14,9 @@ use super::{adoption, doctor, followers, pressure};
 use crate::brokers::Brokers;
 use crate::egress::Egress;
 use crate::shares::{Holder, Share, Shares};
-use crate::worktree::clean_relative;
-use std::sync::Arc;
+use crate::type_checks::TypeChecks;
+use crate::worktree::{Worktree, clean_relative};
+use std::sync::{Arc, Weak};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot, watch};
@@ -38,6 +39,16 @@ const COMMANDS: usize = 16;
 /// All live sessions. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Runtime(Arc<Inner>);
+
+/// A runtime, as long as there is one.
+#[derive(Debug)]
+pub(super) struct WeakRuntime(Weak<Inner>);
+
+impl WeakRuntime {
+    pub(super) fn upgrade(&self) -> Option<Runtime> {
+        self.0.upgrade().map(Runtime)
+    }
+}
 
 #[derive(Debug)]
 struct Inner {
@@ -124,6 +135,7 @@ impl Runtime {
             budget: super::memory::MemoryBudget::new(),
             failed_starts: super::failed_starts::FailedStarts::default(),
             stdin: config.stdin,
+            type_checks: TypeChecks::new(config.type_checks),
         };
         let shared = Arc::new(shared);
         let watch =
@@ -131,6 +143,7 @@ impl Runtime {
         let durables = Durables::start(Arc::clone(&shared), config.durable);
         let sessions = Shares::new("sessions", "sessions", config.sessions);
         let runtime = Self(Arc::new(Inner { shared, durables, sessions, tasks: TaskTracker::new() }));
+        runtime.shared().type_checks.connect(WeakRuntime(Arc::downgrade(&runtime.0)));
         runtime.continue_sessions(taken).await;
         // Ends with the runtime.
         tokio::spawn(watch);
@@ -262,6 +275,44 @@ impl Runtime {
         self.0.shared.registry.get(id).ok_or(RuntimeError::NotLive)
     }
 
+    /// Creates a session in a worktree that is open.
+    pub(super) async fn create_in(
+        &self,
+        request: CreateSession,
+        worktree: Worktree,
+    ) -> Result<Session, RuntimeError> {
+        let shared = &self.0.shared;
+        let (commands, inbox) = commands();
+        let CreateSession { id, owner, policy, libraries, .. } = request.clone();
+        let live = Arc::new(LiveSession::new(id, owner, commands, policy, &shared.registry.policies));
+        self.admit(&live)?;
+        let spec = spec(&request, &worktree, &live.policy(None, &shared.operator));
+        let machine = match &request.restores {
+            Some(_) => SessionMachine::restoration(spec),
+            None => SessionMachine::new(spec),
+        };
+        let task = SessionTask::new(machine, (shared, &live), inbox, worktree, libraries);
+        self.0.tasks.spawn(task.run());
+        match self.request(&live, |responder| Command::Create { responder }).await {
+            Ok(SessionReply::Session(session)) => {
+                shared.registry.sessions_created.fetch_add(1, Ordering::Relaxed);
+                Ok(*session)
+            }
+            Ok(other) => Err(unexpected(&other)),
+            Err(error) => {
+                if let RuntimeError::Refused(Refusal::DiedAtStart(reason)) = &error {
+                    shared.failed_starts.add(
+                        &live.owner,
+                        request.template_id,
+                        reason.clone(),
+                        Instant::now(),
+                    );
+                }
+                Err(error)
+            }
+        }
+    }
+
     pub(super) async fn request(
         &self,
         live: &LiveSession,
@@ -288,35 +339,7 @@ impl RuntimeApi for Runtime {
                 Some(recorded) => shared.reopen_worktree(recorded, &request.owner).await?,
                 None => shared.open_worktree(worktree_path, &request.owner, as_user).await?,
             };
-            let (commands, inbox) = commands();
-            let CreateSession { id, owner, policy, libraries, .. } = request.clone();
-            let live = Arc::new(LiveSession::new(id, owner, commands, policy, &shared.registry.policies));
-            self.admit(&live)?;
-            let spec = spec(&request, &worktree, &live.policy(None, &shared.operator));
-            let machine = match &request.restores {
-                Some(_) => SessionMachine::restoration(spec),
-                None => SessionMachine::new(spec),
-            };
-            let task = SessionTask::new(machine, (shared, &live), inbox, worktree, libraries);
-            self.0.tasks.spawn(task.run());
-            match self.request(&live, |responder| Command::Create { responder }).await {
-                Ok(SessionReply::Session(session)) => {
-                    shared.registry.sessions_created.fetch_add(1, Ordering::Relaxed);
-                    Ok(*session)
-                }
-                Ok(other) => Err(unexpected(&other)),
-                Err(error) => {
-                    if let RuntimeError::Refused(Refusal::DiedAtStart(reason)) = &error {
-                        shared.failed_starts.add(
-                            &live.owner,
-                            request.template_id,
-                            reason.clone(),
-                            Instant::now(),
-                        );
-                    }
-                    Err(error)
-                }
-            }
+            self.create_in(request, worktree).await
         })
     }
 

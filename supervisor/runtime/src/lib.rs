@@ -19,6 +19,7 @@
 //! - [`memory`], [`host`], [`followers`]: parts of a session's owner task; [`script_input`]: the standard input of scripts
 //! - [`fork`]: sessions forked from a live one; [`copies`]: checkpoints, and the copies from which a session continues;
 //!   [`restart`]: the worker that replaces one that has exited
+//! - [`type_checks`]: TypeScript's compiler, in a session of its own
 //! - [`jails`]: keepers and zygotes, replaced when they exit; [`owner_jails`]: which of them is an owner's
 //! - [`inspect`]: a worker as reported by the kernel; [`doctor`]: the host and the jail
 //! - [`durable`]: the same for executions of durable programs
@@ -63,6 +64,7 @@ mod session_task;
 pub mod shares;
 mod specs;
 mod task;
+pub mod type_checks;
 pub mod workspaces;
 pub mod worktree;
 mod writes;
