@@ -64,10 +64,13 @@ impl SessionMachine {
             return self.release_withheld(now, out);
         };
         let Some(Current::Running(mut running)) = self.current.take() else { return };
-        let payload = EventPayload::System { message: text, level: ConsoleLevel::Error };
-        let event = running.number(now.unix_ms, payload);
+        let mut events = Vec::new();
+        if text != message {
+            let payload = EventPayload::System { message: text, level: ConsoleLevel::Error };
+            events.push(running.number(now.unix_ms, payload));
+        }
         let ending = ExecutionOutcome::error(ExecutionStatus::Error, code, message);
-        self.end_withheld(*running, ending, vec![event], now, out);
+        self.end_withheld(*running, ending, events, now, out);
     }
 }
 
