@@ -54,8 +54,7 @@ pub(super) fn read(execution: &Execution) -> CheckedTypes {
         let why = format!("the compiler ended with {code}: {}", first_of(message));
         return CheckedTypes::Failed { why, hint: None };
     }
-    let report = execution.result_json().and_then(|json| serde_json::from_str::<Report>(json).ok());
-    report.and_then(believed).unwrap_or_else(|| CheckedTypes::Failed {
+    execution.result_json().and_then(believed).unwrap_or_else(|| CheckedTypes::Failed {
         why: "what the compiler returned is no list of diagnostics".to_owned(),
         hint: None,
     })
@@ -66,8 +65,8 @@ fn first_of(text: &str) -> &str {
     &text[..text.floor_char_boundary(1_000)]
 }
 
-fn believed(report: Report) -> Option<CheckedTypes> {
-    let Report { failure, diagnostics, errors, left_out } = report;
+fn believed(json: &str) -> Option<CheckedTypes> {
+    let Report { failure, diagnostics, errors, left_out } = serde_json::from_str(json).ok()?;
     if let Some(Failure { why, hint }) = failure {
         let fits = why.len() <= TEXT_BYTES && hint.len() <= TEXT_BYTES;
         return fits.then_some(CheckedTypes::Failed { why, hint: Some(hint) });
@@ -95,4 +94,54 @@ fn line(Diagnostic { place, is_error, code, message }: &Diagnostic) -> String {
     let place =
         place.as_ref().map_or_else(String::new, |at| format!("{}:{}:{}: ", at.file, at.line, at.column));
     format!("{place}{kind} TS{code}: {message}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn diagnostic(message: &str) -> String {
+        let place = r#"{"file":"a.ts","line":2,"column":3}"#;
+        format!(r#"{{"place":{place},"is_error":true,"code":9,"message":"{message}"}}"#)
+    }
+
+    fn report(diagnostics: &[String], rest: &str) -> String {
+        format!(r#"{{"failure":null,"diagnostics":[{}]{rest}}}"#, diagnostics.join(","))
+    }
+
+    #[test]
+    fn a_report_becomes_lines() {
+        let warning = r#"{"place":null,"is_error":false,"code":1,"message":"odd"}"#.to_owned();
+        let text = report(&[diagnostic("x"), warning], r#","errors":3,"left_out":2"#);
+        let lines = ["a.ts:2:3: error TS9: x", "warning TS1: odd", "… and 2 more"].map(str::to_owned).into();
+        assert_eq!(believed(&text), Some(CheckedTypes::Done { lines, errors: 3 }));
+        let text = report(&[diagnostic("x")], r#","errors":0,"left_out":0"#);
+        let lines = vec!["a.ts:2:3: error TS9: x".to_owned()];
+        assert_eq!(believed(&text), Some(CheckedTypes::Done { lines, errors: 1 }), "an error counts");
+        let text = r#"{"failure":{"why":"no","hint":"do"},"diagnostics":[],"errors":0,"left_out":0}"#;
+        let failed = CheckedTypes::Failed { why: "no".to_owned(), hint: Some("do".to_owned()) };
+        assert_eq!(believed(text), Some(failed));
+    }
+
+    #[test]
+    fn what_is_out_of_shape_or_too_large_is_no_report() {
+        let counts = r#","errors":1,"left_out":0"#;
+        let (long, much) = ("x".repeat(TEXT_BYTES + 1), "x".repeat(TEXT_BYTES));
+        assert!(believed(&report(&[diagnostic(&much)], counts)).is_some());
+        assert!(believed(&report(&vec![diagnostic("x"); DIAGNOSTICS], counts)).is_some());
+        for wrong in [
+            "[]".to_owned(),
+            report(&[], ""),
+            report(&[], r#","errors":-1,"left_out":0"#),
+            report(&[], r#","errors":0,"left_out":1000001"#),
+            report(&[], r#","errors":0,"left_out":0,"more":1"#),
+            report(&[diagnostic(&long)], counts),
+            report(&vec![diagnostic("x"); DIAGNOSTICS + 1], counts),
+            report(&[diagnostic("x").replace(":2,", ":-2,")], counts),
+            report(&[diagnostic("x").replace("\"x\"", "{}")], counts),
+            format!(r#"{{"failure":{{"why":"{long}","hint":""}},"diagnostics":[],"errors":0,"left_out":0}}"#),
+        ] {
+            assert_eq!(believed(&wrong), None, "{}", &wrong[..wrong.len().min(200)]);
+        }
+    }
 }

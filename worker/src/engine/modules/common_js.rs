@@ -30,6 +30,11 @@ pub(super) fn install<'js>(ctx: &Ctx<'js>, state: &SharedState, natives: &Object
     )?;
     let shared = state.clone();
     natives.set(
+        "runsModule",
+        Function::new(ctx.clone(), move || shared.modules.borrow().evaluating > 0)?,
+    )?;
+    let shared = state.clone();
+    natives.set(
         "resolve",
         Function::new(ctx.clone(), move |ctx: Ctx<'js>, specifier: String, referrer: String| {
             resolve(&ctx, &shared, specifier, &referrer)
@@ -195,7 +200,7 @@ fn fill<'js>(
         let before = state.maps.borrow().get(&file.path).cloned().unwrap_or_default();
         match compile_wrapped(ctx, state, &file.path, &file.source) {
             Ok(wrapper) => {
-                run_wrapped(&wrapper, module, require, &file.path)?;
+                run_wrapped(state, &wrapper, module, require, &file.path)?;
                 return module.set("loaded", true);
             }
             // The text is parsed for the syntax of modules only if it is no script.
@@ -241,7 +246,7 @@ pub(super) fn call_wrapped<'js>(
     path: &str,
     source: &str,
 ) -> Result<Value<'js>> {
-    run_wrapped(&compile_wrapped(ctx, state, path, source)?, module, require, path)
+    run_wrapped(state, &compile_wrapped(ctx, state, path, source)?, module, require, path)
 }
 
 fn compile_wrapped<'js>(
@@ -265,6 +270,7 @@ fn compile_wrapped<'js>(
 }
 
 fn run_wrapped<'js>(
+    state: &SharedState,
     wrapper: &Function<'js>,
     module: &Object<'js>,
     require: &Object<'js>,
@@ -279,7 +285,10 @@ fn run_wrapped<'js>(
         path.to_owned(),
         folder_of(path).to_owned(),
     );
-    wrapper.call(arguments)
+    state.modules.borrow_mut().evaluating += 1;
+    let result = wrapper.call(arguments);
+    state.modules.borrow_mut().evaluating -= 1;
+    result
 }
 
 /// Runs a text as the main `CommonJS` module; returns its exports.
