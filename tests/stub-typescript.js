@@ -21,9 +21,9 @@ exports.getPreEmitDiagnostics = ({ names, host }) => names.flatMap((fileName) =>
   const before = text.slice(0, start).split('\n');
   const place = { line: before.length - 1, character: before.at(-1).length };
   const file = { fileName, getLineAndCharacterOfPosition: () => place };
-  const messageText = text.includes('compiler lies') ? { not: 'a text' } : 'found';
+  const code = text.includes('compiler lies') ? 'nine' : 9;
   const count = text.includes('often') ? 250 : 1;
-  return start < 0 ? [] : Array(count).fill({ file, start, messageText, category: 1, code: 9 });
+  return start < 0 ? [] : Array(count).fill({ file, start, messageText: 'found', category: 1, code });
 });
 exports.sortAndDeduplicateDiagnostics = (all) => all;
 exports.flattenDiagnosticMessageText = (text) => text;

@@ -49,6 +49,8 @@ impl SessionTask {
                 self.host.work = Some(host::load_source(shared, of, execution, path, format, policy));
             }
             Action::CheckTypes { execution, path, policy } => {
+                // The worker does not have it yet; it can be followed and cancelled.
+                self.shared.registry.execution_began(execution, &self.live);
                 let record = self.machine.record();
                 let request = TypesToCheck::new(record, &self.live.owner, &self.host.worktree, path, policy);
                 let shared = Arc::clone(&self.shared);

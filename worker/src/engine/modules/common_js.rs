@@ -13,7 +13,8 @@ use rquickjs::function::This;
 use rquickjs::{Ctx, Error, Function, Object, Result, Value};
 use vm_system_protocol::worker::SourceFormat;
 
-const HEAD: &str = "(function (exports, require, module, __filename, __dirname) {";
+/// Without parentheses: QuickJS reads all between them twice, to know whether an arrow follows.
+const HEAD: &str = "0,function (exports, require, module, __filename, __dirname) {";
 
 /// `require(specifier, referrer)` and `resolve(specifier, referrer)` for the prelude.
 pub(super) fn install<'js>(ctx: &Ctx<'js>, state: &SharedState, natives: &Object<'js>) -> Result<()> {
@@ -257,7 +258,7 @@ fn compile_wrapped<'js>(
 ) -> Result<Function<'js>> {
     // A `#!` line is not valid JavaScript inside of the wrapper.
     let shell = if source.starts_with("#!") { "//" } else { "" };
-    let text = format!("{HEAD}{shell}{source}\n}})");
+    let text = format!("{HEAD}{shell}{source}\n}}");
     let mut map = state.maps.borrow().get(path).cloned().unwrap_or_default();
     let length = u32::try_from(HEAD.len() + shell.len()).unwrap_or(0);
     map.insertions = vec![Insertion { line: 1, column: 1, length }];
