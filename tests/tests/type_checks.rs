@@ -48,7 +48,8 @@ impl Bench {
     fn checkers(&mut self) -> Vec<Session> {
         let list = Op::SessionList(SessionFilter::default());
         let Ok(Reply::Sessions(sessions)) = self.client.op(list) else { panic!("no list") };
-        let is_checker = |session: &Session| session.name.as_deref().is_some_and(|name| name.starts_with("typecheck-"));
+        let is_checker =
+            |session: &Session| session.name.as_deref().is_some_and(|name| name.starts_with("typecheck-"));
         sessions.into_iter().filter(is_checker).collect()
     }
 }
@@ -68,7 +69,9 @@ impl Ran {
     fn of(execution: Execution) -> Self {
         let events = execution.events.unwrap_or_default();
         let notice = |event: &Event| match &event.payload {
-            EventPayload::System { message, level } if *level != ConsoleLevel::Info => Some((*level, message.clone())),
+            EventPayload::System { message, level } if *level != ConsoleLevel::Info => {
+                Some((*level, message.clone()))
+            }
             _ => None,
         };
         Self {
@@ -236,7 +239,9 @@ fn a_cancelled_execution_cancels_its_check_and_the_checker_goes_on() {
         wait: false,
         ..NewExecution::new(session.id.to_string(), ExecutionKind::RunFile)
     };
-    let Ok(Reply::Execution(started)) = bench.client.op(Op::ExecStart(Box::new(new))) else { panic!("no start") };
+    let Ok(Reply::Execution(started)) = bench.client.op(Op::ExecStart(Box::new(new))) else {
+        panic!("no start")
+    };
     let busy = bench.client.run_file(&session, "a.ts").expect_err("the session is busy");
     assert_eq!(busy.code, ErrorCode::SessionBusy);
     bench.client.op(Op::ExecCancel { execution: started.id.to_string() }).expect("cancelled");

@@ -61,7 +61,8 @@ async fn in_embedded(context: &Context, args: Args) -> Result<u8, CliError> {
     };
     let files: Vec<String> = args.files.iter().map(|file| within(&folder, file)).collect::<Result<_, _>>()?;
     let shown = if folder == current { String::new() } else { format!("{folder}/") };
-    let print = PrintedCheck { folder: &folder, shown: &shown, program: args.program, quiet: context.out.quiet };
+    let print =
+        PrintedCheck { folder: &folder, shown: &shown, program: args.program, quiet: context.out.quiet };
     let script = type_checks::script(&files, Some(&print));
     let mut settings = embedded::settings(args.timeout, args.memory);
     settings.limits.max_source_kb = type_checks::MAX_SOURCE_KB;

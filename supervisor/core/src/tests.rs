@@ -15,8 +15,8 @@ mod violations;
 mod withheld;
 
 use super::{
-    ChannelFault, CloseCause, CopyId, ExecuteRequest, Executed, LoadedSource, Now, Refusal, SessionAction, SessionInput,
-    SessionMachine, SessionReply, SessionSpec, Source, Token, WorkerExitStatus, WriteId,
+    ChannelFault, CloseCause, CopyId, ExecuteRequest, Executed, LoadedSource, Now, Refusal, SessionAction,
+    SessionInput, SessionMachine, SessionReply, SessionSpec, Source, Token, WorkerExitStatus, WriteId,
 };
 use std::sync::Arc;
 use vm_system_policy::{EffectivePolicy, Operator, Snapshot, effective};

@@ -57,7 +57,9 @@ impl SessionMachine {
         let checked = running.withheld.as_mut().filter(|withheld| withheld.checking);
         let Some(withheld) = checked.filter(|_| running.record.id == execution) else { return };
         withheld.checking = false;
-        let Some(Notice { text, end }) = notice(result, policy) else { return self.release_withheld(now, out) };
+        let Some(Notice { text, end }) = notice(result, policy) else {
+            return self.release_withheld(now, out);
+        };
         let Some((code, message)) = end else {
             let event = running.number_own(text, ConsoleLevel::Warn, now);
             self.add_event(event, out);

@@ -11,8 +11,8 @@ use super::{SimulatedCounts, SimulatedFaults};
 use crate::durable::SubmittedAnswer;
 use crate::durable::schema::Schema;
 use crate::{
-    ChannelFault, CheckedTypes, CloseCause, ForkFault, LoadFailure, LoadedSource, Now, Respawned, SessionAction,
-    SessionInput, SessionMachine, SessionSpec, SpawnFailure, Token, WorkerExitStatus,
+    ChannelFault, CheckedTypes, CloseCause, ForkFault, LoadFailure, LoadedSource, Now, Respawned,
+    SessionAction, SessionInput, SessionMachine, SessionSpec, SpawnFailure, Token, WorkerExitStatus,
 };
 use std::collections::VecDeque;
 use std::sync::Arc;

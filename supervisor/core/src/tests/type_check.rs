@@ -76,7 +76,10 @@ fn only_files_with_code_are_checked_and_only_if_the_template_wants_it() {
 
 #[test]
 fn with_warn_errors_are_recorded_and_the_file_runs() {
-    for (result, text) in [(found(2), "a.ts:1:1: …\na.ts:2:1: …"), (failed(), "types were not checked: no compiler; install one")] {
+    for (result, text) in [
+        (found(2), "a.ts:1:1: …\na.ts:2:1: …"),
+        (failed(), "types were not checked: no compiler; install one"),
+    ] {
         let mut bench = checked(TypeCheck::Warn);
         assert!(!was_dispatched(&bench));
         is_checked(&mut bench, result);
@@ -156,7 +159,11 @@ fn one_with_a_key_waits_for_its_commit_and_for_the_check() {
         loaded(&mut bench, SourceFormat::TypeScript);
         for is_commit in [commit_first, !commit_first] {
             assert!(!was_dispatched(&bench));
-            if is_commit { bench.keeps() } else { is_checked(&mut bench, CheckedTypes::Done { lines: Vec::new(), errors: 0 }) }
+            if is_commit {
+                bench.keeps()
+            } else {
+                is_checked(&mut bench, CheckedTypes::Done { lines: Vec::new(), errors: 0 })
+            }
         }
         assert!(was_dispatched(&bench));
     }

@@ -30,10 +30,7 @@ pub(super) fn install<'js>(ctx: &Ctx<'js>, state: &SharedState, natives: &Object
         Function::new(ctx.clone(), |specifier: String| host_module(&specifier).is_some())?,
     )?;
     let shared = state.clone();
-    natives.set(
-        "runsModule",
-        Function::new(ctx.clone(), move || shared.modules.borrow().evaluating > 0)?,
-    )?;
+    natives.set("runsModule", Function::new(ctx.clone(), move || shared.modules.borrow().evaluating > 0)?)?;
     let shared = state.clone();
     natives.set(
         "resolve",
