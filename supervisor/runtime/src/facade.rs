@@ -275,44 +275,6 @@ impl Runtime {
         self.0.shared.registry.get(id).ok_or(RuntimeError::NotLive)
     }
 
-    /// Creates a session in a worktree that is open.
-    pub(super) async fn create_in(
-        &self,
-        request: CreateSession,
-        worktree: Worktree,
-    ) -> Result<Session, RuntimeError> {
-        let shared = &self.0.shared;
-        let (commands, inbox) = commands();
-        let CreateSession { id, owner, policy, libraries, .. } = request.clone();
-        let live = Arc::new(LiveSession::new(id, owner, commands, policy, &shared.registry.policies));
-        self.admit(&live)?;
-        let spec = spec(&request, &worktree, &live.policy(None, &shared.operator));
-        let machine = match &request.restores {
-            Some(_) => SessionMachine::restoration(spec),
-            None => SessionMachine::new(spec),
-        };
-        let task = SessionTask::new(machine, (shared, &live), inbox, worktree, libraries);
-        self.0.tasks.spawn(task.run());
-        match self.request(&live, |responder| Command::Create { responder }).await {
-            Ok(SessionReply::Session(session)) => {
-                shared.registry.sessions_created.fetch_add(1, Ordering::Relaxed);
-                Ok(*session)
-            }
-            Ok(other) => Err(unexpected(&other)),
-            Err(error) => {
-                if let RuntimeError::Refused(Refusal::DiedAtStart(reason)) = &error {
-                    shared.failed_starts.add(
-                        &live.owner,
-                        request.template_id,
-                        reason.clone(),
-                        Instant::now(),
-                    );
-                }
-                Err(error)
-            }
-        }
-    }
-
     pub(super) async fn request(
         &self,
         live: &LiveSession,
@@ -326,21 +288,7 @@ impl Runtime {
 
 impl RuntimeApi for Runtime {
     fn create_session(&self, request: CreateSession) -> BoxFuture<'_, Result<Session, RuntimeError>> {
-        Box::pin(async move {
-            let shared = &self.0.shared;
-            if shared.registry.is_stopping() {
-                return Err(RuntimeError::ShuttingDown);
-            }
-            shared.pressure.admit(&request.owner)?;
-            shared.failed_starts.check(&request.owner, request.template_id)?;
-            let CreateSession { worktree_path, as_user, .. } = request.clone();
-            let recorded = request.restores.as_ref().and_then(|restored| restored.worktree.as_ref());
-            let worktree = match recorded {
-                Some(recorded) => shared.reopen_worktree(recorded, &request.owner).await?,
-                None => shared.open_worktree(worktree_path, &request.owner, as_user).await?,
-            };
-            self.create_in(request, worktree).await
-        })
+        Box::pin(self.create(request))
     }
 
     fn fork_session(&self, request: ForkSession) -> BoxFuture<'_, Result<Vec<Session>, RuntimeError>> {

@@ -17,7 +17,7 @@
 //! - [`worktree`]: opening and reading worktrees; [`files_agents`]: processes that do it with the rights of users
 //! - [`shares`]: what each owner may have of things that are counted
 //! - [`memory`], [`host`], [`followers`]: parts of a session's owner task; [`script_input`]: the standard input of scripts
-//! - [`fork`]: sessions forked from a live one; [`copies`]: checkpoints, and the copies from which a session continues;
+//! - [`create`]: new sessions; [`fork`]: sessions forked from a live one; [`copies`]: checkpoints, and the copies from which a session continues;
 //!   [`restart`]: the worker that replaces one that has exited
 //! - [`type_checks`]: TypeScript's compiler, in a session of its own
 //! - [`jails`]: keepers and zygotes, replaced when they exit; [`owner_jails`]: which of them is an owner's
@@ -33,6 +33,7 @@ mod carry_out;
 pub mod client_memory;
 mod clock;
 mod copies;
+mod create;
 mod doctor;
 mod durable;
 pub mod egress;
