@@ -3,7 +3,7 @@
 
 use std::process::Command;
 use vm_system_protocol::control::Op;
-use vm_system_protocol::model::{Event, EventPayload, RuntimeSettings, Settings, TypeCheck};
+use vm_system_protocol::model::{Event, EventPayload, Resolver, RuntimeSettings, Settings, TypeCheck};
 use vm_system_tests::client::value;
 use vm_system_tests::daemon::{Daemon, DaemonOptions};
 use vm_system_tests::place::{TestDir, User};
@@ -175,7 +175,8 @@ fn typecheck_of_templates(place: TestDir) {
     let daemon = Daemon::start_with(place, &DaemonOptions::default());
     let mut client = daemon.client();
     let runtime = RuntimeSettings { typecheck: TypeCheck::Error, ..RuntimeSettings::default() };
-    let template = client.template(Settings { runtime, ..Settings::default() }, &[]);
+    let resolver = Resolver { extensions: vec![".ts".to_owned()], ..Resolver::default() };
+    let template = client.template(Settings { runtime, resolver, ..Settings::default() }, &[]);
     let session = client.session(&template, &daemon.place.worktree()).expect("a session");
     for _ in 0..2 {
         daemon.place.write("d.ts", "export const x = 1;");
