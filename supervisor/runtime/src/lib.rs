@@ -8,19 +8,16 @@
 //! Reading order:
 //! - [`api`]: requests and errors ([`CreateSession`], [`RuntimeError`]; code is run by a [`vm_system_core::ExecuteRequest`])
 //! - [`interface`]: [`RuntimeApi`], the operations of the verbs on live sessions; [`facade`]: [`Runtime`], the implementation
-//! - [`specs`]: the parameters of a session's machine
-//! - [`registry`]: the live sessions and executions
+//! - [`specs`]: the parameters of a session's machine; [`registry`]: the live sessions and executions
 //! - [`task`]: shared state of all sessions, and requests to an owner task
 //! - [`session_task`]: the owner task of a session; [`carry_out`]: the actions of its machine
-//! - [`clock`], [`callers`], [`writes`], [`link`] with [`outbox`]: parts of both kinds of owner task: time, callers, the store,
-//!   a worker
+//! - [`clock`], [`callers`], [`writes`], [`link`] with [`outbox`]: parts of both kinds of owner task
 //! - [`worktree`]: opening and reading worktrees; [`files_agents`]: processes that do it with the rights of users
 //! - [`shares`]: what each owner may have of things that are counted
 //! - [`memory`], [`host`], [`followers`]: parts of a session's owner task; [`script_input`]: the standard input of scripts
-//! - [`create`]: new sessions; [`fork`]: sessions forked from a live one; [`copies`]: checkpoints, and the copies from which a session continues;
-//!   [`restart`]: the worker that replaces one that has exited
-//! - [`type_checks`]: TypeScript's compiler, in a session of its own
-//! - [`jails`]: keepers and zygotes, replaced when they exit; [`owner_jails`]: which of them is an owner's
+//! - [`create`]: new sessions; [`fork`]: sessions forked from a live one; [`copies`]: checkpoints, and the copies from which a session
+//!   continues; [`restart`]: the worker that replaces one that has exited
+//! - [`jails`]: keepers and zygotes, replaced when they exit; [`owner_jails`]: an owner's; [`type_checks`]: TypeScript's compiler
 //! - [`inspect`]: a worker as reported by the kernel; [`doctor`]: the host and the jail
 //! - [`durable`]: the same for executions of durable programs
 
