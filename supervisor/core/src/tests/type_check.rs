@@ -160,9 +160,9 @@ fn one_with_a_key_waits_for_its_commit_and_for_the_check() {
         for is_commit in [commit_first, !commit_first] {
             assert!(!was_dispatched(&bench));
             if is_commit {
-                bench.keeps()
+                bench.keeps();
             } else {
-                is_checked(&mut bench, CheckedTypes::Done { lines: Vec::new(), errors: 0 })
+                is_checked(&mut bench, CheckedTypes::Done { lines: Vec::new(), errors: 0 });
             }
         }
         assert!(was_dispatched(&bench));
