@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use vm_system_protocol::input::{not_json, read_json};
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::limits::CONTROL_FRAME_BYTES;
-use vm_system_protocol::model::{CapabilityKind, Engine, OnCrash, SessionStatus, StartupMode};
+use vm_system_protocol::model::{CapabilityKind, Engine, OnCrash, SessionStatus, StartupMode, TypeCheck};
 use vm_system_protocol::time::Timestamp;
 
 /// `500ms`, `10s`, `2m`, `1h`; a number alone means seconds.
@@ -123,6 +123,12 @@ pub(crate) fn engine() -> impl TypedValueParser<Value = Engine> {
 pub(crate) fn on_crash() -> impl TypedValueParser<Value = OnCrash> {
     PossibleValuesParser::new(OnCrash::ALL.iter().map(|action| action.as_str()))
         .try_map(|name| name.parse::<OnCrash>())
+}
+
+/// What errors of types mean.
+pub(crate) fn type_check() -> impl TypedValueParser<Value = TypeCheck> {
+    PossibleValuesParser::new(TypeCheck::ALL.iter().map(|meaning| meaning.as_str()))
+        .try_map(|name| name.parse::<TypeCheck>())
 }
 
 /// One of the kinds of capabilities.

@@ -19,7 +19,7 @@ pub use session::{
     InputDifference, RestorationStatus, Session, SessionCheckpoint, SessionEvent, SessionEventType,
     SessionInspection, SessionRestoration, SessionStatus,
 };
-pub use settings::{Limits, OnCrash, Resolver, RuntimeSettings, Settings};
+pub use settings::{Limits, OnCrash, Resolver, RuntimeSettings, Settings, TypeCheck};
 pub use template::{Capability, CapabilityKind, Engine, StartupFile, StartupMode, Template, TemplateDetail};
 
 /// Declares an enum with one text form for each member, the same in REST, in the CLI and in the database.

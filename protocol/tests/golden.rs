@@ -113,6 +113,7 @@ fn current() -> Table {
         SessionStatus,
         RestorationStatus,
         OnCrash,
+        TypeCheck,
         Engine,
         CapabilityKind,
         StartupMode,

@@ -3,9 +3,9 @@
 
 use std::process::Command;
 use vm_system_protocol::control::Op;
-use vm_system_protocol::model::Settings;
+use vm_system_protocol::model::{Event, EventPayload, Resolver, RuntimeSettings, Settings, TypeCheck};
 use vm_system_tests::client::value;
-use vm_system_tests::daemon::Daemon;
+use vm_system_tests::daemon::{Daemon, DaemonOptions};
 use vm_system_tests::place::{TestDir, User};
 use vm_system_tests::program;
 use vm_system_tests::skip;
@@ -165,4 +165,35 @@ fn types_are_checked_by_typescripts_own_compiler() {
     assert_eq!(check(&["loose.ts"]).0, Some(0));
     place.write("tsconfig.json", r#"{"compilerOptions": {"strict": "maybe"}}"#);
     assert!(check(&["loose.ts"]).1.contains("TS5024"), "{:?}", check(&["loose.ts"]));
+    std::fs::remove_file(folder.join("tsconfig.json")).expect("removed");
+    typecheck_of_templates(place);
+}
+
+/// The same compiler for a template that wants it: the second check has the compiler, and what it has read of its declarations.
+fn typecheck_of_templates(place: TestDir) {
+    place.give(&place.worktree());
+    let daemon = Daemon::start_with(place, &DaemonOptions::default());
+    let mut client = daemon.client();
+    let runtime = RuntimeSettings { typecheck: TypeCheck::Error, ..RuntimeSettings::default() };
+    let resolver = Resolver { extensions: vec![".ts".to_owned()], ..Resolver::default() };
+    let template = client.template(Settings { runtime, resolver, ..Settings::default() }, &[]);
+    let session = client.session(&template, &daemon.place.worktree()).expect("a session");
+    for _ in 0..2 {
+        daemon.place.write("d.ts", "export const x = 1;");
+        let refused = client.run_file(&session, "c.ts").expect("an execution").error.expect("errors");
+        let expected = "c.ts:2:7: error TS2322: Type 'number' is not assignable to type 'string'.";
+        assert_eq!((refused.code.as_str(), refused.message.as_str()), ("TYPE_ERRORS", expected));
+        daemon.place.write("d.ts", "export const x = 'text';");
+        let ran = client.run_file(&session, "c.ts").expect("an execution");
+        assert_eq!(ran.error, None);
+    }
+    let (_, text, expected) = CHECKED[0];
+    daemon.place.write("a.ts", text);
+    let refused = client.run_file(&session, "a.ts").expect("an execution");
+    let events = refused.events.unwrap_or_default();
+    let [.., Event { payload: EventPayload::System { message, .. }, .. }] = &events[..] else {
+        panic!("{events:?}")
+    };
+    assert_eq!(format!("{message}\n"), expected);
+    daemon.stop();
 }

@@ -13,22 +13,9 @@ use crate::signals::Interrupts;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use vm_system_daemon::Operator;
+use vm_system_daemon::type_checks::{self, PrintedCheck};
 use vm_system_protocol::control::NewExecution;
 use vm_system_protocol::model::ExecutionKind;
-
-/// Longest source text of a module (KiB): the compiler is one file of 9 MB.
-const MAX_SOURCE_KB: u32 = 16 * 1024 - 1;
-const SCRIPT: &str = include_str!("check/check.js");
-/// What sessions and programs have, for the compiler.
-const DECLARATIONS: &[(&str, &str)] = &[
-    ("cc.d.ts", include_str!("check/cc.d.ts")),
-    ("console.d.ts", include_str!("check/console.d.ts")),
-    ("node.d.ts", include_str!("check/node.d.ts")),
-    ("program.d.ts", include_str!("check/program.d.ts")),
-    ("session.d.ts", include_str!("check/session.d.ts")),
-    ("url.d.ts", include_str!("check/url.d.ts")),
-    ("web.d.ts", include_str!("check/web.d.ts")),
-];
 
 /// Arguments of `check`.
 #[derive(Debug, clap::Args)]
@@ -74,9 +61,11 @@ async fn in_embedded(context: &Context, args: Args) -> Result<u8, CliError> {
     };
     let files: Vec<String> = args.files.iter().map(|file| within(&folder, file)).collect::<Result<_, _>>()?;
     let shown = if folder == current { String::new() } else { format!("{folder}/") };
-    let script = script(&args, &folder, &files, &shown, context.out.quiet);
+    let print =
+        PrintedCheck { folder: &folder, shown: &shown, program: args.program, quiet: context.out.quiet };
+    let script = type_checks::script(&files, Some(&print));
     let mut settings = embedded::settings(args.timeout, args.memory);
-    settings.limits.max_source_kb = MAX_SOURCE_KB;
+    settings.limits.max_source_kb = type_checks::MAX_SOURCE_KB;
     let own = tokio::select! {
         own = embedded::start(args.sandbox, Operator::default(), None) => own?,
         () = interrupts.next() => return Err(CliError::silent(interrupts.exit_code())),
@@ -116,14 +105,4 @@ fn within(folder: &str, file: &Path) -> Result<String, CliError> {
     }
     check_readable(file)?;
     Ok(path)
-}
-
-/// The script that runs the compiler.
-fn script(args: &Args, folder: &str, files: &[String], shown: &str, quiet: bool) -> String {
-    let declarations: serde_json::Map<String, serde_json::Value> =
-        DECLARATIONS.iter().map(|(name, text)| ((*name).to_owned(), (*text).into())).collect();
-    let check = serde_json::json!({
-        "files": files, "folder": folder, "shown": shown, "program": args.program, "quiet": quiet, "declarations": declarations,
-    });
-    format!("const CHECK = {check};\n{SCRIPT}")
 }

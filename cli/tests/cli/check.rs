@@ -44,29 +44,7 @@ fn files_that_cannot_be_checked_are_refused_by_name() {
     }
 }
 
-/// What `check.js` needs of a compiler: it finds the text `wrong` in the files, and shows what it was given.
-const COMPILER: &str = "
-    const { readFileSync, existsSync } = require('fs');
-    exports.version = '5.0.0';
-    exports.ModuleKind = exports.ScriptTarget = exports.ModuleDetectionKind = {};
-    exports.ModuleResolutionKind = { Bundler: 100 };
-    exports.DiagnosticCategory = { Warning: 0, Error: 1 };
-    exports.sys = { fileExists: existsSync, readFile: (name) => readFileSync(name, 'utf8') };
-    exports.findConfigFile = () => undefined;
-    exports.createCompilerHost = () => exports.sys;
-    exports.getAutomaticTypeDirectiveNames = () => [];
-    exports.createProgram = (names, options, host) => ({ names, host });
-    exports.getPreEmitDiagnostics = ({ names, host }) => names.flatMap((fileName) => {
-        const text = host.readFile(fileName);
-        const start = text.indexOf('wrong');
-        const before = text.slice(0, start).split('\\n');
-        const place = { line: before.length - 1, character: before.at(-1).length };
-        const file = { fileName, getLineAndCharacterOfPosition: () => place };
-        return start < 0 ? [] : [{ file, start, messageText: 'found', category: 1, code: 9 }];
-    });
-    exports.sortAndDeduplicateDiagnostics = (all) => all;
-    exports.flattenDiagnosticMessageText = (text) => text;
-";
+const COMPILER: &str = include_str!("../../../tests/stub-typescript.js");
 
 #[test]
 fn errors_have_the_file_the_line_and_the_column() {

@@ -121,6 +121,8 @@ pub const EXECUTION_CODES: &[(&str, &str)] = &[
     ("STEP_LIMIT", "A program executed more instructions than `max_steps`."),
     ("STORAGE_LIMIT", "Its stored states would have exceeded the quota of its owner or of the execution."),
     ("SYNTAX_ERROR", "The code could not be compiled."),
+    ("TYPE_CHECK_FAILED", "Types could not be checked, which `typecheck: error` demands; nothing of it ran."),
+    ("TYPE_ERRORS", "TypeScript's compiler found errors, and `typecheck` is `error`; nothing of it ran."),
     ("WALL_LIMIT", "It took longer than `wall_ms`."),
     ("WORKER_DIED", "The worker process exited; `reason` says why."),
 ];

@@ -78,6 +78,18 @@ text_enum! {
     }
 }
 
+text_enum! {
+    /// What the errors that TypeScript's compiler finds in a file mean for the file. In the order of their strictness.
+    TypeCheck {
+        /// The compiler is not run.
+        Off = "off",
+        /// They are recorded with the execution, which goes on.
+        Warn = "warn",
+        /// The execution ends with them before anything of the file runs.
+        Error = "error",
+    }
+}
+
 /// How code is run.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -94,6 +106,8 @@ pub struct RuntimeSettings {
     pub ttl_s: u32,
     /// A session ends this long after its last execution (seconds), 0 = never.
     pub idle_timeout_s: u32,
+    /// Whether types of worktree files that are run are checked.
+    pub typecheck: TypeCheck,
 }
 
 impl Default for RuntimeSettings {
@@ -105,6 +119,7 @@ impl Default for RuntimeSettings {
             on_crash: OnCrash::Close,
             ttl_s: 0,
             idle_timeout_s: 0,
+            typecheck: TypeCheck::Off,
         }
     }
 }

@@ -189,6 +189,7 @@ text_enums!(
     SessionEventType,
     RestorationStatus,
     OnCrash,
+    TypeCheck,
     Engine,
     CapabilityKind,
     StartupMode,

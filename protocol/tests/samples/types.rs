@@ -34,7 +34,7 @@ structs! {
         cpu_ms, wall_ms, mem_mb, max_events, max_output_kb, max_source_kb, max_steps, max_stack_depth, max_state_mb,
     }
     Resolver { roots, extensions, allow_absolute_repo_imports }
-    RuntimeSettings { esm, strict, console, on_crash, ttl_s, idle_timeout_s }
+    RuntimeSettings { esm, strict, console, on_crash, ttl_s, idle_timeout_s, typecheck }
     Settings { limits, resolver, runtime }
     Event { execution_id, seq, ts, payload }
     ResultValue { kind, preview, json, truncated, full_bytes }

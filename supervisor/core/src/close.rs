@@ -180,8 +180,9 @@ impl SessionMachine {
         self.drop_forks(&Refusal::NotReady(self.not_ready_because()), out);
         self.timers = SessionTimers { phase_at: Some(now.mono_ms + EXIT_MS), ..SessionTimers::default() };
         if let Some(Current::Running(running)) = &mut self.current
-            && running.host.take().is_some()
+            && running.has_host_work()
         {
+            running.host = None;
             out.push(SessionAction::DropHostWork);
         }
     }
@@ -224,7 +225,7 @@ impl SessionMachine {
         }
         let (mut batch, mut pending) = match self.current.take() {
             Some(Current::Running(running)) => {
-                if running.host.is_some() {
+                if running.has_host_work() {
                     out.push(SessionAction::DropHostWork);
                 }
                 self.cut_short(*running, &reason, now)

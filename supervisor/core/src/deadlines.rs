@@ -65,7 +65,7 @@ impl SessionMachine {
         match &self.current {
             None => [None; 3],
             Some(Current::Loading(loading)) => [Some(loading.until), None, None],
-            // The store has its own deadline.
+            // The store has its own deadline, and so has the check of types.
             Some(Current::Running(running)) if running.withheld.is_some() => [None; 3],
             Some(Current::Forking(forking)) => [Some(forking.until), None, None],
             Some(Current::Running(running)) => match (running.stopping.grace_until, running.host) {

@@ -1,4 +1,4 @@
-//! The dispatch of an execution to the worker: at once, or when its start is stored (`stored_first`).
+//! The dispatch of an execution to the worker: at once, or when its start is stored (`stored_first`) and its types are checked.
 //!
 //! A client that repeats a request under an idempotency key finds its execution by the row. Without a row the request runs, so such an
 //! execution must not reach the worker before its row is committed. It holds the session meanwhile, and no clock of it runs: the
@@ -6,15 +6,18 @@
 
 use super::deadlines::CPU_STEP_MS;
 use super::execution::{Current, Running, StopCause};
+use super::finish::ExecutionOutcome;
 use super::input::{Now, Refusal, SessionAction, WriteId};
 use super::machine::SessionMachine;
 use vm_system_protocol::worker::{Execute, ToWorker};
 
-/// An execution that the worker gets when its start is stored.
+/// An execution that the worker does not have yet.
 #[derive(Debug)]
 pub(super) struct Withheld {
-    /// The batch with its start.
-    pub(super) write: WriteId,
+    /// The batch with its start, if that is awaited.
+    pub(super) write: Option<WriteId>,
+    /// The result of the check of its types is awaited.
+    pub(super) checking: bool,
     pub(super) execute: Execute,
 }
 
@@ -44,14 +47,26 @@ impl SessionMachine {
         }
     }
 
-    /// The current execution, if the worker gets it after this batch.
-    fn take_withheld(&mut self, write: WriteId) -> Option<(Box<Running>, Execute)> {
-        let Some(Current::Running(running)) = &mut self.current else { return None };
-        let withheld = running.withheld.take_if(|withheld| withheld.write == write)?;
-        match self.current.take() {
-            Some(Current::Running(running)) => Some((running, withheld.execute)),
+    /// Takes the current execution, if the worker does not have it and this holds.
+    fn take_withheld(&mut self, holds: impl Fn(&Withheld) -> bool) -> Option<Box<Running>> {
+        let is_meant = |current: &mut Current| match current {
+            Current::Running(running) => running.withheld.as_deref().is_some_and(&holds),
+            Current::Loading(_) | Current::Forking(_) => false,
+        };
+        match self.current.take_if(is_meant) {
+            Some(Current::Running(running)) => Some(running),
             _ => None,
         }
+    }
+
+    /// Sends the worker the current execution, if nothing is awaited any more.
+    pub(super) fn release_withheld(&mut self, now: Now, out: &mut Vec<SessionAction>) {
+        let is_due = |withheld: &Withheld| withheld.write.is_none() && !withheld.checking;
+        let Some(mut running) = self.take_withheld(is_due) else { return };
+        let Some(withheld) = running.withheld.take() else { return };
+        running.begins_now(now);
+        self.dispatch(&running, withheld.execute, now, out);
+        self.current = Some(Current::Running(running));
     }
 
     /// The start of an execution is stored. If its worker is being killed, its exit ends the execution.
@@ -59,10 +74,11 @@ impl SessionMachine {
         if !self.channel_usable() {
             return;
         }
-        let Some((mut running, execute)) = self.take_withheld(write) else { return };
-        running.begins_now(now);
-        self.dispatch(&running, execute, now, out);
-        self.current = Some(Current::Running(running));
+        let Some(Current::Running(running)) = &mut self.current else { return };
+        let Some(withheld) = &mut running.withheld else { return };
+        if withheld.write.take_if(|awaited| *awaited == write).is_some() {
+            self.release_withheld(now, out);
+        }
     }
 
     /// The start of an execution is lost: nothing of it ran, and nothing will. Whether there was such an execution.
@@ -73,7 +89,12 @@ impl SessionMachine {
         now: Now,
         out: &mut Vec<SessionAction>,
     ) -> bool {
-        let Some((running, _)) = self.take_withheld(write) else { return false };
+        let Some(running) = self.take_withheld(|withheld| withheld.write == Some(write)) else {
+            return false;
+        };
+        if running.has_host_work() {
+            out.push(SessionAction::DropHostWork);
+        }
         if let Some(token) = running.token {
             Self::reply(token, Err(Refusal::Storage(error.to_owned())), out);
         }
@@ -85,9 +106,12 @@ impl SessionMachine {
 
     /// Ends an execution that the worker does not have.
     pub(super) fn stop_withheld(&mut self, stop: StopCause, now: Now, out: &mut Vec<SessionAction>) -> bool {
-        let is_withheld = |current: &mut Current| matches!(current, Current::Running(running) if running.withheld.is_some());
-        let Some(Current::Running(running)) = self.current.take_if(is_withheld) else { return false };
-        self.end_withheld(*running, stop, now, out);
+        let Some(running) = self.take_withheld(|_| true) else { return false };
+        if running.has_host_work() {
+            out.push(SessionAction::DropHostWork);
+        }
+        let ending = ExecutionOutcome::stopped(stop, &running);
+        self.end_withheld(*running, ending, Vec::new(), now, out);
         true
     }
 }

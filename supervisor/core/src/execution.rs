@@ -7,6 +7,7 @@ use super::input::{ExecuteRequest, LoadFailure, LoadedSource, Now, Refusal, Sess
 use super::machine::{AdoptedExecution, Phase, SessionMachine};
 use super::pending_task::PendingTask;
 use super::record::{Mark, Pending};
+use super::type_check::is_checked;
 use crate::source_format::run_file_format;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -510,21 +511,27 @@ impl SessionMachine {
         }
         let request = job.request;
         let write = self.persist(pending, batch, !request.wait || request.stored_first, out);
+        let checking = is_checked(&request, format, &job.policy);
         let argv = ["vm-system", &file_name].map(str::to_owned).into_iter();
         let argv = argv.chain(request.argv).collect();
         let execute = Execute {
             execution: running.id(),
             kind: request.kind,
             source: text,
-            file_name,
+            file_name: file_name.clone(),
             format,
             args: request.args,
             env: merged(&job.policy.env, request.env),
             argv,
             policy: job.policy.wire.clone(),
         };
-        if request.stored_first {
-            running.withheld = Some(Box::new(Withheld { write, execute }));
+        if checking {
+            let (execution, policy) = (running.id(), Arc::clone(&running.policy));
+            out.push(SessionAction::CheckTypes { execution, path: file_name, policy });
+        }
+        if request.stored_first || checking {
+            let write = request.stored_first.then_some(write);
+            running.withheld = Some(Box::new(Withheld { write, checking, execute }));
         } else {
             self.dispatch(&running, execute, now, out);
         }

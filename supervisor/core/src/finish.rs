@@ -26,7 +26,7 @@ pub(super) struct ExecutionOutcome {
 }
 
 impl ExecutionOutcome {
-    fn error(status: ExecutionStatus, code: &str, message: impl Into<String>) -> Self {
+    pub(super) fn error(status: ExecutionStatus, code: &str, message: impl Into<String>) -> Self {
         Self { status, error: Some(ExecutionError::new(code, message)) }
     }
 
@@ -45,7 +45,7 @@ impl ExecutionOutcome {
     }
 
     /// The result of an execution that this machine stopped.
-    fn stopped(stop: StopCause, running: &Running) -> Self {
+    pub(super) fn stopped(stop: StopCause, running: &Running) -> Self {
         let limits = &running.policy.wire.limits;
         match stop {
             StopCause::Cancelled => {
@@ -183,15 +183,20 @@ impl SessionMachine {
     pub(super) fn end_withheld(
         &mut self,
         running: Running,
-        stop: StopCause,
+        ending: ExecutionOutcome,
+        events: Vec<Event>,
         now: Now,
         out: &mut Vec<SessionAction>,
     ) {
-        let ending = ExecutionOutcome::stopped(stop, &running);
-        let (batch, pending) = conclude(running, ending, None, Vec::new(), 0, now);
+        let (kind, status) = (running.record.kind, ending.status);
+        let what = describe(&running, &ending, &events);
+        let (batch, pending) = conclude(running, ending, None, events, 0, now);
         self.persist(pending, batch, true, out);
         match self.ending.closing {
             Some(_) => self.shut_down(now, out),
+            None if kind == ExecutionKind::Startup && self.phase == Phase::Starting => {
+                self.startup_ended(&what, status, now, out);
+            }
             None => self.rest(now),
         }
     }

@@ -17,6 +17,7 @@ use vm_system_record::{Owner, PolicySnapshot, RecordedWorktree, Write};
 
 use super::exit::WorkerExitStatus;
 use super::rollback::CopyId;
+use super::type_check::CheckedTypes;
 
 /// The time of a step. The machine has no clock of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -302,12 +303,10 @@ pub enum SessionInput {
     CheckpointExited { number: u64 },
     /// The result of [`SessionAction::ForkCopy`]: a worker, for which there is a seed of random numbers.
     CopyForked(Result<[u8; 32], ForkFault>),
-    /// The result of [`SessionAction::LoadSource`].
-    SourceLoaded {
-        execution: ExecutionId,
-        /// The text, or why there is none.
-        result: Result<LoadedSource, LoadFailure>,
-    },
+    /// The result of [`SessionAction::LoadSource`]: the text, or why there is none.
+    SourceLoaded { execution: ExecutionId, result: Result<LoadedSource, LoadFailure> },
+    /// The result of [`SessionAction::CheckTypes`].
+    TypesChecked { execution: ExecutionId, result: CheckedTypes },
     /// A message of the worker.
     Message {
         /// Its sequence number.
@@ -441,6 +440,8 @@ pub enum SessionAction {
         /// The rights under which the file is loaded.
         policy: Arc<EffectivePolicy>,
     },
+    /// Check the types of a file of the worktree; result: [`SessionInput::TypesChecked`].
+    CheckTypes { execution: ExecutionId, path: String, policy: Arc<EffectivePolicy> },
     /// Carry out a host call that the policy allows. Result: [`SessionInput::HostReplied`].
     HostCall {
         /// The call's number.
@@ -454,7 +455,7 @@ pub enum SessionAction {
     },
     /// An execution that used host modules has ended: close what it left open.
     EndHostUse,
-    /// Cancel the pending host call or file.
+    /// Cancel the pending host call, file or check.
     DropHostWork,
     /// Write a batch. Batches are committed in the order of these actions.
     Write {

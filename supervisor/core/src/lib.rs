@@ -1,7 +1,6 @@
 //! One session as a pure state machine: `step(input, now)` gives the actions that the owner task carries out.
-//!
-//! Absent by design: tokio, clocks, I/O, randomness, locks. Every event from outside is a [`SessionInput`], time included ([`Now`]);
-//! every effect is a [`SessionAction`]. A seeded simulation drives thousands of histories (`core/simulation`).
+//! Absent by design: tokio, clocks, I/O, randomness, locks. Events from outside, time ([`Now`]) included, are [`SessionInput`]s, effects
+//! are [`SessionAction`]s. A seeded simulation drives thousands of histories (`core/simulation`).
 //! # A session
 //! ```text
 //!            Spawned            Started + startup files ok
@@ -25,14 +24,13 @@
 //!     ▼           ▼ │ the wall clock is paused
 //!   refused     host call, or a task (`waiting`)
 //! ```
-//! - `Loading` only for files: the session is busy, but a missing file leaves no execution behind.
-//! - *task*: `CC` is a host call that waits for an answer, perhaps for a long time ([`pending_task`]).
-//! - *stop*: cancel, close or a limit. The worker is interrupted; its `Done` has the status of the stop; or it is killed.
-//! - The start is written, and awaited only for a request with a key ([`dispatch`]): an adopted worker may have others that the store
-//!   lacks ([`adoption`]). The end is one awaited commit: then come the reply, the last events for followers, and the acknowledgement.
+//! - `Loading` only for files: a missing one leaves no execution behind. The worker may get it after a check of types ([`type_check`]).
+//! - *task*: `CC` waits for an answer, perhaps for long ([`pending_task`]). *stop*: cancel, close or a limit: the worker is interrupted, and
+//!   its `Done` has the status of the stop, or it is killed.
+//! - The start is written, and awaited only for a request with a key ([`dispatch`]; others may be missing, [`adoption`]). The end is one
+//!   awaited commit: then come the reply, the last events for followers, and the acknowledgement.
 //! # Forks and rollbacks
-//! The worker of an idle session forks; each child becomes the worker of a new session ([`fork`]), or a frozen copy ([`rollback`]), a fork
-//! of which replaces the worker later; so may one without state ([`replacement`]).
+//! A child of an idle worker gets a session ([`fork`]) or is a frozen copy ([`rollback`]); that, or one without state ([`replacement`]), may replace it.
 //! # The worker is hostile: [`messages`] ends the session after a message that a correct one cannot send in this state.
 
 mod adoption;
@@ -61,6 +59,7 @@ mod rollback;
 mod source_format;
 mod start;
 mod suspension;
+mod type_check;
 
 #[cfg(test)]
 mod simulation;
@@ -78,3 +77,4 @@ pub use input::{
 pub use machine::{AdoptedExecution, SessionMachine};
 pub use rollback::{CopyId, copies_of, copy_name, guard_named};
 pub use source_format::{module_format, run_file_format};
+pub use type_check::CheckedTypes;

@@ -335,6 +335,9 @@ impl SessionMachine {
             SessionInput::SourceLoaded { execution, result } => {
                 self.source_loaded(execution, result, now, out);
             }
+            SessionInput::TypesChecked { execution, result } => {
+                self.types_checked(execution, result, now, out);
+            }
             SessionInput::Message { seq, bytes, message } => self.message((seq, bytes), message, now, out),
             SessionInput::ChannelFailed(fault) => self.channel_failed(fault, now, out),
             SessionInput::MemoryShort => self.condemn(CloseReason::MemoryShort, now, out),

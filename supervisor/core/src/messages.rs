@@ -261,7 +261,7 @@ impl SessionMachine {
     }
 
     /// Stores and publishes an event that this machine has numbered.
-    fn add_event(&mut self, event: Event, out: &mut Vec<SessionAction>) {
+    pub(super) fn add_event(&mut self, event: Event, out: &mut Vec<SessionAction>) {
         let Some(Current::Running(running)) = &mut self.current else { return };
         let execution = running.id();
         let batch: Arc<[Event]> = Arc::new([event]);

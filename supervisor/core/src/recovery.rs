@@ -118,7 +118,7 @@ impl SessionMachine {
         self.drop_forks(&why(), out);
         let (batch, pending) = match self.current.take() {
             Some(Current::Running(running)) => {
-                if running.host.is_some() {
+                if running.has_host_work() {
                     out.push(SessionAction::DropHostWork);
                 }
                 self.cut_short(*running, &reason, now)

@@ -10,12 +10,13 @@ mod restoration;
 mod rollback;
 mod suspension;
 mod tasks;
+mod type_check;
 mod violations;
 mod withheld;
 
 use super::{
-    ChannelFault, CloseCause, CopyId, ExecuteRequest, Executed, Now, Refusal, SessionAction, SessionInput,
-    SessionMachine, SessionReply, SessionSpec, Source, Token, WorkerExitStatus, WriteId,
+    ChannelFault, CloseCause, CopyId, ExecuteRequest, Executed, LoadedSource, Now, Refusal, SessionAction,
+    SessionInput, SessionMachine, SessionReply, SessionSpec, Source, Token, WorkerExitStatus, WriteId,
 };
 use std::sync::Arc;
 use vm_system_policy::{EffectivePolicy, Operator, Snapshot, effective};
@@ -53,6 +54,9 @@ struct Bench {
     killed: bool,
     interrupts: u32,
     host_calls: u32,
+    checks: u32,
+    /// Host calls, files and checks that were given up.
+    dropped_work: u32,
     /// Forks that were ordered.
     forks: Vec<u64>,
     respawns: u32,
@@ -127,6 +131,8 @@ impl Bench {
             killed: false,
             interrupts: 0,
             host_calls: 0,
+            checks: 0,
+            dropped_work: 0,
             forks: Vec::new(),
             respawns: 0,
             dropped: Vec::new(),
@@ -191,6 +197,8 @@ impl Bench {
                     SessionAction::Kill => self.killed = true,
                     SessionAction::Interrupt => self.interrupts += 1,
                     SessionAction::HostCall { .. } => self.host_calls += 1,
+                    SessionAction::CheckTypes { .. } => self.checks += 1,
+                    SessionAction::DropHostWork => self.dropped_work += 1,
                     SessionAction::Fork { order } => self.forks.push(order),
                     SessionAction::Respawn => self.respawns += 1,
                     SessionAction::DropCopy { copy } => self.dropped.push(copy),
@@ -267,6 +275,10 @@ impl Bench {
         });
         events.flatten().collect()
     }
+}
+
+fn was_dispatched(bench: &Bench) -> bool {
+    bench.sent.iter().any(|message| matches!(message, ToWorker::Execute(_)))
 }
 
 fn from_worker(seq: u64, message: FromWorker) -> SessionInput {

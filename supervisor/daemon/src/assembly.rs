@@ -16,7 +16,9 @@ use vm_system_runtime::egress::EgressConfig;
 use vm_system_runtime::script_input::ScriptInput;
 use vm_system_runtime::workspaces::{WorkspaceLimits, Workspaces};
 use vm_system_runtime::worktree::Roots;
-use vm_system_runtime::{DurableConfig, PressureConfig, Runtime, RuntimeApi, RuntimeConfig, WorktreeClients};
+use vm_system_runtime::{
+    DurableConfig, PressureConfig, Runtime, RuntimeApi, RuntimeConfig, WorktreeClients, type_checks,
+};
 use vm_system_sandbox::beneath;
 use vm_system_spawn::libraries::LibraryStore;
 use vm_system_spawn::{KeptJails, SpawnConfig};
@@ -132,6 +134,7 @@ impl Assembly {
             file_calls: shares.file_calls,
             durable,
             stdin,
+            type_checks: type_checks::limits(&ceilings),
         };
         let runtime = Runtime::start(config, store).await?;
         let store = runtime.store().clone();

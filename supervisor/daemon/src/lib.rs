@@ -58,7 +58,7 @@ pub use socket::SocketError;
 pub use users::{SERVICE_USER, UserConfig};
 pub use vm_system_api::rest::TokenError;
 pub use vm_system_policy::{NetRule, Operator};
-pub use vm_system_runtime::examine_host;
 pub use vm_system_runtime::script_input::{InputReader, ScriptInput, script_input};
+pub use vm_system_runtime::{examine_host, type_checks};
 pub use vm_system_spawn::{SandboxMode, ServiceIds, SpawnConfig};
 pub use vm_system_store::{Durability, check_file as check_database};

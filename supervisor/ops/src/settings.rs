@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use vm_system_protocol::control::{ErrorCode, OpError};
 use vm_system_protocol::input::read_value;
 use vm_system_protocol::json::JsonText;
-use vm_system_protocol::model::{Limits, Resolver, Settings};
+use vm_system_protocol::model::{Engine, Limits, Resolver, Settings, TypeCheck};
 use vm_system_runtime::worktree::clean_relative;
 
 /// Longest name of a template (characters).
@@ -57,8 +57,12 @@ pub(super) fn name(name: &str) -> Result<String, OpError> {
     Ok(name.to_owned())
 }
 
-pub(super) fn check(settings: &Settings, ceilings: &Limits) -> Result<(), OpError> {
+pub(super) fn check(settings: &Settings, engine: Engine, ceilings: &Limits) -> Result<(), OpError> {
     resolver(&settings.resolver)?;
+    if engine == Engine::Cvm && settings.runtime.typecheck != TypeCheck::Off {
+        return Err(invalid("runtime.typecheck is for templates with engine quickjs: a program is compiled without a worktree")
+            .with_hint("`vm-system check --program FILE` checks the types of a program before it is started"));
+    }
     limits(&settings.limits, ceilings)
 }
 

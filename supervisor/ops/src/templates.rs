@@ -28,7 +28,7 @@ impl Ops {
     ) -> Result<Reply, OpError> {
         let name = settings::name(&name)?;
         built_in::name_is_free(&name)?;
-        settings::check(&settings, &self.options.ceilings)?;
+        settings::check(&settings, engine, &self.options.ceilings)?;
         if !modules.is_empty() {
             has_parts(engine, "host modules")?;
         }
@@ -104,7 +104,7 @@ impl Ops {
             .transpose()?
             .map(Box::new);
         if let Some(settings) = &settings {
-            settings::check(settings, &self.options.ceilings)?;
+            settings::check(settings, detail.template.engine, &self.options.ceilings)?;
             startup_files::still_fit(&detail.startup_files, settings)?;
         }
         let id = detail.template.id;

@@ -7,7 +7,7 @@ use super::rights::{DatabaseRights, ExecRights, FsRights, both};
 use super::row::{CapabilityRow, read_row};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
-use vm_system_protocol::model::{Capability, CapabilityKind, Limits, Resolver, Settings};
+use vm_system_protocol::model::{Capability, CapabilityKind, Limits, Resolver, Settings, TypeCheck};
 use vm_system_protocol::worker::Policy;
 
 /// The rights of a template at one time: the session's copy from its creation, or the current template.
@@ -41,6 +41,8 @@ pub struct EffectivePolicy {
     pub wire: Policy,
     /// `.js` files are modules.
     pub esm: bool,
+    /// Whether types of files that are run are checked.
+    pub typecheck: TypeCheck,
     /// Variables of the environment; the client's variables override them.
     pub env: Vec<(String, String)>,
     /// The `fs` module, if it is granted.
@@ -108,6 +110,8 @@ pub fn effective(session: &Snapshot, template: Option<&Snapshot>, operator: &Ope
             disabled_globals: rights.disabled_globals.into_iter().collect(),
         },
         esm: settings.runtime.esm,
+        // In the order of their strictness.
+        typecheck: settings.runtime.typecheck.max(now.runtime.typecheck),
         env: rights.env.into_iter().filter_map(|(name, value)| Some((name, value?))).collect(),
         programs: programs.map(|(name, path)| (name.clone(), path.clone())).collect(),
         fs: rights.fs,

@@ -19,6 +19,7 @@ use vm_system_core::{LibraryProblem, LoadFailure, Refusal, SpawnFault};
 use vm_system_policy::Operator;
 use vm_system_protocol::control::{ErrorCode, OpError};
 use vm_system_protocol::ids::{SessionId, TemplateId};
+use vm_system_protocol::model::Limits;
 use vm_system_record::{Owner, PolicySnapshot, RecordedWorktree, StoreError};
 use vm_system_spawn::KeptJails;
 use vm_system_spawn::helper::HelperProblem;
@@ -57,6 +58,8 @@ pub struct RuntimeConfig {
     pub durable: super::DurableConfig,
     /// What scripts read as their standard input; none: they are at its end.
     pub stdin: Option<ScriptInput>,
+    /// The limits of TypeScript's compiler, where it checks files of sessions.
+    pub type_checks: Limits,
 }
 
 /// The client that an owner currently is when it names a worktree. A program opens its worktree again at each file call, long

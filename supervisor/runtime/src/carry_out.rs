@@ -4,6 +4,7 @@ use super::host;
 use super::libraries::Libraries;
 use super::session_task::{SessionTask, store_input};
 use super::task::{fault, no_worker};
+use crate::type_checks::TypesToCheck;
 use crate::workspaces::WorkspaceKey;
 use std::sync::Arc;
 use std::time::Duration;
@@ -46,6 +47,17 @@ impl SessionTask {
                 let permitted = shared.permits(&self.host.worktree, &self.live.owner);
                 let of = (self.host.worktree.clone(), permitted, shared.holder(&self.live.owner));
                 self.host.work = Some(host::load_source(shared, of, execution, path, format, policy));
+            }
+            Action::CheckTypes { execution, path, policy } => {
+                // The worker does not have it yet; it can be followed and cancelled.
+                self.shared.registry.execution_began(execution, &self.live);
+                let record = self.machine.record();
+                let request = TypesToCheck::new(record, &self.live.owner, &self.host.worktree, path, policy);
+                let shared = Arc::clone(&self.shared);
+                self.host.work = Some(Box::pin(async move {
+                    let result = shared.type_checks.check(request).await;
+                    Input::TypesChecked { execution, result }
+                }));
             }
             Action::HostCall { call, permit: Permit::Http(permit), .. } => {
                 let holder = self.shared.holder(&self.live.owner);

@@ -7,22 +7,22 @@ use super::fork::ForkSession;
 use super::interface::{DrainChange, RuntimeApi, RuntimeFacts};
 use super::owner_jails::OwnerJails;
 use super::registry::{AdmissionError, LiveSession, Registry};
-use super::session_task::SessionTask;
-use super::specs::{spec, timestamp};
+use super::specs::timestamp;
 use super::task::{Command, RuntimeContext, SessionResponder, spawn_failure};
 use super::{adoption, doctor, followers, pressure};
 use crate::brokers::Brokers;
 use crate::egress::Egress;
 use crate::shares::{Holder, Share, Shares};
+use crate::type_checks::TypeChecks;
 use crate::worktree::clean_relative;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 use vm_system_core::durable::{DurableRefusal, SubmittedAnswer};
-use vm_system_core::{CloseCause, ExecuteRequest, Executed, Refusal, SessionMachine, SessionReply, Source};
+use vm_system_core::{CloseCause, ExecuteRequest, Executed, Refusal, SessionReply, Source};
 use vm_system_protocol::control::{DoctorReport, UpgradeReport, ZygoteInfo};
 use vm_system_protocol::ids::{ExecutionId, SessionId, TaskId};
 use vm_system_protocol::json::JsonText;
@@ -38,6 +38,16 @@ const COMMANDS: usize = 16;
 /// All live sessions. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Runtime(Arc<Inner>);
+
+/// A runtime, as long as there is one.
+#[derive(Debug)]
+pub(super) struct WeakRuntime(Weak<Inner>);
+
+impl WeakRuntime {
+    pub(super) fn upgrade(&self) -> Option<Runtime> {
+        self.0.upgrade().map(Runtime)
+    }
+}
 
 #[derive(Debug)]
 struct Inner {
@@ -124,6 +134,7 @@ impl Runtime {
             budget: super::memory::MemoryBudget::new(),
             failed_starts: super::failed_starts::FailedStarts::default(),
             stdin: config.stdin,
+            type_checks: TypeChecks::new(config.type_checks),
         };
         let shared = Arc::new(shared);
         let watch =
@@ -131,6 +142,7 @@ impl Runtime {
         let durables = Durables::start(Arc::clone(&shared), config.durable);
         let sessions = Shares::new("sessions", "sessions", config.sessions);
         let runtime = Self(Arc::new(Inner { shared, durables, sessions, tasks: TaskTracker::new() }));
+        runtime.shared().type_checks.connect(WeakRuntime(Arc::downgrade(&runtime.0)));
         runtime.continue_sessions(taken).await;
         // Ends with the runtime.
         tokio::spawn(watch);
@@ -275,49 +287,7 @@ impl Runtime {
 
 impl RuntimeApi for Runtime {
     fn create_session(&self, request: CreateSession) -> BoxFuture<'_, Result<Session, RuntimeError>> {
-        Box::pin(async move {
-            let shared = &self.0.shared;
-            if shared.registry.is_stopping() {
-                return Err(RuntimeError::ShuttingDown);
-            }
-            shared.pressure.admit(&request.owner)?;
-            shared.failed_starts.check(&request.owner, request.template_id)?;
-            let CreateSession { worktree_path, as_user, .. } = request.clone();
-            let recorded = request.restores.as_ref().and_then(|restored| restored.worktree.as_ref());
-            let worktree = match recorded {
-                Some(recorded) => shared.reopen_worktree(recorded, &request.owner).await?,
-                None => shared.open_worktree(worktree_path, &request.owner, as_user).await?,
-            };
-            let (commands, inbox) = commands();
-            let CreateSession { id, owner, policy, libraries, .. } = request.clone();
-            let live = Arc::new(LiveSession::new(id, owner, commands, policy, &shared.registry.policies));
-            self.admit(&live)?;
-            let spec = spec(&request, &worktree, &live.policy(None, &shared.operator));
-            let machine = match &request.restores {
-                Some(_) => SessionMachine::restoration(spec),
-                None => SessionMachine::new(spec),
-            };
-            let task = SessionTask::new(machine, (shared, &live), inbox, worktree, libraries);
-            self.0.tasks.spawn(task.run());
-            match self.request(&live, |responder| Command::Create { responder }).await {
-                Ok(SessionReply::Session(session)) => {
-                    shared.registry.sessions_created.fetch_add(1, Ordering::Relaxed);
-                    Ok(*session)
-                }
-                Ok(other) => Err(unexpected(&other)),
-                Err(error) => {
-                    if let RuntimeError::Refused(Refusal::DiedAtStart(reason)) = &error {
-                        shared.failed_starts.add(
-                            &live.owner,
-                            request.template_id,
-                            reason.clone(),
-                            Instant::now(),
-                        );
-                    }
-                    Err(error)
-                }
-            }
-        })
+        Box::pin(self.create(request))
     }
 
     fn fork_session(&self, request: ForkSession) -> BoxFuture<'_, Result<Vec<Session>, RuntimeError>> {

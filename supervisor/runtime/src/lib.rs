@@ -8,18 +8,16 @@
 //! Reading order:
 //! - [`api`]: requests and errors ([`CreateSession`], [`RuntimeError`]; code is run by a [`vm_system_core::ExecuteRequest`])
 //! - [`interface`]: [`RuntimeApi`], the operations of the verbs on live sessions; [`facade`]: [`Runtime`], the implementation
-//! - [`specs`]: the parameters of a session's machine
-//! - [`registry`]: the live sessions and executions
+//! - [`specs`]: the parameters of a session's machine; [`registry`]: the live sessions and executions
 //! - [`task`]: shared state of all sessions, and requests to an owner task
 //! - [`session_task`]: the owner task of a session; [`carry_out`]: the actions of its machine
-//! - [`clock`], [`callers`], [`writes`], [`link`] with [`outbox`]: parts of both kinds of owner task: time, callers, the store,
-//!   a worker
+//! - [`clock`], [`callers`], [`writes`], [`link`] with [`outbox`]: parts of both kinds of owner task
 //! - [`worktree`]: opening and reading worktrees; [`files_agents`]: processes that do it with the rights of users
 //! - [`shares`]: what each owner may have of things that are counted
 //! - [`memory`], [`host`], [`followers`]: parts of a session's owner task; [`script_input`]: the standard input of scripts
-//! - [`fork`]: sessions forked from a live one; [`copies`]: checkpoints, and the copies from which a session continues;
-//!   [`restart`]: the worker that replaces one that has exited
-//! - [`jails`]: keepers and zygotes, replaced when they exit; [`owner_jails`]: which of them is an owner's
+//! - [`create`]: new sessions; [`fork`]: sessions forked from a live one; [`copies`]: checkpoints, and the copies from which a session
+//!   continues; [`restart`]: the worker that replaces one that has exited
+//! - [`jails`]: keepers and zygotes, replaced when they exit; [`owner_jails`]: an owner's; [`type_checks`]: TypeScript's compiler
 //! - [`inspect`]: a worker as reported by the kernel; [`doctor`]: the host and the jail
 //! - [`durable`]: the same for executions of durable programs
 
@@ -32,6 +30,7 @@ mod carry_out;
 pub mod client_memory;
 mod clock;
 mod copies;
+mod create;
 mod doctor;
 mod durable;
 pub mod egress;
@@ -63,6 +62,7 @@ mod session_task;
 pub mod shares;
 mod specs;
 mod task;
+pub mod type_checks;
 pub mod workspaces;
 pub mod worktree;
 mod writes;

@@ -260,8 +260,9 @@ impl Registry {
     }
 
     pub(super) fn execution_began(&self, id: ExecutionId, live: &Arc<LiveSession>) {
-        self.executions_started.fetch_add(1, Ordering::Relaxed);
-        lock(&self.executions).insert(id, Arc::clone(live));
+        if lock(&self.executions).insert(id, Arc::clone(live)).is_none() {
+            self.executions_started.fetch_add(1, Ordering::Relaxed);
+        }
     }
 
     pub(super) fn execution_ended(&self, id: ExecutionId) {

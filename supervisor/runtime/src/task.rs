@@ -16,6 +16,7 @@ use crate::egress::Egress;
 use crate::files_agents::FilesAgentError;
 use crate::script_input::ScriptInput;
 use crate::shares::{Holder, Share, ShareRefusal, Shares};
+use crate::type_checks::TypeChecks;
 use crate::workspaces::Workspaces;
 use crate::worktree::{Roots, Worktree, WorktreeClient, WorktreeError};
 use std::path::{Path, PathBuf};
@@ -62,6 +63,7 @@ pub(super) struct RuntimeContext {
     pub(super) failed_starts: FailedStarts,
     /// What scripts read as their standard input; none: they are at its end.
     pub(super) stdin: Option<ScriptInput>,
+    pub(super) type_checks: TypeChecks,
 }
 
 impl RuntimeContext {

@@ -77,6 +77,7 @@ pub(crate) async fn start(store: StoreHandle) -> Runtime {
         file_calls: ShareLimits::of(FILE_CALLS),
         durable: vm_system_runtime::DurableConfig::default(),
         stdin: None,
+        type_checks: vm_system_runtime::type_checks::limits(&vm_system_protocol::model::Limits::default()),
     };
     Runtime::start(config, std::future::ready(Ok(store))).await.expect("a runtime")
 }

@@ -191,3 +191,22 @@ fn fs_reads_files_folders_and_stats_as_node_does() {
         assert_eq!(engine.value(source), shown, "{source}");
     }
 }
+
+#[test]
+fn modules_do_not_see_the_names_that_a_script_is_about_to_declare() {
+    let mut engine = Engine::new()
+        .file(
+            "own.js",
+            "const before = globalThis._; exports.before = typeof before; exports.name = typeof _",
+        )
+        .file("outer.js", "module.exports = require('./own')")
+        .file("late.js", "exports.read = () => _");
+    assert_eq!(
+        engine.value("const _ = require('./outer'); [_.before, _.name]"),
+        "[ 'undefined', 'undefined' ]"
+    );
+    assert_eq!(engine.value("class _ { static seen = require('./late').read }; _.seen() === _"), "true");
+    assert_eq!(engine.value("const a = (await import('./outer.js')).default.name; a"), "'undefined'");
+    let early = "ReferenceError: Cannot access 'b' before initialization";
+    assert_eq!(engine.exception("require('./own'); globalThis.b; const b = 1").0, early);
+}

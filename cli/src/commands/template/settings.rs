@@ -3,7 +3,7 @@
 use crate::error::CliError;
 use crate::parse;
 use serde_json::{Map, Value, json};
-use vm_system_protocol::model::{OnCrash, Settings};
+use vm_system_protocol::model::{OnCrash, Settings, TypeCheck};
 
 /// Flags for settings; absent ones are not changed.
 #[derive(Debug, Clone, Default, clap::Args)]
@@ -64,6 +64,10 @@ pub(super) struct SettingsArgs {
     /// A session ends this long after its last execution (seconds); 0 = never [default: 0]
     #[arg(long, value_name = "S")]
     idle_timeout_s: Option<u32>,
+    /// Whether TypeScript's compiler checks files before they run: off, warn (errors are shown), or error (nothing runs with errors)
+    /// [default: off]
+    #[arg(long, value_name = "WHAT", value_parser = parse::type_check())]
+    typecheck: Option<TypeCheck>,
 }
 
 impl SettingsArgs {
@@ -101,6 +105,7 @@ impl SettingsArgs {
             set("runtime", field, value.map(Value::from));
         }
         set("runtime", "on_crash", self.on_crash.map(|value| json!(value)));
+        set("runtime", "typecheck", self.typecheck.map(|value| json!(value)));
         (!sections.is_empty()).then_some(Value::Object(sections))
     }
 

@@ -24,6 +24,8 @@ pub(super) struct Checks {
     began: BTreeSet<ExecutionId>,
     /// Executions that are dispatched after their commit.
     pub(super) stored_first: BTreeSet<ExecutionId>,
+    /// Executions whose types are being checked.
+    pub(super) checking: BTreeSet<ExecutionId>,
     ended: BTreeSet<ExecutionId>,
     last_write: u64,
     killed: bool,
@@ -173,6 +175,10 @@ impl Checks {
                 self.host_call = None;
                 Ok(())
             }
+            SessionAction::CheckTypes { execution, .. } => {
+                self.checking.insert(*execution);
+                Ok(())
+            }
             SessionAction::Write { id, batch, .. } => {
                 if id.0 <= self.last_write {
                     return Err("write ids must grow".to_owned());
@@ -245,6 +251,9 @@ impl Checks {
                 }
                 if !self.began.contains(&job.execution) {
                     return Err("dispatched before its start was written".to_owned());
+                }
+                if self.checking.contains(&job.execution) {
+                    return Err("dispatched before its types were checked".to_owned());
                 }
                 if self.stored_first.contains(&job.execution)
                     && !database.executions.contains_key(&job.execution)

@@ -11,8 +11,8 @@ use super::{SimulatedCounts, SimulatedFaults};
 use crate::durable::SubmittedAnswer;
 use crate::durable::schema::Schema;
 use crate::{
-    ChannelFault, CloseCause, ForkFault, LoadFailure, LoadedSource, Now, Respawned, SessionAction,
-    SessionInput, SessionMachine, SessionSpec, SpawnFailure, Token, WorkerExitStatus,
+    ChannelFault, CheckedTypes, CloseCause, ForkFault, LoadFailure, LoadedSource, Now, Respawned,
+    SessionAction, SessionInput, SessionMachine, SessionSpec, SpawnFailure, Token, WorkerExitStatus,
 };
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use vm_system_protocol::codec::encode;
 use vm_system_protocol::control::GivenAnswer;
 use vm_system_protocol::ids::{ExecutionId, TaskId};
 use vm_system_protocol::limits::WORKER_MESSAGE_BYTES;
-use vm_system_protocol::model::ExecutionKind;
+use vm_system_protocol::model::{ExecutionKind, TypeCheck};
 use vm_system_protocol::time::Timestamp;
 use vm_system_protocol::worker::{HostReply, SourceFormat, ToWorker};
 use vm_system_testkit::SeededRandom;
@@ -63,6 +63,8 @@ pub(super) struct World {
     spawning: bool,
     host_call: Option<u64>,
     loading: Option<ExecutionId>,
+    /// The types of its file are being checked.
+    checking: Option<ExecutionId>,
     /// A requested fork, and its progress.
     fork: Option<(u64, Fork)>,
     /// A frozen copy was ordered to fork.
@@ -87,6 +89,11 @@ impl World {
         if rng.one_in(2) {
             snapshot.modules.push("fs".to_owned());
         }
+        snapshot.settings.runtime.typecheck = match seed % 16 {
+            3 => TypeCheck::Warn,
+            7 => TypeCheck::Error,
+            _ => TypeCheck::Off,
+        };
         let policy = Arc::new(effective(&snapshot, None, &Operator::default()));
         let spec = spec(&mut rng, &policy);
         Self {
@@ -105,6 +112,7 @@ impl World {
             spawning: false,
             host_call: None,
             loading: None,
+            checking: None,
             fork: None,
             copy_forks: false,
             restarts: Restarts::default(),
@@ -239,6 +247,7 @@ impl World {
                 }
                 SessionAction::Signal(15) => self.worker.exit(WorkerExitStatus::Signaled(15)),
                 SessionAction::LoadSource { execution, .. } => self.loading = Some(execution),
+                SessionAction::CheckTypes { execution, .. } => self.checking = Some(execution),
                 SessionAction::Fork { order } => {
                     let ordered = !self.faults.exits || self.rng.below(10) > 0;
                     self.fork = Some((order, if ordered { Fork::Ordered } else { Fork::Unordered }));
@@ -251,8 +260,7 @@ impl World {
                 SessionAction::HostCall { call, .. } => self.host_call = Some(call),
                 // Sometimes a reply is under way already.
                 SessionAction::DropHostWork if self.rng.one_in(2) => {
-                    self.host_call = None;
-                    self.loading = None;
+                    (self.host_call, self.loading, self.checking) = (None, None, None);
                 }
                 SessionAction::Write { id, batch, .. } => self.database.queue.push_back((id, batch)),
                 _ => {}
@@ -283,6 +291,7 @@ impl World {
             5 if self.copy_forks => self.copy_is_forked(),
             4..=7 if self.machine.has_worker() => self.worker.run(self.faults.hostile, &mut self.rng),
             8..=11 => self.deliver_worker_message(),
+            12 | 13 if self.checking.is_some() => self.types_are_checked(),
             12 => self.host_answers(),
             13 => self.file_is_read(),
             14 => self.time_passes(),
@@ -419,7 +428,7 @@ impl World {
         self.worker = SimulatedWorker::new();
         self.outbox.clear();
         (self.exit_reported, self.received, self.adopted, self.now.cpu_us) = (false, 0, false, 0);
-        (self.host_call, self.loading) = (None, None);
+        (self.host_call, self.loading, self.checking) = (None, None, None);
     }
 
     fn host_answers(&mut self) {
@@ -435,6 +444,17 @@ impl World {
             _ => Ok(LoadedSource { text: "1".to_owned(), format: SourceFormat::Script }),
         };
         self.input(SessionInput::SourceLoaded { execution, result });
+    }
+
+    fn types_are_checked(&mut self) {
+        let Some(execution) = self.checking.take() else { return };
+        self.checks.checking.remove(&execution);
+        let result = match self.rng.below(4) {
+            0 => CheckedTypes::Failed { why: "no compiler".to_owned(), hint: None },
+            1 => CheckedTypes::Done { lines: vec!["a.js:1:1: error TS1: x".to_owned()], errors: 1 },
+            _ => CheckedTypes::Done { lines: Vec::new(), errors: 0 },
+        };
+        self.input(SessionInput::TypesChecked { execution, result });
     }
 
     fn time_passes(&mut self) {

@@ -16,10 +16,6 @@ fn withheld_with(wait: bool, policy: Arc<EffectivePolicy>) -> Bench {
     bench
 }
 
-fn was_dispatched(bench: &Bench) -> bool {
-    bench.sent.iter().any(|message| matches!(message, ToWorker::Execute(_)))
-}
-
 #[test]
 fn the_worker_gets_it_after_the_commit_of_its_start_and_not_before() {
     for wait in [true, false] {

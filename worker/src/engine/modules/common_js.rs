@@ -13,7 +13,8 @@ use rquickjs::function::This;
 use rquickjs::{Ctx, Error, Function, Object, Result, Value};
 use vm_system_protocol::worker::SourceFormat;
 
-const HEAD: &str = "(function (exports, require, module, __filename, __dirname) {";
+/// Without parentheses: QuickJS reads all between them twice, to know whether an arrow follows.
+const HEAD: &str = "0,function (exports, require, module, __filename, __dirname) {";
 
 /// `require(specifier, referrer)` and `resolve(specifier, referrer)` for the prelude.
 pub(super) fn install<'js>(ctx: &Ctx<'js>, state: &SharedState, natives: &Object<'js>) -> Result<()> {
@@ -28,6 +29,8 @@ pub(super) fn install<'js>(ctx: &Ctx<'js>, state: &SharedState, natives: &Object
         "isBuiltin",
         Function::new(ctx.clone(), |specifier: String| host_module(&specifier).is_some())?,
     )?;
+    let shared = state.clone();
+    natives.set("runsModule", Function::new(ctx.clone(), move || shared.modules.borrow().evaluating > 0)?)?;
     let shared = state.clone();
     natives.set(
         "resolve",
@@ -195,7 +198,7 @@ fn fill<'js>(
         let before = state.maps.borrow().get(&file.path).cloned().unwrap_or_default();
         match compile_wrapped(ctx, state, &file.path, &file.source) {
             Ok(wrapper) => {
-                run_wrapped(&wrapper, module, require, &file.path)?;
+                run_wrapped(state, &wrapper, module, require, &file.path)?;
                 return module.set("loaded", true);
             }
             // The text is parsed for the syntax of modules only if it is no script.
@@ -241,7 +244,7 @@ pub(super) fn call_wrapped<'js>(
     path: &str,
     source: &str,
 ) -> Result<Value<'js>> {
-    run_wrapped(&compile_wrapped(ctx, state, path, source)?, module, require, path)
+    run_wrapped(state, &compile_wrapped(ctx, state, path, source)?, module, require, path)
 }
 
 fn compile_wrapped<'js>(
@@ -252,7 +255,7 @@ fn compile_wrapped<'js>(
 ) -> Result<Function<'js>> {
     // A `#!` line is not valid JavaScript inside of the wrapper.
     let shell = if source.starts_with("#!") { "//" } else { "" };
-    let text = format!("{HEAD}{shell}{source}\n}})");
+    let text = format!("{HEAD}{shell}{source}\n}}");
     let mut map = state.maps.borrow().get(path).cloned().unwrap_or_default();
     let length = u32::try_from(HEAD.len() + shell.len()).unwrap_or(0);
     map.insertions = vec![Insertion { line: 1, column: 1, length }];
@@ -265,6 +268,7 @@ fn compile_wrapped<'js>(
 }
 
 fn run_wrapped<'js>(
+    state: &SharedState,
     wrapper: &Function<'js>,
     module: &Object<'js>,
     require: &Object<'js>,
@@ -279,7 +283,10 @@ fn run_wrapped<'js>(
         path.to_owned(),
         folder_of(path).to_owned(),
     );
-    wrapper.call(arguments)
+    state.modules.borrow_mut().evaluating += 1;
+    let result = wrapper.call(arguments);
+    state.modules.borrow_mut().evaluating -= 1;
+    result
 }
 
 /// Runs a text as the main `CommonJS` module; returns its exports.

@@ -59,6 +59,8 @@ pub(super) struct ModuleTable {
     require_of: Option<String>,
     /// What the running execution knows of files.
     known: find::KnownFiles,
+    /// `CommonJS` modules whose texts run, one within the other.
+    evaluating: u32,
     /// Which file required another one first.
     required_by: HashMap<String, String>,
     /// ES modules that are being linked, outermost first.

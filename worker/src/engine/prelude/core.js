@@ -128,13 +128,17 @@
   };
 
   // Top-level `let`, `const` and `class` of scripts live as properties of the global object, so that a later input can
-  // declare them again. Until the declaration is reached, its name is an accessor that throws.
+  // declare them again. Until the declaration is reached, its name is an accessor that throws; not in modules, which do not see a
+  // script's names in Node: `const _ = require('lodash')`, where lodash keeps the earlier `globalThis._`.
   const constants = { __proto__: null };
   captured.declare = (name, constant) => {
     delete constants[name];
     const early = reflectDefine(global, name, {
       __proto__: null,
-      get() { throw new ReferenceErrorCtor(`Cannot access '${name}' before initialization`); },
+      get() {
+        if (native.runsModule()) return undefined;
+        throw new ReferenceErrorCtor(`Cannot access '${name}' before initialization`);
+      },
       set(value) {
         reflectDefine(global, name,
           { __proto__: null, value, writable: !constant, configurable: true, enumerable: false });

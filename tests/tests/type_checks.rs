@@ -1,0 +1,252 @@
+//! `typecheck` of templates, through the real daemon: a small compiler in `node_modules` finds the text `wrong`. TypeScript's own is in
+//! `npm.rs`.
+
+use vm_system_protocol::control::{
+    ErrorCode, NewCapability, NewExecution, NewStartupFile, Op, Reply, SessionFilter, TemplateChange,
+};
+use vm_system_protocol::json::JsonText;
+use vm_system_protocol::model::{
+    CapabilityKind, ConsoleLevel, Engine, Event, EventPayload, Execution, ExecutionKind, ExecutionStatus,
+    RuntimeSettings, Session, Settings, TypeCheck,
+};
+use vm_system_tests::client::Client;
+use vm_system_tests::daemon::Daemon;
+use vm_system_tests::place::User;
+
+const COMPILER: &str = include_str!("../stub-typescript.js");
+const RUNS: &str = "console.log('it runs');";
+
+struct Bench {
+    daemon: Daemon,
+    client: Client,
+}
+
+impl Bench {
+    fn new() -> Self {
+        let daemon = Daemon::start(User::AsStarted);
+        daemon.place.write("node_modules/typescript/index.js", COMPILER);
+        let client = daemon.client();
+        Self { daemon, client }
+    }
+
+    fn template(&mut self, typecheck: TypeCheck) -> String {
+        let runtime = RuntimeSettings { typecheck, ..RuntimeSettings::default() };
+        self.client.template(Settings { runtime, ..Settings::default() }, &["fs"])
+    }
+
+    fn session(&mut self, template: &str) -> Session {
+        self.client.session(template, &self.daemon.place.worktree()).expect("a session")
+    }
+
+    /// Runs a file with this text.
+    fn run(&mut self, session: &Session, name: &str, text: &str) -> Ran {
+        self.daemon.place.write(name, text);
+        let execution = self.client.run_file(session, name).expect("an execution");
+        Ran::of(execution)
+    }
+
+    fn checkers(&mut self) -> Vec<Session> {
+        let list = Op::SessionList(SessionFilter::default());
+        let Ok(Reply::Sessions(sessions)) = self.client.op(list) else { panic!("no list") };
+        let is_checker =
+            |session: &Session| session.name.as_deref().is_some_and(|name| name.starts_with("typecheck-"));
+        sessions.into_iter().filter(is_checker).collect()
+    }
+}
+
+/// What there is of an execution.
+#[derive(Debug)]
+struct Ran {
+    status: ExecutionStatus,
+    /// Code and message.
+    error: Option<(String, String)>,
+    /// Of the supervisor, without what modules were used.
+    notices: Vec<(ConsoleLevel, String)>,
+    ran: bool,
+}
+
+impl Ran {
+    fn of(execution: Execution) -> Self {
+        let events = execution.events.unwrap_or_default();
+        let notice = |event: &Event| match &event.payload {
+            EventPayload::System { message, level } if *level != ConsoleLevel::Info => {
+                Some((*level, message.clone()))
+            }
+            _ => None,
+        };
+        Self {
+            status: execution.status,
+            error: execution.error.map(|error| (error.code, error.message)),
+            notices: events.iter().filter_map(notice).collect(),
+            ran: events.iter().any(|event| matches!(event.payload, EventPayload::Console { .. })),
+        }
+    }
+
+    #[track_caller]
+    fn is_refused(&self, code: &str, message: &str) {
+        let error = self.error.as_ref().map(|(code, message)| (code.as_str(), message.as_str()));
+        assert_eq!((self.status, error), (ExecutionStatus::Error, Some((code, message))));
+        assert!(!self.ran);
+    }
+
+    #[track_caller]
+    fn is_fine(&self) {
+        assert_eq!((self.status, self.ran, self.notices.len()), (ExecutionStatus::Ok, true, 0), "{self:?}");
+    }
+}
+
+#[test]
+fn with_error_nothing_of_a_file_runs_and_with_warn_it_runs_after_the_notice() {
+    let mut bench = Bench::new();
+    let template = bench.template(TypeCheck::Error);
+    let session = bench.session(&template);
+    let wrong = format!("{RUNS}\n  'wrong'");
+    let ran = bench.run(&session, "inner/a.ts", &wrong);
+    ran.is_refused("TYPE_ERRORS", "inner/a.ts:2:4: error TS9: found");
+    bench.run(&session, "inner/a.ts", RUNS).is_fine();
+    let ran = bench.run(&session, "often.ts", &format!("{RUNS} 'wrong', 'often'"));
+    ran.is_refused("TYPE_ERRORS", "often.ts:1:26: error TS9: found (and 249 more errors)");
+    let [(ConsoleLevel::Error, text)] = &ran.notices[..] else { panic!("{ran:?}") };
+    assert_eq!((text.lines().count(), text.lines().last()), (101, Some("… and 150 more")));
+
+    let warning = bench.template(TypeCheck::Warn);
+    let warned = bench.session(&warning);
+    let ran = bench.run(&warned, "a.ts", &wrong);
+    let notice = (ConsoleLevel::Warn, "a.ts:2:4: error TS9: found".to_owned());
+    assert_eq!((ran.status, ran.ran, ran.notices), (ExecutionStatus::Ok, true, vec![notice]));
+    bench.run(&warned, "a.ts", RUNS).is_fine();
+
+    // Both templates let files be read: one session has the compiler, which was loaded once.
+    let checkers = bench.checkers();
+    let [checker] = &checkers[..] else { panic!("{checkers:?}") };
+    assert_eq!(bench.client.preview_of(checker, "loaded"), "1");
+    bench.client.close(checker);
+    bench.run(&session, "a.ts", RUNS).is_fine();
+    assert_ne!(bench.checkers()[0].id, checkers[0].id);
+
+    // Code that is sent is not checked.
+    assert_eq!(bench.client.preview_of(&session, "'wrong'"), "'wrong'");
+    bench.daemon.stop();
+}
+
+#[test]
+fn the_stricter_of_template_and_session_is_in_force() {
+    let mut bench = Bench::new();
+    let template = bench.template(TypeCheck::Off);
+    let session = bench.session(&template);
+    let wrong = format!("{RUNS} 'wrong'");
+    bench.run(&session, "a.ts", &wrong).is_fine();
+    assert!(bench.checkers().is_empty(), "what nobody wants costs nothing");
+    let settings = Some(JsonText::from_value(&serde_json::json!({ "runtime": { "typecheck": "error" } })));
+    let change = Box::new(TemplateChange { name: None, settings });
+    bench.client.op(Op::TemplateUpdate { template, change }).expect("a change");
+    bench.run(&session, "a.ts", &wrong).is_refused("TYPE_ERRORS", "a.ts:1:26: error TS9: found");
+
+    let runtime = RuntimeSettings { typecheck: TypeCheck::Warn, ..RuntimeSettings::default() };
+    let create = Op::TemplateCreate {
+        name: "programs".to_owned(),
+        engine: Engine::Cvm,
+        settings: Box::new(Settings { runtime, ..Settings::default() }),
+        modules: Vec::new(),
+    };
+    let error = bench.client.op(create).expect_err("a program has no worktree when it is compiled");
+    assert_eq!(error.code, ErrorCode::ValidationError);
+    assert!(error.hint.unwrap_or_default().contains("check --program"));
+    bench.daemon.stop();
+}
+
+#[test]
+fn a_startup_file_with_errors_refuses_the_session() {
+    let mut bench = Bench::new();
+    let template = bench.template(TypeCheck::Error);
+    let file = NewStartupFile { path: "setup.ts".to_owned(), order_index: 0, mode: "eval".to_owned() };
+    let add = Op::TemplateAddStartup { template: template.clone(), file: Box::new(file) };
+    bench.client.op(add).expect("a startup file");
+    bench.daemon.place.write("setup.ts", "globalThis.ready = 1; 'wrong'");
+    let error = bench.client.session(&template, &bench.daemon.place.worktree()).expect_err("errors");
+    assert!(error.message.contains("setup.ts:1:24: error TS9: found"), "{}", error.message);
+    bench.daemon.place.write("setup.ts", "globalThis.ready = 1");
+    let session = bench.session(&template);
+    assert_eq!(bench.client.preview_of(&session, "ready"), "1");
+    bench.daemon.stop();
+}
+
+#[test]
+fn javascript_is_checked_if_a_configuration_says_so() {
+    let mut bench = Bench::new();
+    let template = bench.template(TypeCheck::Error);
+    let session = bench.session(&template);
+    let wrong = format!("{RUNS} 'wrong'");
+    bench.run(&session, "a.js", &wrong).is_fine();
+    bench.daemon.place.write("tsconfig.json", r#"{"compilerOptions": {}}"#);
+    bench.run(&session, "a.js", &wrong).is_fine();
+    bench.daemon.place.write("tsconfig.json", r#"{"compilerOptions": {"checkJs": true}}"#);
+    bench.run(&session, "a.js", &wrong).is_refused("TYPE_ERRORS", "a.js:1:26: error TS9: found");
+    bench.daemon.stop();
+}
+
+#[test]
+fn without_a_compiler_error_refuses_and_warn_says_so_once() {
+    let mut bench = Bench::new();
+    std::fs::remove_dir_all(bench.daemon.place.worktree().join("node_modules")).expect("removed");
+    let why = "types were not checked: the worktree has no package typescript in node_modules; \
+               `npm install --save-dev typescript@5` installs it there";
+    let template = bench.template(TypeCheck::Error);
+    let session = bench.session(&template);
+    bench.run(&session, "a.ts", RUNS).is_refused("TYPE_CHECK_FAILED", why);
+    let template = bench.template(TypeCheck::Warn);
+    let session = bench.session(&template);
+    let ran = bench.run(&session, "a.ts", RUNS);
+    assert_eq!((ran.ran, ran.notices), (true, vec![(ConsoleLevel::Warn, why.to_owned())]));
+    bench.daemon.stop();
+}
+
+#[test]
+fn the_compiler_reads_what_import_may_load_and_what_it_returns_is_not_believed() {
+    let mut bench = Bench::new();
+    let template = bench.template(TypeCheck::Error);
+    let read = serde_json::json!({ "paths": ["*.ts", "node_modules/**"] });
+    for (name, config) in [("write", JsonText::empty_object()), ("read", JsonText::from_value(&read))] {
+        let (kind, name) = (CapabilityKind::Fs, name.to_owned());
+        let capability = Box::new(NewCapability { kind, name, enabled: true, config });
+        bench.client.op(Op::TemplateAddCapability { template: template.clone(), capability }).expect("a row");
+    }
+    let session = bench.session(&template);
+    bench.daemon.place.write("hidden.txt", "secret");
+    for (text, expected) in [
+        ("compiler writes", "EACCES"),
+        ("compiler reads", "EACCES"),
+        ("compiler lies, wrong", "no list of diagnostics"),
+    ] {
+        let ran = bench.run(&session, "a.ts", &format!("{RUNS} '{text}'"));
+        let (code, message) = ran.error.clone().unwrap_or_default();
+        assert!(code == "TYPE_CHECK_FAILED" && message.contains(expected) && !ran.ran, "{text}: {ran:?}");
+    }
+    assert!(!bench.daemon.place.worktree().join("written.txt").exists());
+    bench.run(&session, "a.ts", RUNS).is_fine();
+    bench.daemon.stop();
+}
+
+#[test]
+fn a_cancelled_execution_cancels_its_check_and_the_checker_goes_on() {
+    let mut bench = Bench::new();
+    let template = bench.template(TypeCheck::Error);
+    let session = bench.session(&template);
+    bench.run(&session, "a.ts", RUNS).is_fine();
+    bench.daemon.place.write("b.ts", "'compiler hangs'");
+    let new = NewExecution {
+        path: Some("b.ts".to_owned()),
+        wait: false,
+        ..NewExecution::new(session.id.to_string(), ExecutionKind::RunFile)
+    };
+    let Ok(Reply::Execution(started)) = bench.client.op(Op::ExecStart(Box::new(new))) else {
+        panic!("no start")
+    };
+    let busy = bench.client.run_file(&session, "a.ts").expect_err("the session is busy");
+    assert_eq!(busy.code, ErrorCode::SessionBusy);
+    bench.client.op(Op::ExecCancel { execution: started.id.to_string() }).expect("cancelled");
+    let ended = bench.client.until_final(&started);
+    assert_eq!(ended.status, ExecutionStatus::Cancelled);
+    bench.run(&session, "a.ts", RUNS).is_fine();
+    bench.daemon.stop();
+}
