@@ -154,6 +154,7 @@ fn programs_are_unchanged_by_encoding_and_decoding() {
         let bytes = program.encode();
         let again = CompiledProgram::decode(&bytes).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
         assert_eq!(again.encode(), bytes, "{}", path.display());
-        assert_eq!(record(&again, Some(7)), record(&program, None), "{}", path.display());
+        // The test above has the shorter intervals: only the program differs here.
+        assert_eq!(record(&again, Some(100)), record(&program, None), "{}", path.display());
     }
 }

@@ -4,7 +4,7 @@ use super::errors::invalid;
 use super::{Ops, VerbCall};
 use vm_system_protocol::control::{ErrorCode, OpError, Reply};
 use vm_system_protocol::ids::SessionId;
-use vm_system_protocol::model::Engine;
+use vm_system_protocol::model::{Engine, Session};
 use vm_system_runtime::RuntimeError;
 
 /// Longest name of a checkpoint (characters).
@@ -59,7 +59,8 @@ impl Ops {
         let result = self.runtime.roll_back_session(id, checkpoint).await;
         let result = self.of_session(call, id, result).await;
         self.audit(call, id, &result).await;
-        result.map(|session| Reply::Session(Box::new(session)))
+        let owner = self.owner_of_live(call, id);
+        result.map(|session| Reply::Session(Box::new(Session { owner, ..session })))
     }
 
     /// The result of a request to a session that may not be live.

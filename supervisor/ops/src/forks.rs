@@ -1,13 +1,12 @@
 //! The verb that forks a live session.
 
 use super::errors::{invalid, stored};
-use super::{Ops, VerbCall};
+use super::{Caller, Ops, VerbCall};
 use uuid::Uuid;
 use vm_system_protocol::control::{ErrorCode, OpError, Reply};
 use vm_system_protocol::ids::SessionId;
 use vm_system_protocol::limits::FORKS;
-use vm_system_protocol::model::Engine;
-use vm_system_record::Scope;
+use vm_system_protocol::model::{Engine, Session};
 use vm_system_runtime::{ForkSession, RuntimeError};
 
 impl Ops {
@@ -28,9 +27,11 @@ impl Ops {
             result => result.map_err(OpError::from),
         };
         self.audit(call, parent, &result).await;
-        let sessions = result?;
-        for session in &sessions {
+        let mut sessions = result?;
+        let owner = self.owner_of_live(call, parent);
+        for session in &mut sessions {
             self.policies.made(session.id, session.template_id);
+            session.owner.clone_from(&owner);
         }
         Ok(Reply::Sessions(sessions))
     }
@@ -51,16 +52,17 @@ impl Ops {
     /// ready: those that did are ended, as when one fails, because no client knows of them.
     pub(super) async fn forks_made(
         &self,
-        scope: &Scope,
+        caller: &Caller,
         subject: [u8; 16],
         count: u32,
     ) -> Result<Option<Reply>, OpError> {
         let (mut sessions, mut all) = (Vec::new(), true);
         for id in children(Uuid::from_bytes(subject), count.min(FORKS)) {
-            match self.store.session(scope, id).await.map_err(stored)? {
+            match self.store.session(&caller.scope(), id).await.map_err(stored)? {
                 Some(row) => {
                     all &= !self.was_never_ready(&row.session).await?;
-                    sessions.push(row.session);
+                    let owner = caller.shown_owner(&row.owner);
+                    sessions.push(Session { owner, ..row.session });
                 }
                 None => all = false,
             }

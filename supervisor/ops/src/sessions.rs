@@ -153,7 +153,8 @@ impl Ops {
         self.policies.made(id, detail.template.id);
         let result = self.runtime.create_session(request).await.map_err(|error| creation_failed(error, id));
         self.audit(call, id, &result).await;
-        result.map(|session| Reply::Session(Box::new(session)))
+        let owner = call.caller.shown_owner(&call.caller.owner);
+        result.map(|session| Reply::Session(Box::new(Session { owner, ..session })))
     }
 
     pub(super) async fn session_list(
@@ -266,10 +267,11 @@ impl Ops {
 
     pub(super) async fn session_close(&self, call: &VerbCall<'_>, session: &str) -> Result<Reply, OpError> {
         let id = self.visible(call, session).await?;
+        let owner = self.owner_of_live(call, id);
         let result = self.runtime.close_session(id).await.map_err(|error| self.not_recorded(error));
         self.audit(call, id, &result).await;
         if let Some(session) = result? {
-            return Ok(Reply::Session(Box::new(session)));
+            return Ok(Reply::Session(Box::new(Session { owner, ..session })));
         }
         // The session had ended before: closing is idempotent. A program's session ends with its execution.
         self.close_program(call, id).await?;
@@ -300,7 +302,13 @@ impl Ops {
             changed => changed.map_err(OpError::from),
         };
         self.audit(call, id, &result).await;
-        result.map(|session| Reply::Session(Box::new(session)))
+        let owner = self.owner_of_live(call, id);
+        result.map(|session| Reply::Session(Box::new(Session { owner, ..session })))
+    }
+
+    /// The owner of a live session, for administrators.
+    pub(super) fn owner_of_live(&self, call: &VerbCall<'_>, id: SessionId) -> Option<String> {
+        self.runtime.session_owner(id).and_then(|owner| call.caller.shown_owner(&owner))
     }
 
     /// A session with its current status: the stored one shows neither whether a program has a process nor whether a session is

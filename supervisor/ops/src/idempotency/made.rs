@@ -36,7 +36,8 @@ impl Ops {
                 let row = self.store.session(&scope, SessionId::from_bytes(subject)).await.map_err(stored)?;
                 match row {
                     Some(row) if !self.was_never_ready(&row.session).await? => {
-                        Some(Reply::Session(Box::new(row.session)))
+                        let owner = caller.shown_owner(&row.owner);
+                        Some(Reply::Session(Box::new(Session { owner, ..row.session })))
                     }
                     _ => None,
                 }
@@ -44,7 +45,7 @@ impl Ops {
             Op::SessionRestore(new) => {
                 self.restoration_made(&scope, SessionId::from_bytes(subject), new.wait).await?
             }
-            Op::SessionFork { count, .. } => self.forks_made(&scope, subject, *count).await?,
+            Op::SessionFork { count, .. } => self.forks_made(caller, subject, *count).await?,
             Op::ExecStart(new) => {
                 let id = ExecutionId::from_bytes(subject);
                 match self.store.execution(&scope, id).await.map_err(stored)? {
