@@ -139,8 +139,9 @@ async fn pass(
     let removed = app.options.tokens.removed(&caller);
     request.extensions_mut().insert(caller);
     request.extensions_mut().insert(seen.reached.clone());
-    if *request.method() == Method::HEAD {
-        // The router would drop the body, from which the headers are made. It is not sent in a response to HEAD.
+    if *request.method() == Method::HEAD && !request.headers().contains_key(header::UPGRADE) {
+        // The router would drop the body, from which the headers are made. It is not sent in a response to HEAD. A connection is
+        // upgraded by GET only.
         *request.method_mut() = Method::GET;
     }
     match routes.call(request).await {
