@@ -17,7 +17,7 @@ use super::kind::{Library, LibrarySet, WorkerKind};
 use super::kind_zygotes::{self, KindZygoteInfo, KindZygotes, PreparedZygote};
 use super::notify::Orders;
 use super::process::WorkerProcess;
-use super::unassigned::{UnassignedWorker, channel, fork_from};
+use super::unassigned::{Assignment, UnassignedWorker, channel, fork_from};
 use super::worker_pool::{PoolKey, PrestartedWorker, WorkerPool};
 use super::zygote::{self, EXITED, Zygote};
 use crate::libraries::LibraryStore;
@@ -320,30 +320,6 @@ fn limit(worker: &UnassignedWorker, limits: &WorkerLimits, mapped_bytes: u64) ->
     limited.map_err(|error| SpawnError::Rlimit { pid, error })
 }
 
-/// A worker that is being registered with the keeper. It is killed if this fails, and if the request is given up: the keeper holds
-/// its channel, so that it would not exit by itself.
-struct Settling<'a> {
-    jail: &'a Jail,
-    session: SessionId,
-    worker: &'a UnassignedWorker,
-    is_over: bool,
-}
-
-impl Settling<'_> {
-    fn is_over(mut self) {
-        self.is_over = true;
-    }
-}
-
-impl Drop for Settling<'_> {
-    fn drop(&mut self) {
-        if !self.is_over {
-            let _ = self.worker.pidfd.kill();
-            self.jail.control.forget(self.session);
-        }
-    }
-}
-
 impl Jail {
     /// Resolves when the keeper has exited: with namespaces, only after every process of the jail.
     async fn wait_for_exit(&self) {
@@ -380,9 +356,9 @@ impl Jail {
                 (ours, worker, group, false)
             };
         self.kind_zygotes.note_use(kind);
-        let settling = Settling { jail: self, session, worker: &worker, is_over: false };
+        let assignment = Assignment::new(&self.control, session, &worker);
         let mut handle = self.settle((session, Some(limits)), ours, &worker, (is_inspected, group)).await?;
-        settling.is_over();
+        assignment.is_over();
         // So that the next request gets a prestarted worker.
         let successor = self.pool.as_ref().map(|pool| pool.successor(&key));
         handle.receiver.succeeded_by(successor);
