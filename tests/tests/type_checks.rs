@@ -7,7 +7,7 @@ use vm_system_protocol::control::{
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{
     CapabilityKind, ConsoleLevel, Engine, Event, EventPayload, Execution, ExecutionKind, ExecutionStatus,
-    RuntimeSettings, Session, Settings, TypeCheck,
+    RuntimeSettings, Session, SessionStatus, Settings, TypeCheck,
 };
 use vm_system_tests::client::Client;
 use vm_system_tests::daemon::Daemon;
@@ -45,6 +45,19 @@ impl Bench {
         Ran::of(execution)
     }
 
+    /// Begins to run a file of the worktree.
+    fn start(&mut self, session: &Session, name: &str) -> Execution {
+        let new = NewExecution {
+            path: Some(name.to_owned()),
+            wait: false,
+            ..NewExecution::new(session.id.to_string(), ExecutionKind::RunFile)
+        };
+        let Ok(Reply::Execution(started)) = self.client.op(Op::ExecStart(Box::new(new))) else {
+            panic!("no start")
+        };
+        *started
+    }
+
     fn checkers(&mut self) -> Vec<Session> {
         let list = Op::SessionList(SessionFilter::default());
         let Ok(Reply::Sessions(sessions)) = self.client.op(list) else { panic!("no list") };
@@ -62,7 +75,7 @@ struct Ran {
     error: Option<(String, String)>,
     /// Of the supervisor, without what modules were used.
     notices: Vec<(ConsoleLevel, String)>,
-    ran: bool,
+    has_run: bool,
 }
 
 impl Ran {
@@ -78,7 +91,7 @@ impl Ran {
             status: execution.status,
             error: execution.error.map(|error| (error.code, error.message)),
             notices: events.iter().filter_map(notice).collect(),
-            ran: events.iter().any(|event| matches!(event.payload, EventPayload::Console { .. })),
+            has_run: events.iter().any(|event| matches!(event.payload, EventPayload::Console { .. })),
         }
     }
 
@@ -86,12 +99,16 @@ impl Ran {
     fn is_refused(&self, code: &str, message: &str) {
         let error = self.error.as_ref().map(|(code, message)| (code.as_str(), message.as_str()));
         assert_eq!((self.status, error), (ExecutionStatus::Error, Some((code, message))));
-        assert!(!self.ran);
+        assert!(!self.has_run);
     }
 
     #[track_caller]
     fn is_fine(&self) {
-        assert_eq!((self.status, self.ran, self.notices.len()), (ExecutionStatus::Ok, true, 0), "{self:?}");
+        assert_eq!(
+            (self.status, self.has_run, self.notices.len()),
+            (ExecutionStatus::Ok, true, 0),
+            "{self:?}"
+        );
     }
 }
 
@@ -113,7 +130,7 @@ fn with_error_nothing_of_a_file_runs_and_with_warn_it_runs_after_the_notice() {
     let warned = bench.session(&warning);
     let ran = bench.run(&warned, "a.ts", &wrong);
     let notice = (ConsoleLevel::Warn, "a.ts:2:4: error TS9: found".to_owned());
-    assert_eq!((ran.status, ran.ran, ran.notices), (ExecutionStatus::Ok, true, vec![notice]));
+    assert_eq!((ran.status, ran.has_run, ran.notices), (ExecutionStatus::Ok, true, vec![notice]));
     bench.run(&warned, "a.ts", RUNS).is_fine();
 
     // Both templates let files be read: one session has the compiler, which was loaded once.
@@ -197,7 +214,7 @@ fn without_a_compiler_error_refuses_and_warn_says_so_once() {
     let template = bench.template(TypeCheck::Warn);
     let session = bench.session(&template);
     let ran = bench.run(&session, "a.ts", RUNS);
-    assert_eq!((ran.ran, ran.notices), (true, vec![(ConsoleLevel::Warn, why.to_owned())]));
+    assert_eq!((ran.has_run, ran.notices), (true, vec![(ConsoleLevel::Warn, why.to_owned())]));
     bench.daemon.stop();
 }
 
@@ -217,13 +234,34 @@ fn the_compiler_reads_what_import_may_load_and_what_it_returns_is_not_believed()
         ("compiler writes", "EACCES"),
         ("compiler reads", "EACCES"),
         ("compiler lies, wrong", "no list of diagnostics"),
+        ("compiler asks", "asked a question (CC)"),
     ] {
         let ran = bench.run(&session, "a.ts", &format!("{RUNS} '{text}'"));
         let (code, message) = ran.error.clone().unwrap_or_default();
-        assert!(code == "TYPE_CHECK_FAILED" && message.contains(expected) && !ran.ran, "{text}: {ran:?}");
+        assert!(code == "TYPE_CHECK_FAILED" && message.contains(expected) && !ran.has_run, "{text}: {ran:?}");
     }
     assert!(!bench.daemon.place.worktree().join("written.txt").exists());
+    // A checker without a result is not used again.
+    let live = |session: &Session| session.status == SessionStatus::Ready;
+    assert_eq!(bench.checkers().iter().filter(|checker| live(checker)).count(), 0);
     bench.run(&session, "a.ts", RUNS).is_fine();
+    bench.daemon.stop();
+}
+
+#[test]
+fn the_text_that_is_checked_is_the_one_that_runs() {
+    let mut bench = Bench::new();
+    let template = bench.template(TypeCheck::Error);
+    let (first, second) = (bench.session(&template), bench.session(&template));
+    bench.daemon.place.write("a.ts", "'compiler hangs'");
+    let hanging = bench.start(&first, "a.ts");
+    bench.daemon.place.write("b.ts", "wrong");
+    // Its check waits for the checker of both.
+    let waiting = bench.start(&second, "b.ts");
+    bench.daemon.place.write("b.ts", "right");
+    bench.client.op(Op::ExecCancel { execution: hanging.id.to_string() }).expect("cancelled");
+    let ended = bench.client.until_final(&waiting);
+    assert_eq!(ended.error.map(|error| error.code).as_deref(), Some("TYPE_ERRORS"));
     bench.daemon.stop();
 }
 
@@ -234,14 +272,7 @@ fn a_cancelled_execution_cancels_its_check_and_the_checker_goes_on() {
     let session = bench.session(&template);
     bench.run(&session, "a.ts", RUNS).is_fine();
     bench.daemon.place.write("b.ts", "'compiler hangs'");
-    let new = NewExecution {
-        path: Some("b.ts".to_owned()),
-        wait: false,
-        ..NewExecution::new(session.id.to_string(), ExecutionKind::RunFile)
-    };
-    let Ok(Reply::Execution(started)) = bench.client.op(Op::ExecStart(Box::new(new))) else {
-        panic!("no start")
-    };
+    let started = bench.start(&session, "b.ts");
     let busy = bench.client.run_file(&session, "a.ts").expect_err("the session is busy");
     assert_eq!(busy.code, ErrorCode::SessionBusy);
     bench.client.op(Op::ExecCancel { execution: started.id.to_string() }).expect("cancelled");

@@ -527,7 +527,8 @@ impl SessionMachine {
         };
         if checking {
             let (execution, policy) = (running.id(), Arc::clone(&running.policy));
-            out.push(SessionAction::CheckTypes { execution, path: file_name, policy });
+            let text = execute.source.clone();
+            out.push(SessionAction::CheckTypes { execution, path: file_name, text, policy });
         }
         if request.stored_first || checking {
             let write = request.stored_first.then_some(write);

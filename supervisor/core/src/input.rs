@@ -441,7 +441,7 @@ pub enum SessionAction {
         policy: Arc<EffectivePolicy>,
     },
     /// Check the types of a file of the worktree; result: [`SessionInput::TypesChecked`].
-    CheckTypes { execution: ExecutionId, path: String, policy: Arc<EffectivePolicy> },
+    CheckTypes { execution: ExecutionId, path: String, text: String, policy: Arc<EffectivePolicy> },
     /// Carry out a host call that the policy allows. Result: [`SessionInput::HostReplied`].
     HostCall {
         /// The call's number.

@@ -432,7 +432,9 @@ pub(super) fn decide(
     }
     let url = NetUrl::parse(&url).map_err(invalid)?;
     let origin = url.origin();
-    let why = refusal.unwrap_or("no capability of kind net of this session's template allows it");
+    let why = refusal.unwrap_or(
+        "no capability of kind net of this session's template allows it, within what the daemon permits (allow_net)",
+    );
     let denied =
         || refused("ERR_NET_DENIED", format!("{method} {origin}{} is not allowed: {why}", shown(&url.path)));
     let granted = rights.and_then(|rights| rights.granted(&url, &method)).ok_or_else(denied)?;

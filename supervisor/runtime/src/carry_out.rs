@@ -48,11 +48,12 @@ impl SessionTask {
                 let of = (self.host.worktree.clone(), permitted, shared.holder(&self.live.owner));
                 self.host.work = Some(host::load_source(shared, of, execution, path, format, policy));
             }
-            Action::CheckTypes { execution, path, policy } => {
+            Action::CheckTypes { execution, path, text, policy } => {
                 // The worker does not have it yet; it can be followed and cancelled.
                 self.shared.registry.execution_began(execution, &self.live);
                 let record = self.machine.record();
-                let request = TypesToCheck::new(record, &self.live.owner, &self.host.worktree, path, policy);
+                let request =
+                    TypesToCheck::new(record, &self.live.owner, &self.host.worktree, (path, text), policy);
                 let shared = Arc::clone(&self.shared);
                 self.host.work = Some(Box::pin(async move {
                     let result = shared.type_checks.check(request).await;

@@ -8,6 +8,7 @@ mod report;
 
 use super::api::{CreateSession, RuntimeError};
 use super::facade::{Runtime, WeakRuntime};
+use super::interface::RuntimeApi as _;
 use super::libraries::Libraries;
 use super::task::Command;
 use crate::worktree::Worktree;
@@ -68,12 +69,17 @@ pub struct PrintedCheck<'a> {
 
 /// The script that runs the compiler on files of the worktree. It prints what it finds, or its value is a report.
 pub fn script(files: &[String], print: Option<&PrintedCheck<'_>>) -> String {
+    script_with(files, None, print)
+}
+
+/// As [`script`]; with the text of the first file, which is read from the worktree otherwise.
+fn script_with(files: &[String], text: Option<&str>, print: Option<&PrintedCheck<'_>>) -> String {
     let declarations: serde_json::Map<String, serde_json::Value> =
         DECLARATIONS.iter().map(|(name, text)| ((*name).to_owned(), (*text).into())).collect();
     let print = print.map(|print| {
         json!({ "folder": print.folder, "shown": print.shown, "program": print.program, "quiet": print.quiet })
     });
-    let check = json!({ "files": files, "declarations": declarations, "print": print });
+    let check = json!({ "files": files, "text": text, "declarations": declarations, "print": print });
     format!("({SCRIPT})({check})")
 }
 
@@ -100,6 +106,8 @@ pub(super) struct TypesToCheck {
     worktree_path: PathBuf,
     worktree: Worktree,
     path: String,
+    /// What will run, whatever the file has by then.
+    text: String,
     /// The rights of the execution.
     policy: Arc<EffectivePolicy>,
 }
@@ -109,7 +117,7 @@ impl TypesToCheck {
         of: &Session,
         owner: &Owner,
         worktree: &Worktree,
-        path: String,
+        (path, text): (String, String),
         policy: Arc<EffectivePolicy>,
     ) -> Self {
         Self {
@@ -120,6 +128,7 @@ impl TypesToCheck {
             worktree_path: PathBuf::from(&of.worktree_path),
             worktree: worktree.clone(),
             path,
+            text,
             policy,
         }
     }
@@ -176,24 +185,29 @@ impl TypeChecks {
             return failed("the supervisor is stopping".to_owned());
         };
         match tokio::time::timeout(DEADLINE, self.in_checker(&runtime, &request)).await {
-            Ok(Ok(execution)) => report::read(&execution),
+            Ok(Ok(checked)) => checked,
             Ok(Err(error)) => failed(format!("the compiler could not be started: {error}")),
             Err(_) => failed(format!("no result within {} s", DEADLINE.as_secs())),
         }
     }
 
-    async fn in_checker(&self, runtime: &Runtime, request: &TypesToCheck) -> Result<Execution, RuntimeError> {
+    async fn in_checker(
+        &self,
+        runtime: &Runtime,
+        request: &TypesToCheck,
+    ) -> Result<CheckedTypes, RuntimeError> {
         let checker = self.checker(runtime, request);
         let mut session = checker.lock().await;
         if let Some(id) = *session {
             match self.run(runtime, id, request).await {
                 Err(RuntimeError::NotLive | RuntimeError::Refused(Refusal::NotReady(_))) => *session = None,
-                result => return result,
+                result => return concluded(runtime, &mut session, result?).await,
             }
         }
         let created = runtime.create_in(self.creation(request), request.worktree.clone()).await?;
         *session = Some(created.id);
-        self.run(runtime, created.id, request).await
+        let execution = self.run(runtime, created.id, request).await?;
+        concluded(runtime, &mut session, execution).await
     }
 
     fn checker(&self, runtime: &Runtime, request: &TypesToCheck) -> CheckerSession {
@@ -255,7 +269,7 @@ impl TypeChecks {
             id,
             kind: ExecutionKind::RunFile,
             source: Source::Text {
-                text: script(std::slice::from_ref(&request.path), None),
+                text: script_with(std::slice::from_ref(&request.path), Some(&request.text), None),
                 file_name: SCRIPT_NAME.to_owned(),
                 format: None,
             },
@@ -305,6 +319,22 @@ impl TypeChecks {
     }
 }
 
+/// The result of a check. A checker without a result is closed: it has a compiler that does not work, or that has used its memory, or it
+/// waits for an answer; the next check makes another one.
+async fn concluded(
+    runtime: &Runtime,
+    session: &mut Option<SessionId>,
+    execution: Execution,
+) -> Result<CheckedTypes, RuntimeError> {
+    let checked = report::read(&execution);
+    if matches!(checked, CheckedTypes::Failed { .. })
+        && let Some(id) = session.take()
+    {
+        runtime.close_session(id).await?;
+    }
+    Ok(checked)
+}
+
 /// A check whose result is awaited; cancelled when it is awaited no more.
 struct RunningCheck<'a> {
     runtime: &'a Runtime,
@@ -319,7 +349,6 @@ impl Drop for RunningCheck<'_> {
         }
         let (runtime, id) = (self.runtime.clone(), self.id);
         self.runtime.tasks().spawn(async move {
-            use super::interface::RuntimeApi;
             let _ = runtime.cancel_execution(id).await;
         });
     }

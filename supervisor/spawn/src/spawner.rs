@@ -358,7 +358,7 @@ impl Jail {
         self.kind_zygotes.note_use(kind);
         let assignment = Assignment::new(&self.control, session, &worker);
         let mut handle = self.settle((session, Some(limits)), ours, &worker, (is_inspected, group)).await?;
-        assignment.is_over();
+        assignment.finish();
         // So that the next request gets a prestarted worker.
         let successor = self.pool.as_ref().map(|pool| pool.successor(&key));
         handle.receiver.succeeded_by(successor);

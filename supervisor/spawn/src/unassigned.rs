@@ -49,7 +49,7 @@ impl<'a> Assignment<'a> {
         Self { control, session, worker, is_over: false }
     }
 
-    pub(super) fn is_over(mut self) {
+    pub(super) fn finish(mut self) {
         self.is_over = true;
     }
 }

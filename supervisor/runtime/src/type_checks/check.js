@@ -8,6 +8,8 @@
 
   const DIAGNOSTICS = 100;
   const MESSAGE_UNITS = 2_000;
+  // Of all: the value of an execution is at most 256 KiB, and JSON has up to six bytes for a unit.
+  const LISTED_UNITS = 36_000;
   const { print } = check;
   const names = check.files.map((file) => `/${file}`);
   const isJs = (name) => /\.[cm]?jsx?$/.test(name);
@@ -59,7 +61,7 @@
       if (error) problems.push(error);
       const given = { ...config, files: names, include: [], references: undefined };
       const parsed = ts.parseJsonConfigFileContent(given, ts.sys, dirname(configPath), undefined, configPath);
-      problems.push(...parsed.errors);
+      for (const problem of parsed.errors) problems.push(problem);
       options = { skipLibCheck: true, esModuleInterop: true, ...parsed.options };
     }
     options = { ...options, ...fixed(ts) };
@@ -87,7 +89,8 @@
     const declared = new Map(Object.entries(check.declarations).map(([name, text]) => [`/@vm-system/${name}`, text]));
     const parsed = parsedFiles(options);
     const { readFile, fileExists, getSourceFile } = host;
-    host.readFile = (name) => declared.get(name) ?? readFile.call(host, name);
+    const given = (name) => declared.get(name) ?? (name === names[0] ? check.text ?? undefined : undefined);
+    host.readFile = (name) => given(name) ?? readFile.call(host, name);
     host.fileExists = (name) => declared.has(name) || fileExists.call(host, name);
     host.getSourceFile = (name, ...rest) => {
       if (!declared.has(name) && !name.includes('/node_modules/')) return getSourceFile.call(host, name, ...rest);
@@ -125,7 +128,8 @@
       ? ['cc.d.ts', 'console.d.ts', 'program.d.ts', 'url.d.ts']
       : ['cc.d.ts', 'session.d.ts', ...(hasNode || hasDom ? [] : ['console.d.ts', 'web.d.ts', 'url.d.ts']), ...(hasNode ? [] : ['node.d.ts'])];
     const program = ts.createProgram([...names, ...wanted.map((name) => `/@vm-system/${name}`)], options, host);
-    problems.push(...ts.getPreEmitDiagnostics(program));
+    // No spread: there may be more than a call has arguments.
+    for (const problem of ts.getPreEmitDiagnostics(program)) problems.push(problem);
 
     const { Error: ERROR, Warning: WARNING } = ts.DiagnosticCategory;
     const shown = ts.sortAndDeduplicateDiagnostics(problems).filter(({ category }) => category === ERROR || category === WARNING);
@@ -143,7 +147,9 @@
   const { failure, diagnostics } = find();
   const errors = diagnostics.filter(({ is_error }) => is_error).length;
   if (print === null) {
-    const listed = diagnostics.slice(0, DIAGNOSTICS).map((found) => ({ ...found, message: found.message.slice(0, MESSAGE_UNITS) }));
+    let units = 0;
+    const cut = diagnostics.slice(0, DIAGNOSTICS).map((found) => ({ ...found, message: found.message.slice(0, MESSAGE_UNITS).toWellFormed() }));
+    const listed = cut.filter(({ message, place }) => (units += message.length + (place?.file.length ?? 0) + 20) <= LISTED_UNITS);
     return { failure, diagnostics: listed, errors, left_out: diagnostics.length - listed.length };
   }
   if (failure !== null) {

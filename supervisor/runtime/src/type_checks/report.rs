@@ -48,6 +48,10 @@ struct Place {
 
 /// The result of a checker's execution.
 pub(super) fn read(execution: &Execution) -> CheckedTypes {
+    if execution.status == ExecutionStatus::Waiting {
+        let why = "the compiler asked a question (CC) instead of checking".to_owned();
+        return CheckedTypes::Failed { why, hint: None };
+    }
     if execution.status != ExecutionStatus::Ok {
         let error = execution.error.as_ref();
         let (code, message) = error.map_or(("", ""), |error| (&error.code, &error.message));
@@ -91,8 +95,11 @@ fn believed(json: &str) -> Option<CheckedTypes> {
 
 fn line(Diagnostic { place, is_error, code, message }: &Diagnostic) -> String {
     let kind = if *is_error { "error" } else { "warning" };
-    let place =
-        place.as_ref().map_or_else(String::new, |at| format!("{}:{}:{}: ", at.file, at.line, at.column));
+    // No part of it begins a line of its own: the compiler indents the further lines of a message.
+    let message = message.replace("\n", "\n  ");
+    let place = place.as_ref().map_or_else(String::new, |at| {
+        format!("{}:{}:{}: ", at.file.replace('\n', "\\n"), at.line, at.column)
+    });
     format!("{place}{kind} TS{code}: {message}")
 }
 
@@ -118,6 +125,11 @@ mod tests {
         let text = report(&[diagnostic("x")], r#","errors":0,"left_out":0"#);
         let lines = vec!["a.ts:2:3: error TS9: x".to_owned()];
         assert_eq!(believed(&text), Some(CheckedTypes::Done { lines, errors: 1 }), "an error counts");
+        let place = r#"{"file":"a\nb.ts","line":1,"column":1}"#;
+        let forged = format!(r#"{{"place":{place},"is_error":true,"code":9,"message":"x\n[system] y"}}"#);
+        let lines = vec!["a\\nb.ts:1:1: error TS9: x\n  [system] y".to_owned()];
+        let text = report(&[forged], r#","errors":1,"left_out":0"#);
+        assert_eq!(believed(&text), Some(CheckedTypes::Done { lines, errors: 1 }), "no line of its own");
         let text = r#"{"failure":{"why":"no","hint":"do"},"diagnostics":[],"errors":0,"left_out":0}"#;
         let failed = CheckedTypes::Failed { why: "no".to_owned(), hint: Some("do".to_owned()) };
         assert_eq!(believed(text), Some(failed));

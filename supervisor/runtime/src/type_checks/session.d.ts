@@ -1,8 +1,8 @@
 // Of sessions alone: what neither Node nor the web has.
 
 /** Arguments of the run. */
-declare var args: string[];
-declare var __ARGS__: string[];
+declare var args: Record<string, any>;
+declare var __ARGS__: Record<string, any>;
 
 declare module "database" {
   type SqlValue = null | boolean | number | bigint | string | Uint8Array | ArrayBuffer | ArrayBufferView | Date | undefined;
