@@ -8,6 +8,7 @@ use super::specs::{spec_of, timestamp};
 use super::task::{Command, exit_status};
 use crate::worktree::Worktree;
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::convert::Infallible;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -188,7 +189,9 @@ async fn adopt_all(
         match jail.adopt(config, owner_of).await {
             Ok(AdoptedJail { spawner, events, workers }) => {
                 tokio::spawn(relay_rest(Arc::clone(registry), events));
-                all.extend(workers.into_iter().map(|(session, worker)| (session, (worker, spawner.clone()))));
+                for (session, worker) in workers {
+                    add_kept(&mut all, session, (worker, spawner.clone()));
+                }
             }
             Err(error) => {
                 tracing::error!(%error, "a jail of an earlier supervisor cannot be adopted; it is ended");
@@ -196,6 +199,24 @@ async fn adopt_all(
         }
     }
     all
+}
+
+/// An earlier worker of the session, in another jail, does not count beside one that runs.
+fn add_kept(all: &mut KeptWorkers, session: SessionId, found: (AdoptedWorker, Spawner)) {
+    let unneeded = match all.entry(session) {
+        Entry::Vacant(place) => {
+            place.insert(found);
+            return;
+        }
+        Entry::Occupied(mut known) => match known.get().0 {
+            AdoptedWorker::Running(_) => found,
+            AdoptedWorker::Exited(_) => known.insert(found),
+        },
+    };
+    match unneeded {
+        (AdoptedWorker::Running(worker), _) => worker.process.end(),
+        (AdoptedWorker::Exited(_), jail) => jail.forget(session),
+    }
 }
 
 impl Runtime {

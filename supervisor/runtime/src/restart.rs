@@ -20,8 +20,11 @@ impl SessionTask {
     /// The last worker has exited, and everything that belonged to it ends: another one takes its place.
     pub(super) fn forget_worker(&mut self) {
         // The keeper has one worker of each session.
-        if let Some(process) = self.worker.process.take() {
-            process.forget();
+        match (self.worker.process.take(), &self.worker.jail) {
+            (Some(process), _) => process.forget(),
+            // It had exited before this supervisor was started.
+            (None, Some(jail)) => jail.forget(self.live.id),
+            (None, None) => {}
         }
         self.worker.link = None;
         self.shared.brokers.end(self.live.id);

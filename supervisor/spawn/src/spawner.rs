@@ -245,6 +245,11 @@ impl Spawner {
         fork::begin(&self.0.jail, parent, child)
     }
 
+    /// Has the keeper forget a worker that had exited when this jail was adopted.
+    pub fn forget(&self, session: SessionId) {
+        self.0.jail.control.forget(session);
+    }
+
     /// Why no worker can be started at this moment, as far as it is known.
     pub fn problem(&self) -> Option<String> {
         self.0.jail.problem()

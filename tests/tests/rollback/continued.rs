@@ -15,6 +15,7 @@ as_both!(
     a_restart_is_made_again_by_the_next_daemon,
     a_rollback_is_continued_by_the_next_daemon,
     a_guard_copy_outlives_its_daemon,
+    an_exit_without_a_daemon_counts_once,
 );
 
 mod cases {
@@ -66,6 +67,34 @@ mod cases {
                 (&"signal(SIGKILL)".into(), &2.into())
             );
             client.close(session);
+        }
+        daemon.stop();
+    }
+
+    /// The keepers of the workers that exited stay, because of another session in each.
+    pub(super) fn an_exit_without_a_daemon_counts_once(user: User) {
+        let mut daemon = Daemon::start(user);
+        let restarted = restarting(&daemon, "globalThis.n = 0");
+        for _ in 0..3 {
+            session(&daemon, Settings::default());
+            let mut client = daemon.client();
+            let worker = worker(&mut client, &restarted);
+            drop(client);
+            let (place, _) = daemon.kill();
+            worker.kill().expect("alive");
+            daemon = Daemon::start_with(place, &DaemonOptions::default());
+            ready_again(&mut daemon.client(), &restarted, "n");
+        }
+        for n in ["'first'", "'second'"] {
+            let mut client = daemon.client();
+            client.preview_of(&restarted, &format!("n = {n}"));
+            drop(client);
+            let (place, _) = daemon.kill();
+            daemon = Daemon::start_with(place, &DaemonOptions::default());
+            let mut client = daemon.client();
+            let value = ready_again(&mut client, &restarted, "n").result.expect("a value");
+            assert_eq!(value.preview, n);
+            assert_eq!(restarts_of(&mut client, &restarted).len(), 3);
         }
         daemon.stop();
     }
