@@ -81,10 +81,10 @@ pub enum OpenError {
         path: PathBuf,
         detail: String,
     },
-    /// The database file lost its content.
+    /// The database file, or its content, is gone.
     #[error(
-        "{} is empty, and its log {} is not: the content of the database is lost. Keep a copy of the folder and restore a backup, or \
-         move both away to start with an empty database",
+        "{} is missing or empty, and its log {} is not: what was stored cannot be read without it. Bring the file back if it was moved; or \
+         keep a copy of the folder and restore a backup, or move both away to start with an empty database",
         path.display(), log.display()
     )]
     Emptied {

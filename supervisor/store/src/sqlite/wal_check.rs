@@ -99,14 +99,15 @@ pub(super) fn check(log: &Path, index: &Path) -> io::Result<WalVerdict> {
     })
 }
 
-/// Whether a log is beside an empty database: SQLite would delete the log. A new database gets its first page before its log.
+/// Whether a log is beside an empty database, or beside none: SQLite would delete the log. A new database gets its first page before its
+/// log.
 pub(super) fn is_without_database(database: &Path, log: &Path) -> io::Result<bool> {
     let bytes = |path: &Path| match std::fs::metadata(path) {
         Ok(metadata) => Ok(Some(metadata.len())),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error),
     };
-    Ok(bytes(database)? == Some(0) && bytes(log)? > Some(HEADER_BYTES as u64))
+    Ok(bytes(database)?.unwrap_or(0) == 0 && bytes(log)? > Some(HEADER_BYTES as u64))
 }
 
 fn open(path: &Path) -> io::Result<Option<File>> {

@@ -231,7 +231,11 @@ async fn empty_database_beside_its_log_is_refused_and_the_log_stays() {
     assert!(matches!(error, OpenError::Emptied { .. }), "{error}");
     let error = crate::check_file(&database(killed.path())).expect_err("nothing can be checked");
     assert!(matches!(error, OpenError::Emptied { .. }), "{error}");
+    std::fs::remove_file(database(killed.path())).expect("ours");
+    let error = open_sqlite(options(killed.path())).expect_err("it would begin with an empty database");
+    assert!(matches!(error, OpenError::Emptied { .. }), "{error}");
     assert_eq!(std::fs::metadata(&log).expect("it stays").len(), bytes);
+    assert!(!database(killed.path()).exists());
     disk.store.shutdown().await;
 }
 

@@ -291,6 +291,8 @@ fn log_beside_an_empty_database_is_noticed() {
     assert!(!is_without_database(&path, &log).expect("readable"));
     std::fs::write(&path, []).expect("ours");
     assert!(is_without_database(&path, &log).expect("readable"));
+    std::fs::remove_file(&path).expect("ours");
+    assert!(is_without_database(&path, &log).expect("readable"));
     std::fs::write(&log, []).expect("ours");
     assert!(!is_without_database(&path, &log).expect("readable"), "a database that was just made");
 }
