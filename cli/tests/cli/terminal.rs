@@ -134,6 +134,18 @@ fn ctrl_c_in_the_repl_cancels_the_execution_and_not_the_shell() {
 }
 
 #[test]
+fn lines_that_arrive_together_are_all_evaluated() {
+    let env = TestEnvironment::new();
+    let Some(mut terminal) = Terminal::run(&env, "vm-system repl", &[("NO_COLOR", "1")]) else { return };
+    terminal.shows("> ");
+    terminal.types("10 + 1\r20 + 2\r30 + 3\r.exit\r");
+    for result in ["11", "22", "33"] {
+        terminal.shows(result);
+    }
+    assert_eq!(terminal.end().1, Some(0));
+}
+
+#[test]
 fn a_script_that_has_paused_its_input_ends_on_a_terminal() {
     let env = TestEnvironment::new();
     env.file(
