@@ -346,6 +346,9 @@ struct ListedExecution {
     created: String,
     /// Whether tools without executionId use this execution
     is_current: bool,
+    /// Whose it is, for administrators
+    #[serde(skip_serializing_if = "Option::is_none")]
+    owner: Option<String>,
     summary: Summary,
 }
 
@@ -373,6 +376,7 @@ async fn list(call: &ToolCall<'_>) -> ToolResult {
         status: run.execution.status,
         created: run.execution.started_at.to_string(),
         is_current: current == Some(run.execution.id),
+        owner: run.execution.owner.clone(),
         summary: Summary { current_prompt: prompts.get(&run.execution.id).cloned() },
     });
     let data = ExecutionList {
