@@ -17,7 +17,7 @@ exports.getPreEmitDiagnostics = ({ names, host }) => names.flatMap((fileName) =>
   if (text.includes('compiler writes')) writeFileSync('written.txt', '');
   if (text.includes('compiler reads')) readFileSync('hidden.txt', 'utf8');
   if (text.includes('compiler hangs')) for (;;);
-  if (text.includes('compiler asks')) CC('Is it right?');
+  if (text.includes('compiler calls CC')) CC('Is it right?');
   const start = text.indexOf('wrong');
   const before = text.slice(0, start).split('\n');
   const place = { line: before.length - 1, character: before.at(-1).length };

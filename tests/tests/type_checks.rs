@@ -234,7 +234,7 @@ fn the_compiler_reads_what_import_may_load_and_what_it_returns_is_not_believed()
         ("compiler writes", "EACCES"),
         ("compiler reads", "EACCES"),
         ("compiler lies, wrong", "no list of diagnostics"),
-        ("compiler asks", "asked a question (CC)"),
+        ("compiler calls CC", "called CC()"),
     ] {
         let ran = bench.run(&session, "a.ts", &format!("{RUNS} '{text}'"));
         let (code, message) = ran.error.clone().unwrap_or_default();

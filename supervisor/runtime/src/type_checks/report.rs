@@ -49,7 +49,7 @@ struct Place {
 /// The result of a checker's execution.
 pub(super) fn read(execution: &Execution) -> CheckedTypes {
     if execution.status == ExecutionStatus::Waiting {
-        let why = "the compiler asked a question (CC) instead of checking".to_owned();
+        let why = "the compiler called CC() instead of checking".to_owned();
         return CheckedTypes::Failed { why, hint: None };
     }
     if execution.status != ExecutionStatus::Ok {
