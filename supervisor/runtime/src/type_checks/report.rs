@@ -96,7 +96,7 @@ fn believed(json: &str) -> Option<CheckedTypes> {
 fn line(Diagnostic { place, is_error, code, message }: &Diagnostic) -> String {
     let kind = if *is_error { "error" } else { "warning" };
     // No part of it begins a line of its own: the compiler indents the further lines of a message.
-    let message = message.replace("\n", "\n  ");
+    let message = message.replace('\n', "\n  ");
     let place = place.as_ref().map_or_else(String::new, |at| {
         format!("{}:{}:{}: ", at.file.replace('\n', "\\n"), at.line, at.column)
     });
