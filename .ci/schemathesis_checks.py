@@ -34,6 +34,8 @@ NO_AGENT = "NOT_PERMITTED: the worktree "
 BUILT_IN = "NOT_PERMITTED: the template "
 # The template is of the other engine.
 OTHER_ENGINE = "ENGINE_UNSUPPORTED"
+# Programs have no worktree that a compiler could read.
+TYPE_CHECK = "VALIDATION_ERROR: runtime.typecheck is for templates with engine quickjs"
 # Sessions that have ended, or run something.
 NOT_READY = ("SESSION_NOT_READY", "SESSION_BUSY")
 # The machine has no memory or processes left; the response says when to try again.
@@ -94,9 +96,9 @@ REASONS = {
         "STARTUP_FAILED", "LIBRARY_NOT_INSTALLED", FULL,
     ),
     "killSession": NOT_READY,
-    "createTemplate": ("CONFLICT",),
+    "createTemplate": ("CONFLICT", TYPE_CHECK),
     "deleteTemplate": (BUILT_IN,),
-    "updateTemplate": (BUILT_IN, "CONFLICT", "LIMIT_NOT_ALLOWED"),
+    "updateTemplate": (BUILT_IN, "CONFLICT", "LIMIT_NOT_ALLOWED", TYPE_CHECK),
     # The patterns of rows of kind net are checked by their parser.
     "addCapability": (BUILT_IN, "CONFLICT", "VALIDATION_ERROR: config.allow"),
     "removeCapability": (BUILT_IN,),
