@@ -518,7 +518,7 @@ impl SessionMachine {
             execution: running.id(),
             kind: request.kind,
             source: text,
-            file_name: file_name.clone(),
+            file_name,
             format,
             args: request.args,
             env: merged(&job.policy.env, request.env),
@@ -527,8 +527,8 @@ impl SessionMachine {
         };
         if checking {
             let (execution, policy) = (running.id(), Arc::clone(&running.policy));
-            let text = execute.source.clone();
-            out.push(SessionAction::CheckTypes { execution, path: file_name, text, policy });
+            let (path, text) = (execute.file_name.clone(), execute.source.clone());
+            out.push(SessionAction::CheckTypes { execution, path, text, policy });
         }
         if request.stored_first || checking {
             let write = request.stored_first.then_some(write);

@@ -7,6 +7,7 @@ use super::finish::ExecutionOutcome;
 use super::input::{ExecuteRequest, Now, SessionAction, Source};
 use super::machine::SessionMachine;
 use vm_system_policy::EffectivePolicy;
+use vm_system_protocol::counted::counted;
 use vm_system_protocol::ids::ExecutionId;
 use vm_system_protocol::model::{ConsoleLevel, EventPayload, ExecutionStatus, TypeCheck};
 use vm_system_protocol::worker::SourceFormat;
@@ -90,8 +91,7 @@ fn notice(result: CheckedTypes, policy: TypeCheck) -> Option<Notice> {
             let first = lines.first()?;
             let message = match errors {
                 0 | 1 => first.clone(),
-                2 => format!("{first} (and 1 more error)"),
-                _ => format!("{first} (and {} more errors)", errors - 1),
+                _ => format!("{first} (and {})", counted(errors - 1, "more error")),
             };
             let end = (ends && errors > 0).then_some(("TYPE_ERRORS", message));
             Some(Notice { text: lines.join("\n"), end })

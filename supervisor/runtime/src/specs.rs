@@ -114,10 +114,15 @@ pub(super) fn startup(file: &StartupFile) -> ExecuteRequest {
         // A script even where modules are the default.
         StartupMode::Eval => Some(run_file_format(&file.path, false)),
     };
+    without_arguments(ExecutionKind::Startup, Source::File { path: file.path.clone(), format })
+}
+
+/// An execution that no client has requested.
+pub(super) fn without_arguments(kind: ExecutionKind, source: Source) -> ExecuteRequest {
     ExecuteRequest {
         id: ExecutionId::from_uuid(Uuid::now_v7()),
-        kind: ExecutionKind::Startup,
-        source: Source::File { path: file.path.clone(), format },
+        kind,
+        source,
         args: JsonText::empty_object(),
         env: Vec::new(),
         argv: Vec::new(),

@@ -10,6 +10,7 @@ use super::api::{CreateSession, RuntimeError};
 use super::facade::{Runtime, WeakRuntime};
 use super::interface::RuntimeApi as _;
 use super::libraries::Libraries;
+use super::specs::without_arguments;
 use super::task::Command;
 use crate::worktree::Worktree;
 use serde_json::json;
@@ -18,11 +19,10 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 use tokio::sync::oneshot;
 use uuid::Uuid;
-use vm_system_core::{CheckedTypes, ExecuteRequest, Refusal, SessionReply, Source};
+use vm_system_core::{CheckedTypes, Refusal, SessionReply, Source};
 use vm_system_policy::paths::PathRules;
 use vm_system_policy::{EffectivePolicy, FsRights};
 use vm_system_protocol::ids::{ExecutionId, SessionId, TemplateId};
-use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{
     Engine, Execution, ExecutionKind, Limits, Resolver, RuntimeSettings, Session, Settings, TypeCheck,
 };
@@ -264,24 +264,13 @@ impl TypeChecks {
         request: &TypesToCheck,
     ) -> Result<Execution, RuntimeError> {
         let live = runtime.live(session)?;
-        let id = ExecutionId::from_uuid(Uuid::now_v7());
-        let execute = ExecuteRequest {
-            id,
-            kind: ExecutionKind::RunFile,
-            source: Source::Text {
-                text: script_with(std::slice::from_ref(&request.path), Some(&request.text), None),
-                file_name: SCRIPT_NAME.to_owned(),
-                format: None,
-            },
-            args: JsonText::empty_object(),
-            env: Vec::new(),
-            argv: Vec::new(),
-            recorded_args: JsonText::empty_object(),
-            recorded_env: JsonText::empty_object(),
-            wait: true,
-            collect_events: false,
-            stored_first: false,
+        let source = Source::Text {
+            text: script_with(std::slice::from_ref(&request.path), Some(&request.text), None),
+            file_name: SCRIPT_NAME.to_owned(),
+            format: None,
         };
+        let execute = without_arguments(ExecutionKind::RunFile, source);
+        let id = execute.id;
         let policy = Arc::new(self.rights(&request.policy));
         let (responder, response) = oneshot::channel();
         let command = Command::Execute { request: Box::new(execute), policy, follower: None, responder };

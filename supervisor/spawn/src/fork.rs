@@ -212,12 +212,8 @@ impl SessionFork {
         if speaks(way) {
             return Err(ForkError::violation("another message arrived on the child's socket"));
         }
-        let settled =
-            self.jail.settle((self.child, None), ours, child, (false, self.parent.group.clone())).await;
-        if settled.is_err() {
-            self.jail.control.forget(self.child);
-        }
-        Ok(settled?)
+        let group = self.parent.group.clone();
+        Ok(self.jail.settle((self.child, None), ours, child, (false, group)).await?)
     }
 
     /// The sender of the first hello must be a new process of the jail, forked by this order.

@@ -361,9 +361,7 @@ impl Jail {
                 (ours, worker, group, false)
             };
         self.kind_zygotes.note_use(kind);
-        let assignment = Assignment::new(&self.control, session, &worker);
         let mut handle = self.settle((session, Some(limits)), ours, &worker, (is_inspected, group)).await?;
-        assignment.finish();
         // So that the next request gets a prestarted worker.
         let successor = self.pool.as_ref().map(|pool| pool.successor(&key));
         handle.receiver.succeeded_by(successor);
@@ -437,6 +435,7 @@ impl Jail {
         worker: &UnassignedWorker,
         (is_inspected, group): (bool, Option<Arc<OwnerGroup>>),
     ) -> Result<WorkerHandle, SpawnError> {
+        let assignment = Assignment::new(&self.control, session, worker);
         let Pids { here: pid, inner: inner_pid } = worker.pids;
         let lost = || SpawnError::KeeperLost;
         let exit =
@@ -457,6 +456,7 @@ impl Jail {
         let pidfd = Arc::clone(&worker.pidfd);
         let process = WorkerProcess::new(session, pid, pidfd, exit, Arc::clone(&self.control), group);
         let (sender, receiver) = split(ours, worker.protocol);
+        assignment.finish();
         Ok(WorkerHandle { sender, receiver, process })
     }
 
