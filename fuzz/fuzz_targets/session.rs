@@ -65,6 +65,7 @@ fn spec() -> SessionSpec {
             runtime_meta: JsonText::empty_object(),
             engine: Engine::Quickjs,
             execution_id: None,
+            owner: None,
         },
         owner: Owner::new("uid:1000"),
         snapshot: Arc::new(snapshot),
