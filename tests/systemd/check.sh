@@ -125,8 +125,11 @@ owners = ["user:alice"]
 [allow_exec]
 wc = "/usr/bin/wc"
 TOML
+controllers=$(cat /sys/fs/cgroup/cgroup.controllers)
 # Where the machine has no controller of cgroup v2, the daemon would not use its cgroup by itself.
-printf '\n[cgroups]\nsubtree = "/sys/fs/cgroup/system.slice/vm-system.service"\n' >>/etc/vm-system/config.toml
+if [ -z "$controllers" ]; then
+    printf '\n[cgroups]\nsubtree = "/sys/fs/cgroup/system.slice/vm-system.service"\n' >>/etc/vm-system/config.toml
+fi
 cat >/etc/systemd/system/vm-system.service.d/worktrees.conf <<'UNIT'
 [Service]
 ExecStart=
@@ -320,6 +323,44 @@ runs() {
     done
     return 1
 }
+
+# ---- the limits of owners, where this kernel has the controllers
+limits() {
+    check "start with limits of owners" "" started systemctl restart vm-system.service
+    check "doctor shows the controllers" "cpu memory pids" v ops doctor
+    local theirs=/sys/fs/cgroup/system.slice/vm-system.service/owner-uid:$alice
+    v template create --name t-limits --module exec --mem-mb 512 --wall-ms 60000
+    v template add-capability t-limits --kind module --name exec --enabled \
+        --config '{"commands": ["tail"], "timeout_ms": 50000}'
+    check "a session of another owner" "-" v session create --template-id t-limits --workspace-id w --base-commit c \
+        --worktree-path /srv/work/service --name of-root
+    as=(runuser -u alice --)
+    check "template of alice" "" v template create --name t-of-alice --module exec --mem-mb 512 --wall-ms 60000
+    check "session of alice" "-" v session create --template-id t-of-alice --workspace-id w --base-commit c \
+        --worktree-path /srv/work/alice --name of-alice
+    check "memory.max" "134217728" cat "$theirs/memory.max"
+    check "pids.max" "77" cat "$theirs/pids.max"
+    greedy() {
+        ! v exec repl of-alice 'const kept = []; for (;;) kept.push(new Uint8Array(1 << 20).fill(1))'
+    }
+    check "an owner beyond its memory loses the worker" "killed(out_of_memory)" greedy
+    check "session get says why" "out of memory" v session get of-alice
+    as=()
+    check "the other owner continues" "42" v exec repl of-root '6 * 7'
+    check "a command beyond its memory" "ENOMEM" v exec repl of-root \
+        'try { require("exec").run("tail", ["-c", "5500000"], { input: "x".repeat(6000000) }).stdout.length }
+            catch (error) { error.code + " " + error.message }'
+}
+unit="system unit, controllers"
+if [[ $controllers == *memory* ]]; then
+    cp /etc/vm-system/config.toml /etc/vm-system/config.without-limits.toml
+    printf 'tail = "/usr/bin/tail"\n\n[cgroups]\nowner_memory_mb = 128\nowner_processes = 77\ncommand_memory_mb = 4\n' >>/etc/vm-system/config.toml
+    limits
+    mv /etc/vm-system/config.without-limits.toml /etc/vm-system/config.toml
+    check "start without limits" "" started systemctl restart vm-system.service
+else
+    printf 'SKIPPED: limits of owners: this kernel has no controllers of cgroup v2 (boot.sh --emulated has)\n'
+fi
 
 # ---- an upgrade, if there is a second build
 if [ -e /usr/local/lib/vm-system-next ]; then

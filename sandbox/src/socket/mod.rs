@@ -58,7 +58,8 @@ pub fn receive(socket: &impl AsFd, buffer: &mut [u8], wait: Wait) -> io::Result<
     loop {
         match sys::receive(socket.as_fd(), buffer, wait.flags()) {
             Ok(raw) => {
-                let sender = raw.pidfd.map(PidFd::from);
+                let by_pid = || raw.credentials.and_then(|(pid, _)| living_peer(socket, pid).ok());
+                let sender = raw.pidfd.map(PidFd::from).or_else(by_pid);
                 return Ok(ReceivedPacket { len: raw.len, truncated: raw.truncated, fds: raw.fds, sender });
             }
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -72,7 +73,7 @@ pub fn receive(socket: &impl AsFd, buffer: &mut [u8], wait: Wait) -> io::Result<
 /// it was connected. `None`: there is no packet, or the other end is closed. Descriptors of the packet are discarded.
 pub fn next_sender(socket: &impl AsFd, wait: Wait) -> io::Result<Option<u32>> {
     let raw = uninterrupted(|| sys::receive(socket.as_fd(), &mut [0; 1], wait.flags() | libc::MSG_PEEK))?;
-    Ok(raw.uid.filter(|_| raw.len > 0))
+    Ok(raw.credentials.filter(|_| raw.len > 0).map(|(_, uid)| uid))
 }
 
 /// The kernel attaches the sender's credentials to every packet that arrives from now on.
@@ -120,21 +121,52 @@ pub fn send(socket: &impl AsFd, parts: &[&[u8]], fds: &[BorrowedFd<'_>], wait: W
     }
 }
 
-/// Every packet received on this end has a pidfd of its sender (kernel >= 6.5).
+/// Every packet received on this end has its sender, as the kernel attests: by a pidfd, before kernel 6.5 by its pid (the sender is
+/// missing then if the other end is closed, because another process may have that pid).
 pub fn attest_senders(socket: &impl AsFd) -> io::Result<()> {
-    sys::set_option(socket.as_fd(), SO_PASSPIDFD, 1)
+    pass_senders(socket, true)
 }
 
 /// Disables [`attest_senders`].
 pub fn trust_senders(socket: &impl AsFd) -> io::Result<()> {
-    sys::set_option(socket.as_fd(), SO_PASSPIDFD, 0)
+    pass_senders(socket, false)
+}
+
+fn pass_senders(socket: &impl AsFd, on: bool) -> io::Result<()> {
+    match sys::set_option(socket.as_fd(), SO_PASSPIDFD, i32::from(on)) {
+        Err(error) if is_unknown_option(&error) => receive_credentials(socket, on),
+        result => result,
+    }
+}
+
+/// Whether [`attest_senders`] attests by pidfd.
+pub fn has_pidfds_of_senders() -> io::Result<bool> {
+    let (socket, _other) = pair()?;
+    match sys::set_option(socket.as_fd(), SO_PASSPIDFD, 1) {
+        Err(error) if is_unknown_option(&error) => Ok(false),
+        result => result.map(|()| true),
+    }
+}
+
+/// The kernel is older than the option.
+fn is_unknown_option(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(libc::ENOPROTOOPT)
+}
+
+/// The process at the other end of a connection, by a pid that the kernel has reported for it. No other process can have got that pid
+/// while the other end is open, which the process holds: an error if it is closed.
+fn living_peer(socket: &impl AsFd, pid: u32) -> io::Result<PidFd> {
+    let peer = PidFd::open(pid)?;
+    let mut end = [libc::pollfd { fd: socket.as_fd().as_raw_fd(), events: 0, revents: 0 }];
+    uninterrupted(|| sys::wait_ready(&mut end, 0))?;
+    if end[0].revents == 0 { Ok(peer) } else { Err(io::ErrorKind::ConnectionReset.into()) }
 }
 
 /// A peer that sends descriptors to this end gets EPERM. `false`: not supported (kernel < 6.16); they arrive and must be closed.
 pub fn refuse_descriptors(socket: &impl AsFd) -> io::Result<bool> {
     match sys::set_option(socket.as_fd(), SO_PASSRIGHTS, 0) {
         Ok(()) => Ok(true),
-        Err(error) if error.raw_os_error() == Some(libc::ENOPROTOOPT) => Ok(false),
+        Err(error) if is_unknown_option(&error) => Ok(false),
         Err(error) => Err(error),
     }
 }
@@ -158,9 +190,15 @@ pub fn peer_uid(socket: &impl AsFd) -> io::Result<u32> {
     Ok(credentials.uid())
 }
 
-/// The process that called `listen` (for a connecting end) or created the pair (kernel >= 6.5).
+/// The process that called `listen` (for a connecting end) or created the pair; see [`attest_senders`] for kernels before 6.5.
 pub fn peer(socket: &impl AsFd) -> io::Result<PidFd> {
-    sys::peer_pidfd(socket.as_fd()).map(PidFd::from)
+    match sys::peer_pidfd(socket.as_fd()) {
+        Err(error) if is_unknown_option(&error) => {
+            let credentials = nix::sys::socket::getsockopt(socket, nix::sys::socket::sockopt::PeerCredentials)?;
+            living_peer(socket, credentials.pid().cast_unsigned())
+        }
+        peer => peer.map(PidFd::from),
+    }
 }
 
 /// Binds at `path` without listening: the process that calls [`start_listening`] is the peer that connecting processes see.
@@ -271,13 +309,30 @@ mod tests {
     #[test]
     fn the_kernel_attests_the_sender() {
         let (left, right) = pair().expect("pair");
-        if attest_senders(&right).is_err() {
-            vm_system_testkit::skip("passpidfd", "SO_PASSPIDFD needs kernel >= 6.5");
-            return;
+        attest_senders(&right).expect("setsockopt");
+        let pid_of_sender = || {
+            send(&left, &[b"x"], &[], Wait::Yes).expect("send");
+            let got = receive(&right, &mut [0; 8], Wait::Yes).expect("receive");
+            got.sender.map(|sender| sender.pid().expect("pid"))
+        };
+        assert_eq!(pid_of_sender(), Some(std::process::id()));
+        trust_senders(&right).expect("setsockopt");
+        assert_eq!(pid_of_sender(), None);
+        assert_eq!(peer(&right).expect("the creator").pid().expect("pid"), std::process::id());
+    }
+
+    /// As [`attest_senders`] before kernel 6.5.
+    #[test]
+    fn a_sender_is_known_by_its_pid_as_long_as_the_other_end_is_open() {
+        let (left, right) = pair().expect("pair");
+        receive_credentials(&right, true).expect("setsockopt");
+        for _ in 0..2 {
+            send(&left, &[b"x"], &[], Wait::Yes).expect("send");
         }
-        send(&left, &[b"x"], &[], Wait::Yes).expect("send");
-        let got = receive(&right, &mut [0; 8], Wait::Yes).expect("receive");
-        assert_eq!(got.sender.expect("attested").pid().expect("pid"), std::process::id());
+        let mut sender = || receive(&right, &mut [0; 8], Wait::Yes).expect("receive").sender;
+        assert_eq!(sender().expect("attested").pid().expect("pid"), std::process::id());
+        drop(left);
+        assert!(sender().is_none(), "another process may have its pid");
     }
 
     #[test]

@@ -18,8 +18,8 @@ pub(super) struct Raw {
     pub(super) truncated: bool,
     pub(super) fds: Vec<OwnedFd>,
     pub(super) pidfd: Option<OwnedFd>,
-    /// The sender's effective user, if the socket receives credentials.
-    pub(super) uid: Option<u32>,
+    /// The sender's pid and effective user, if the socket receives credentials.
+    pub(super) credentials: Option<(u32, u32)>,
 }
 
 fn check(result: isize) -> io::Result<usize> {
@@ -43,7 +43,7 @@ pub(super) fn receive(socket: BorrowedFd<'_>, buffer: &mut [u8], flags: c_int) -
         truncated: header.msg_flags & (libc::MSG_TRUNC | libc::MSG_CTRUNC) != 0,
         fds: Vec::new(),
         pidfd: None,
-        uid: None,
+        credentials: None,
     };
     // SAFETY: the kernel filled `control` and set `msg_controllen`; the CMSG macros stay within it, and every
     // descriptor found there is fresh and ours alone.
@@ -57,8 +57,10 @@ pub(super) fn receive(socket: BorrowedFd<'_>, buffer: &mut [u8], flags: c_int) -
                 let data = std::slice::from_raw_parts(libc::CMSG_DATA(message), bytes);
                 if head.cmsg_type == libc::SCM_CREDENTIALS {
                     // `struct ucred`: pid, uid, gid.
-                    let uid = data.get(4..8).and_then(|uid| uid.try_into().ok());
-                    raw.uid = uid.map(u32::from_ne_bytes);
+                    let number = |at: usize| {
+                        data.get(at..at + 4)?.try_into().ok().map(u32::from_ne_bytes)
+                    };
+                    raw.credentials = number(0).zip(number(4));
                     message = libc::CMSG_NXTHDR(&raw const header, message);
                     continue;
                 }

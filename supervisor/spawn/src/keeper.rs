@@ -39,7 +39,7 @@ pub(super) async fn start(
     let (control, keepers_control) = socket::pair().map_err(make("make the keeper's channel"))?;
     let (zygote, zygotes_end) = socket::pair().map_err(make("make the zygote's channel"))?;
     for end in [&control, &zygote] {
-        socket::attest_senders(end).map_err(make("have the kernel attest senders (kernel >= 6.5)"))?;
+        socket::attest_senders(end).map_err(make("have the kernel attest senders"))?;
     }
     // No supervisor can adopt a keeper without an address, and nobody waits for one without a grace.
     let keepers = config.keepers.as_ref().filter(|_| !config.grace.is_zero());
