@@ -11,9 +11,7 @@ pub(crate) fn cut_events<T>(events: &mut Vec<T>, limit: usize, seq: impl Fn(&T) 
     if limit > 0 && events.len() > limit {
         events.truncate(limit);
         let after = events.last().map_or(0, seq);
-        notice(&format!(
-            "There are more than these {limit}: `--after-seq {after}` or `--limit 0` shows them."
-        ));
+        notice(&format!("There are more than {limit}: `--after-seq {after}` or `--limit 0` shows them."));
     }
 }
 
@@ -49,7 +47,7 @@ impl ListArgs {
         }
         if elements.len() > limit {
             elements.truncate(limit);
-            notice(&format!("There are more than these {limit}: `--limit N` or `--all` shows them."));
+            notice(&format!("There are more than {limit}: `--limit N` or `--all` shows them."));
         }
         Ok(elements)
     }

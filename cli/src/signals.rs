@@ -1,6 +1,7 @@
 //! Signals as futures.
 
 use crate::error::{CliError, exit};
+use nix::errno::Errno;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::io;
 use std::os::unix::net::UnixStream as StdStream;
@@ -27,8 +28,13 @@ impl Interrupts {
     }
 
     fn to(signals: &[i32]) -> Result<Self, CliError> {
-        Self::register(signals)
-            .map_err(|error| CliError::internal(format!("cannot listen for signals: {error}")))
+        Self::register(signals).map_err(|error| {
+            let failed = CliError::internal(format!("cannot listen for signals: {error}"));
+            match error.raw_os_error().map(Errno::from_raw) {
+                Some(Errno::EMFILE) => failed.with_hint("raise the limit of open files: `ulimit -n 1024`"),
+                _ => failed,
+            }
+        })
     }
 
     fn register(signals: &[i32]) -> io::Result<Self> {

@@ -1,6 +1,7 @@
 // A purchase that a user has to approve. Start it with
 //   vm-system program start examples/durable/approval.ts --name purchase -- 1200
-// and answer with `vm-system task submit purchase ANSWER`, today or in a month.
+// and answer with `vm-system task submit purchase ANSWER`, today or in a month; or give all answers at the start:
+// `--answers examples/durable/approval.answers.json` (before `--`).
 
 type Decision = { approved: boolean; reason?: string };
 

@@ -151,6 +151,7 @@ impl JailStep {
                  which implies it, and check SystemCallFilter=; a container needs a seccomp profile that knows the \
                  call; the kernel must be >= 5.6"
             }
+            (Self::Mdwe, libc::EINVAL) => "use a kernel >= 6.3",
             (Self::Fork, libc::EAGAIN) => "raise the process limit (TasksMax=, ulimit -u)",
             (_, libc::EMFILE | libc::ENFILE) => "raise the descriptor limit (LimitNOFILE=, ulimit -n)",
             (_, libc::ENOMEM) => "free memory or raise MemoryMax=",

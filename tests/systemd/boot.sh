@@ -13,16 +13,18 @@
 # mke2fs and debugfs instead of the hierarchy). It shares no folder with the host: systemd's own services (tmpfiles, sysctl) change
 # nothing outside.
 #
-# VM_SYSTEM_BASE names the folder in which the Debian system is kept between runs (default: a new temporary one; one for each of
-# the two ways), VM_SYSTEM_RELEASE the release of a new one (default: bookworm, with systemd 252 and Linux 6.1).
+# VM_SYSTEM_BASE names the folder in which the Debian system is kept between runs (default: a new temporary one; another one for
+# each release and way), VM_SYSTEM_RELEASE the release of a new one (default: bookworm, with systemd 252 and Linux 6.1;
+# --emulated: trixie, with systemd 257 and Linux 6.12).
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 units=$here/../../systemd
-release=${VM_SYSTEM_RELEASE:-bookworm}
 # Seconds; a run takes about forty, an emulated one some minutes.
 longest=600
 emulated=
-if [ "${1:-}" = --emulated ]; then emulated=1 longest=1800; shift; fi
+release=bookworm
+if [ "${1:-}" = --emulated ]; then emulated=1 longest=1800 release=trixie; shift; fi
+release=${VM_SYSTEM_RELEASE:-$release}
 
 cannot() {
     printf 'SKIPPED: booted systemd: %s\n' "$1"

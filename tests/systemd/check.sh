@@ -74,10 +74,16 @@ uses() {
         --worktree-path "$folder"
     check "state of the session" "" v exec repl "$session" 'globalThis.kept = 41; 0'
     check "the service restarts" "" started "${manage[@]}" restart vm-system.service
-    check "the session outlives the restart" "42" v exec repl "$session" 'kept + 1'
+    if [ "$keeps" ]; then
+        check "the session outlives the restart" "42" v exec repl "$session" 'kept + 1'
+    else
+        check "the session ended with the restart" "exited" v session get "$session"
+    fi
     check "another daemon after a SIGKILL" "" killed
-    check "the session outlives the SIGKILL" "43" v exec repl "$session" 'kept + 2'
-    check "its files, too" "some text" v exec repl "$session" 'require("fs").readFileSync("data.txt", "utf8")'
+    if [ "$keeps" ]; then
+        check "the session outlives the SIGKILL" "43" v exec repl "$session" 'kept + 2'
+        check "its files, too" "some text" v exec repl "$session" 'require("fs").readFileSync("data.txt", "utf8")'
+    fi
     check "task submit; readFile, writeFile and listFiles of a program" \
         $'true|some text\n||written|1|Ada' program_result "p-$label"
 }
@@ -126,6 +132,9 @@ owners = ["user:alice"]
 wc = "/usr/bin/wc"
 TOML
 controllers=$(cat /sys/fs/cgroup/cgroup.controllers)
+# A systemd before 254 cannot start the next daemon in a group that passes controllers on: sessions end with the daemon.
+keeps=yes
+if [ -n "$controllers" ] && [ "$(systemctl --version | awk 'NR == 1 { print $2 }')" -lt 254 ]; then keeps=; fi
 # Where the machine has no controller of cgroup v2, the daemon would not use its cgroup by itself.
 if [ -z "$controllers" ]; then
     printf '\n[cgroups]\nsubtree = "/sys/fs/cgroup/system.slice/vm-system.service"\n' >>/etc/vm-system/config.toml
@@ -297,7 +306,8 @@ live() {
 check "a session before the stop" "-" live before-stop
 check "no process is left after its stop" "" stopped
 check "start after a stop" "" started systemctl start vm-system.service
-check "the session ended with the stop" "host_restart" v session get before-stop
+if [ "$keeps" ]; then reason=host_restart; else reason=exited; fi
+check "the session ended with the stop" "$reason" v session get before-stop
 check "a session before a crash" "-" live before-crash
 # The daemon is dead when the service is stopped: nothing but the lifeline ends its sessions.
 crashed() {
@@ -311,7 +321,7 @@ crashed() {
     grep --quiet . /sys/fs/cgroup/system.slice/vm-system.service/zygotes/cgroup.procs || { echo "no keeper waits"; return 1; }
     systemctl stop vm-system.service && ended
 }
-check "no process is left after a crash and a stop" "" crashed
+if [ "$keeps" ]; then check "no process is left after a crash and a stop" "" crashed; fi
 rm /etc/systemd/system/vm-system.service.d/slow.conf
 systemctl daemon-reload
 
@@ -344,7 +354,7 @@ limits() {
         ! v exec repl of-alice 'const kept = []; for (;;) kept.push(new Uint8Array(1 << 20).fill(1))'
     }
     check "an owner beyond its memory loses the worker" "killed(out_of_memory)" greedy
-    check "session get says why" "out of memory" v session get of-alice
+    check "session get says why" "its owner, or the service, had no memory left" v session get of-alice
     as=()
     check "the other owner continues" "42" v exec repl of-root '6 * 7'
     check "a command beyond its memory" "ENOMEM" v exec repl of-root \
@@ -354,10 +364,11 @@ limits() {
 unit="system unit, controllers"
 if [[ $controllers == *memory* ]]; then
     cp /etc/vm-system/config.toml /etc/vm-system/config.without-limits.toml
-    printf 'tail = "/usr/bin/tail"\n\n[cgroups]\nowner_memory_mb = 128\nowner_processes = 77\ncommand_memory_mb = 4\n' >>/etc/vm-system/config.toml
+    sed -i 's/^wc = .*/&\ntail = "\/usr\/bin\/tail"/' /etc/vm-system/config.toml
+    printf '\n[cgroups]\nowner_memory_mb = 128\nowner_processes = 77\ncommand_memory_mb = 4\n' >>/etc/vm-system/config.toml
     limits
     mv /etc/vm-system/config.without-limits.toml /etc/vm-system/config.toml
-    check "start without limits" "" started systemctl restart vm-system.service
+    check "stop" "" systemctl stop vm-system.service
 else
     printf 'SKIPPED: limits of owners: this kernel has no controllers of cgroup v2 (boot.sh --emulated has)\n'
 fi

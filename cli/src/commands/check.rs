@@ -1,12 +1,13 @@
 //! `check`: the types of files, by TypeScript's own compiler of the folder's `node_modules`, which runs in a session of a supervisor inside
 //! this process, as any script does.
 
-use super::exec::start;
+use super::exec::start::{self, ExecutionStop};
 use super::run::source::{beneath, check_readable};
 use super::run::{Grants, embedded, session};
-use crate::args::SandboxArg;
+use crate::args::{GlobalArgs, OutputFormat, SandboxArg};
 use crate::context::Context;
-use crate::error::CliError;
+use crate::error::{CliError, exit};
+use crate::output::notice;
 use crate::parse;
 use crate::script_output::{ScriptOutput, ShowValues};
 use crate::signals::Interrupts;
@@ -15,7 +16,8 @@ use std::time::Duration;
 use vm_system_daemon::Operator;
 use vm_system_daemon::type_checks::{self, PrintedCheck};
 use vm_system_protocol::control::NewExecution;
-use vm_system_protocol::model::ExecutionKind;
+use vm_system_protocol::counted::counted;
+use vm_system_protocol::model::{Execution, ExecutionKind};
 
 /// Arguments of `check`.
 #[derive(Debug, clap::Args)]
@@ -23,7 +25,8 @@ use vm_system_protocol::model::ExecutionKind;
     after_help = "The compiler is the package typescript in node_modules of the first file's folder or above it. A tsconfig.json there \
         applies, except for what decides where output goes and how modules are found. The names that sessions have (CC, \
         require, fetch, `database`, `exec`, …) are declared; with the package @types/node, modules of Node have types, too.\n\n\
-        Nothing of the files is run. Each error is a line FILE:LINE:COLUMN: error TSNUMBER: MESSAGE on stdout.\n\n\
+        Nothing of the files is run. Each error is a line FILE:LINE:COLUMN: error TSNUMBER: MESSAGE on stdout; \
+        with --output json, yaml or csv a list with the fields file, line, column, severity, code and message.\n\n\
         Exit status: 0 without errors, 1 with errors or without a compiler, 124 after --timeout, 130 after Ctrl-C.\n\n\
         Example: vm-system check report.ts && vm-system run report.ts"
 )]
@@ -61,8 +64,14 @@ async fn in_embedded(context: &Context, args: Args) -> Result<u8, CliError> {
     };
     let files: Vec<String> = args.files.iter().map(|file| within(&folder, file)).collect::<Result<_, _>>()?;
     let shown = if folder == current { String::new() } else { format!("{folder}/") };
-    let print =
-        PrintedCheck { folder: &folder, shown: &shown, program: args.program, quiet: context.out.quiet };
+    let as_value = !context.out.is_table();
+    let print = PrintedCheck {
+        folder: &folder,
+        shown: &shown,
+        program: args.program,
+        quiet: context.out.quiet || as_value,
+        as_value,
+    };
     let script = type_checks::script(&files, Some(&print));
     let mut settings = embedded::settings(args.timeout, args.memory);
     settings.limits.max_source_kb = type_checks::MAX_SOURCE_KB;
@@ -83,11 +92,41 @@ async fn in_embedded(context: &Context, args: Args) -> Result<u8, CliError> {
             follow: true,
             ..NewExecution::new(session, ExecutionKind::RunFile)
         };
-        start::to_its_end(context, own.backend(), &interrupts, new, None, &output).await
+        // Its own output is always text.
+        let global = GlobalArgs { output: OutputFormat::Table, ..context.global.clone() };
+        let shown = Context::new(global, context.out.style);
+        match start::to_its_stop(&shown, own.backend(), &interrupts, new, None, &output).await? {
+            ExecutionStop::Ended(execution) => {
+                if as_value {
+                    print_report(context, &execution)?;
+                }
+                start::ended(&shown, &interrupts, &execution, &output)
+            }
+            ExecutionStop::Waits(_) => {
+                Err(CliError::new(exit::FAILED, "the compiler waits for an answer (CC)"))
+            }
+        }
     }
     .await;
     own.stop().await;
     result
+}
+
+/// The value of the check ([`PrintedCheck::as_value`]).
+#[derive(serde::Deserialize)]
+struct Report {
+    diagnostics: serde_json::Value,
+    left_out: u64,
+}
+
+/// Prints the diagnostics as a list; there are none if the check itself failed, which has been said.
+fn print_report(context: &Context, execution: &Execution) -> Result<(), CliError> {
+    let report = execution.result_json().and_then(|json| serde_json::from_str::<Report>(json).ok());
+    let Some(Report { diagnostics, left_out }) = report else { return Ok(()) };
+    if left_out > 0 {
+        notice(&format!("{} more: without --output all are printed.", counted(left_out, "error")));
+    }
+    context.out.result(&diagnostics, String::new)
 }
 
 /// The path of a file beneath the folder; an error if it is no file that can be read.

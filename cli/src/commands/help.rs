@@ -1,10 +1,9 @@
 //! `help [TOPIC…]`: topics are pages compiled in; the names of commands show their `--help`.
 
-use crate::args::Cli;
+use crate::args;
 use crate::context::Context;
 use crate::contract;
 use crate::error::{CliError, exit};
-use clap::CommandFactory as _;
 use std::fmt::Write as _;
 
 /// Arguments of `help`.
@@ -161,7 +160,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<u8, CliError> {
         context.out.page_of_markdown(&contract::reference())?;
         return Ok(exit::OK);
     }
-    let mut root = Cli::command();
+    let mut root = args::command();
     root.build();
     let mut command = &mut root;
     for name in &args.topic {

@@ -66,6 +66,15 @@ fn errors_have_the_file_the_line_and_the_column() {
     assert_eq!((run.code, run.stdout.as_str()), (Some(0), ""), "{}", run.stderr);
     let quiet = env.run(["-q", "check", "good.ts", "a.ts"]);
     assert_eq!((quiet.stdout.as_str(), quiet.stderr.as_str()), ("a.ts:2:3: error TS9: found\n", ""));
+    let list = env.run(["check", "good.ts", "a.ts", "--output", "json"]);
+    assert_eq!((list.code, list.stderr.as_str()), (Some(1), ""));
+    let list: serde_json::Value = serde_json::from_str(&list.stdout).expect("JSON");
+    let expected =
+        r#"[{"file":"a.ts","line":2,"column":3,"severity":"error","code":"TS9","message":"found"}]"#;
+    assert_eq!(list, serde_json::from_str::<serde_json::Value>(expected).expect("JSON"));
+    assert_eq!(env.run(["check", "good.ts", "--output", "json"]).ok().trim(), "[]");
+    let csv = env.run(["check", "a.ts", "--output", "csv"]).stdout;
+    assert_eq!(csv, "file,line,column,severity,code,message\na.ts,2,3,error,TS9,found\n");
     // From another folder, editors find the files by whole paths.
     let folder = env.work().canonicalize().unwrap();
     let mut elsewhere = env.command(["check", "--worktree"]);

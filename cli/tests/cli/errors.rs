@@ -251,7 +251,7 @@ fn a_session_needs_no_more_than_a_template() {
     env.file("ask.js", "function main() { return CC('?') }");
     env.file("answers", "a\nb\nc\n");
     let out = env.run(["program", "start", "ask.js", "--answers", "answers"]);
-    assert!(out.stderr.contains("2 of the file's answers were not used"), "{}", out.stderr);
+    assert!(out.stderr.contains("unused answers of the file: 2"), "{}", out.stderr);
     let removed = env.run(["template", "remove-library", "t", "--name", "nosuch"]).ok();
     assert!(removed.contains("Not among the template's libraries: nosuch"), "{removed}");
 }

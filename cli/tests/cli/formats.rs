@@ -112,7 +112,7 @@ fn a_list_that_is_not_whole_says_so_also_with_quiet() {
     let env = TestEnvironment::new();
     let _daemon = FakeDaemon::start(&env);
     for (args, rows, note) in [
-        (&["--limit", "1"][..], 1, "There are more than these 1: `--limit N` or `--all` shows them.\n"),
+        (&["--limit", "1"][..], 1, "There are more than 1: `--limit N` or `--all` shows them.\n"),
         (&["--limit", "2"], 2, ""),
         (&["--all"], 2, ""),
         (&[], 2, ""),

@@ -194,7 +194,8 @@ pub fn peer_uid(socket: &impl AsFd) -> io::Result<u32> {
 pub fn peer(socket: &impl AsFd) -> io::Result<PidFd> {
     match sys::peer_pidfd(socket.as_fd()) {
         Err(error) if is_unknown_option(&error) => {
-            let credentials = nix::sys::socket::getsockopt(socket, nix::sys::socket::sockopt::PeerCredentials)?;
+            let credentials =
+                nix::sys::socket::getsockopt(socket, nix::sys::socket::sockopt::PeerCredentials)?;
             living_peer(socket, credentials.pid().cast_unsigned())
         }
         peer => peer.map(PidFd::from),

@@ -57,9 +57,7 @@ pub(super) fn receive(socket: BorrowedFd<'_>, buffer: &mut [u8], flags: c_int) -
                 let data = std::slice::from_raw_parts(libc::CMSG_DATA(message), bytes);
                 if head.cmsg_type == libc::SCM_CREDENTIALS {
                     // `struct ucred`: pid, uid, gid.
-                    let number = |at: usize| {
-                        data.get(at..at + 4)?.try_into().ok().map(u32::from_ne_bytes)
-                    };
+                    let number = |at: usize| data.get(at..at + 4)?.try_into().ok().map(u32::from_ne_bytes);
                     raw.credentials = number(0).zip(number(4));
                     message = libc::CMSG_NXTHDR(&raw const header, message);
                     continue;

@@ -30,6 +30,7 @@ const CASES: &[(&str, fn())] = &[
     ("a_process_that_becomes_another_user_cannot_be_traced", changed_users_are_not_dumpable),
     ("calls_without_a_row_are_killed", unnamed_calls_are_killed),
     ("arguments_outside_a_row_are_killed", wrong_arguments_are_killed),
+    ("clocks_without_a_vdso_are_read", clocks_without_a_vdso_are_read),
     ("the_egress_process_connects_and_does_nothing_else", egress::connects_only),
     ("an_interruption_returns_only_with_its_row", interruption_needs_its_row),
     ("a_fork_waits_for_the_supervisors_reply", fork::waits_for_the_reply),
@@ -402,6 +403,29 @@ fn unnamed_calls_are_killed() {
         ("pidfd_send_signal", libc::SYS_pidfd_send_signal),
     ] {
         assert_eq!(under(table_worker::TABLE, number, [0; 6]), KILLED, "worker: {name}");
+    }
+}
+
+/// The functions of the vdso become these calls on machines with another clock source than the processor's counter.
+fn clocks_without_a_vdso_are_read() {
+    let none = u64::MAX;
+    for (which, table) in tables() {
+        // Brokers without databases read no clock.
+        let reads = |number| table.iter().any(|row| row.number == number);
+        assert_eq!(
+            reads(libc::SYS_clock_gettime),
+            !["broker that reads", "broker that writes"].contains(&which),
+            "{which}"
+        );
+        if reads(libc::SYS_clock_gettime) {
+            for clock in [libc::CLOCK_REALTIME, libc::CLOCK_MONOTONIC] {
+                let ending = under(&table, libc::SYS_clock_gettime, [clock as u64, none, 0, 0, 0, 0]);
+                assert_eq!(ending, CONTINUED, "{which}: clock {clock}");
+            }
+        }
+    }
+    for table in [table_worker::TABLE.to_vec(), table_broker::rows(true, true)] {
+        assert_eq!(under(&table, libc::SYS_gettimeofday, [none, none, 0, 0, 0, 0]), CONTINUED);
     }
 }
 

@@ -28,7 +28,7 @@ pub enum CheckedTypes {
 
 /// What is to be recorded of it, and whether the execution ends with it.
 struct Notice {
-    text: String,
+    lines: Vec<String>,
     /// Code and message.
     end: Option<(&'static str, String)>,
 }
@@ -58,19 +58,24 @@ impl SessionMachine {
         let checked = running.withheld.as_mut().filter(|withheld| withheld.checking);
         let Some(withheld) = checked.filter(|_| running.record.id == execution) else { return };
         withheld.checking = false;
-        let Some(Notice { text, end }) = notice(result, policy) else {
+        let Some(Notice { lines, end }) = notice(result, policy) else {
             return self.release_withheld(now, out);
         };
         let Some((code, message)) = end else {
-            let event = running.number_own(text, ConsoleLevel::Warn, now);
-            self.add_event(event, out);
+            let number = |line| running.number_own(line, ConsoleLevel::Warn, now);
+            let events: Vec<_> = lines.into_iter().map(number).collect();
+            for event in events {
+                self.add_event(event, out);
+            }
             return self.release_withheld(now, out);
         };
         let Some(Current::Running(mut running)) = self.current.take() else { return };
         let mut events = Vec::new();
-        if text != message {
-            let payload = EventPayload::System { message: text, level: ConsoleLevel::Error };
-            events.push(running.number(now.unix_ms, payload));
+        if lines != [message.as_str()] {
+            for message in lines {
+                let payload = EventPayload::System { message, level: ConsoleLevel::Error };
+                events.push(running.number(now.unix_ms, payload));
+            }
         }
         let ending = ExecutionOutcome::error(ExecutionStatus::Error, code, message);
         self.end_withheld(*running, ending, events, now, out);
@@ -94,13 +99,13 @@ fn notice(result: CheckedTypes, policy: TypeCheck) -> Option<Notice> {
                 _ => format!("{first} (and {})", counted(errors - 1, "more error")),
             };
             let end = (ends && errors > 0).then_some(("TYPE_ERRORS", message));
-            Some(Notice { text: lines.join("\n"), end })
+            Some(Notice { lines, end })
         }
         CheckedTypes::Failed { why, hint } => {
             let hint = hint.map_or_else(String::new, |hint| format!("; {hint}"));
             let text = format!("types were not checked: {why}{hint}");
             let end = ends.then(|| ("TYPE_CHECK_FAILED", text.clone()));
-            Some(Notice { text, end })
+            Some(Notice { lines: vec![text], end })
         }
     }
 }

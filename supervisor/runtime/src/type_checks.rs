@@ -65,6 +65,8 @@ pub struct PrintedCheck<'a> {
     pub program: bool,
     /// Nothing about its progress.
     pub quiet: bool,
+    /// What it finds is its value: `{errors, diagnostics: [{file, line, column, severity, code, message}], left_out}`.
+    pub as_value: bool,
 }
 
 /// The script that runs the compiler on files of the worktree. It prints what it finds, or its value is a report.
@@ -77,7 +79,8 @@ fn script_with(files: &[String], text: Option<&str>, print: Option<&PrintedCheck
     let declarations: serde_json::Map<String, serde_json::Value> =
         DECLARATIONS.iter().map(|(name, text)| ((*name).to_owned(), (*text).into())).collect();
     let print = print.map(|print| {
-        json!({ "folder": print.folder, "shown": print.shown, "program": print.program, "quiet": print.quiet })
+        let PrintedCheck { folder, shown, program, quiet, as_value } = *print;
+        json!({ "folder": folder, "shown": shown, "program": program, "quiet": quiet, "as_value": as_value })
     });
     let check = json!({ "files": files, "text": text, "declarations": declarations, "print": print });
     format!("({SCRIPT})({check})")

@@ -68,8 +68,14 @@ fn exports_and_imports_of_a_package_decide() {
             "dual/own.cjs",
             "ERR_PACKAGE_PATH_NOT_EXPORTED: Package subpath './own.cjs' is not defined by \"exports\" in node_modules/dual/package.json",
         ),
-        ("dual/x/none", "MODULE_NOT_FOUND: Cannot find module 'node_modules/dual/src/none.js'"),
-        ("nothing", "MODULE_NOT_FOUND: Cannot find module 'nothing'"),
+        (
+            "dual/x/none",
+            "MODULE_NOT_FOUND: Cannot find module 'node_modules/dual/src/none.js'\nInvalid module 'node_modules/dual/src/none.js': the worktree has no such file",
+        ),
+        (
+            "nothing",
+            "MODULE_NOT_FOUND: Cannot find module 'nothing'\nInvalid module 'nothing': no host module, library or package in node_modules has this name",
+        ),
         (
             "#own",
             "ERR_PACKAGE_IMPORT_NOT_DEFINED: Package import specifier \"#own\" is not defined imported from repl",
@@ -103,7 +109,9 @@ fn a_missing_module_names_the_files_that_required_it() {
     let shown = engine.logs("try { require('./a') } catch (e) { console.log(e.message, e.requireStack) }");
     assert_eq!(
         shown,
-        ["Cannot find module 'nothing'\nRequire stack:\n- lib/b.js\n- a.js [ 'lib/b.js', 'a.js' ]"]
+        [
+            "Cannot find module 'nothing'\nRequire stack:\n- lib/b.js\n- a.js\nInvalid module 'nothing': no host module, library or package in node_modules has this name [ 'lib/b.js', 'a.js' ]"
+        ]
     );
     let done = engine.module(
         "m.mjs",
@@ -115,8 +123,8 @@ fn a_missing_module_names_the_files_that_required_it() {
     assert_eq!(
         engine.console(),
         [
-            "ERR_MODULE_NOT_FOUND Cannot find package 'nothing' imported from m.mjs",
-            "Cannot find module 'none.mjs' imported from m.mjs",
+            "ERR_MODULE_NOT_FOUND Cannot find package 'nothing' imported from m.mjs\nInvalid module 'nothing': no host module, library or package in node_modules has this name",
+            "Cannot find module 'none.mjs' imported from m.mjs\nInvalid module './none.mjs': the worktree has no such file",
             "ERR_UNSUPPORTED_ESM_URL_SCHEME",
         ]
     );
@@ -143,11 +151,14 @@ fn a_missing_module_names_the_neighbour_that_was_meant() {
     }
     for (specifier, meant) in [("./x", "./x.ts"), ("./lib", "./lib/index.ts")] {
         let require =
-            format!("try {{ require('{specifier}') }} catch (e) {{ e.message.split('\\n').at(-1) }}");
+            format!("try {{ require('{specifier}') }} catch (e) {{ e.message.split('\\n').at(-2) }}");
         assert_eq!(engine.value(&require), format!("'Did you mean to require \"{meant}\"?'"), "{specifier}");
     }
     let none = "try { await import('./none') } catch (e) { e.message }";
-    assert_eq!(engine.value(none), "\"Cannot find module 'none' imported from repl\"");
+    assert_eq!(
+        engine.value(none),
+        "\"Cannot find module 'none' imported from repl\\nInvalid module './none': the worktree has no such file\""
+    );
 }
 
 #[test]

@@ -82,9 +82,7 @@ impl Answers {
     pub(super) fn note_unused(&self, context: &Context) {
         if let Self::File(left) = self {
             let count = left.len();
-            context
-                .out
-                .note(&format!("note: the program has ended, {count} of the file's answers were not used"));
+            context.out.note(&format!("note: the program has ended; unused answers of the file: {count}"));
         }
     }
 

@@ -9,9 +9,7 @@ use vm_system_protocol::json::JsonText;
 
 /// Arguments of `template update`.
 #[derive(Debug, clap::Args)]
-#[command(
-    after_help = "A setting that is not given stays as it is: the defaults above are those of a new template."
-)]
+#[command(after_help = "A setting that is not given stays as it is.")]
 pub struct Args {
     /// Id, unique beginning of an id, or name
     #[arg(value_name = "TEMPLATE")]

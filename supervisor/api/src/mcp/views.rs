@@ -76,7 +76,7 @@ pub(super) struct ExecutionView {
     /// Whether tools without executionId use this execution
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) is_current: Option<bool>,
-    /// Whose it is, for administrators
+    /// The owner, for administrators
     #[serde(skip_serializing_if = "Option::is_none")]
     owner: Option<String>,
 }
@@ -295,7 +295,7 @@ pub(super) struct ProgramView {
     created: String,
     /// When the newest version was loaded
     modified: String,
-    /// Whose it is, for administrators
+    /// The owner, for administrators
     #[serde(skip_serializing_if = "Option::is_none")]
     owner: Option<String>,
 }
@@ -383,7 +383,7 @@ pub(super) struct SessionView {
     /// Why it ended
     #[serde(skip_serializing_if = "Option::is_none")]
     close_reason: Option<String>,
-    /// Whose it is, for administrators
+    /// The owner, for administrators
     #[serde(skip_serializing_if = "Option::is_none")]
     owner: Option<String>,
 }

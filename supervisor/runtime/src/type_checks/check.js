@@ -146,20 +146,32 @@
 
   const { failure, diagnostics } = find();
   const errors = diagnostics.filter(({ is_error }) => is_error).length;
-  if (print === null) {
+  const report = () => {
     let units = 0;
     const cut = diagnostics.slice(0, DIAGNOSTICS).map((found) => ({ ...found, message: found.message.slice(0, MESSAGE_UNITS).toWellFormed() }));
     const listed = cut.filter(({ message, place }) => (units += message.length + (place?.file.length ?? 0) + 20) <= LISTED_UNITS);
     return { failure, diagnostics: listed, errors, left_out: diagnostics.length - listed.length };
-  }
+  };
+  if (print === null) return report();
   if (failure !== null) {
     process.stderr.write(`error: ${failure.why}\nhint: ${failure.hint}\n`);
     process.exit(1);
+  }
+  process.exitCode = errors === 0 ? 0 : 1;
+  if (print.as_value) {
+    const { diagnostics: listed, left_out } = report();
+    return {
+      errors,
+      diagnostics: listed.map(({ place, is_error, code, message }) => ({
+        file: place === null ? null : `${print.shown}${place.file}`, line: place?.line ?? null, column: place?.column ?? null,
+        severity: is_error ? 'error' : 'warning', code: `TS${code}`, message,
+      })),
+      left_out,
+    };
   }
   for (const { place, is_error, code, message } of diagnostics) {
     const where = place === null ? '' : `${print.shown}${place.file}:${place.line}:${place.column}: `;
     process.stdout.write(`${where}${is_error ? 'error' : 'warning'} TS${code}: ${message}\n`);
   }
   note(errors === 0 ? 'no errors' : errors === 1 ? '1 error' : `${errors} errors`);
-  process.exitCode = errors === 0 ? 0 : 1;
 }

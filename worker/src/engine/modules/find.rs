@@ -21,9 +21,6 @@ pub(super) const IMPORT: &[&str] = &["node", "import", "module-sync"];
 const LEVELS: usize = 64;
 /// Most missing paths that are kept.
 const ABSENT: usize = 20_000;
-/// Most modules that the message about a missing one names.
-const STACK: usize = 50;
-
 /// What an execution knows of files.
 #[derive(Default)]
 pub(super) struct KnownFiles {
@@ -115,14 +112,14 @@ impl Finder<'_, '_> {
             None if relative => {
                 let path = join(folder(self.referrer), specifier).unwrap_or_default();
                 let neighbour = self.neighbour(specifier, &path);
-                Err(self.missing(specifier, &path, neighbour))
+                Err(self.no_relative(specifier, &path, neighbour))
             }
             None => Err(self.not_found(specifier, specifier)),
         }
     }
 
     /// The library to which the importing file belongs. Its files find each other and no file of the worktree.
-    fn bundle(&self) -> Option<Rc<LoadedBundle>> {
+    pub(super) fn bundle(&self) -> Option<Rc<LoadedBundle>> {
         library::bundle_of(self.state, self.referrer)
     }
 
@@ -365,7 +362,7 @@ impl Finder<'_, '_> {
     /// The file of this path and no other.
     pub(super) fn exactly(&self, path: &str) -> Result<FoundModule> {
         let list = VecDeque::from([Candidate { path: path.to_owned(), kind: CandidateKind::File }]);
-        self.search(path, list)?.ok_or_else(|| self.not_found(path, path))
+        self.search(path, list)?.ok_or_else(|| self.no_file(path))
     }
 
     /// The package that a folder belongs to.
@@ -498,7 +495,7 @@ impl Finder<'_, '_> {
         if self.import { IMPORT } else { REQUIRE }
     }
 
-    fn shown_referrer(&self) -> &str {
+    pub(super) fn shown_referrer(&self) -> &str {
         if self.referrer.is_empty() { super::REPL_NAME } else { self.referrer }
     }
 
@@ -531,49 +528,6 @@ impl Finder<'_, '_> {
                 None
             }
         }
-    }
-
-    fn not_found(&self, specifier: &str, path: &str) -> rquickjs::Error {
-        self.missing(specifier, path, None)
-    }
-
-    /// As Node's: of `require` with the files that required each other, of `import` with the importing file.
-    fn missing(&self, specifier: &str, path: &str, neighbour: Option<String>) -> rquickjs::Error {
-        let shown = |text: &str| text.chars().take(200).collect::<String>();
-        if self.import {
-            let is_bare = specifier == path && !specifier.contains('/');
-            let what = if is_bare { "package" } else { "module" };
-            let mut message =
-                format!("Cannot find {what} '{}' imported from {}", shown(path), self.shown_referrer());
-            if let Some(neighbour) = neighbour {
-                message.extend(["\nDid you mean to import \"", &shown(&neighbour), "\"?"]);
-            }
-            return coded_error(self.ctx, "ERR_MODULE_NOT_FOUND", &message);
-        }
-        let mut stack = Vec::new();
-        {
-            let table = self.state.modules.borrow();
-            let mut at = (!self.referrer.is_empty()).then_some(self.referrer);
-            while let Some(path) = at.filter(|_| stack.len() < STACK) {
-                stack.push(path.to_owned());
-                at = table.required_by.get(path).map(String::as_str);
-            }
-        }
-        let mut message = format!("Cannot find module '{}'", shown(specifier));
-        if !stack.is_empty() {
-            message.push_str("\nRequire stack:\n- ");
-            message.push_str(&stack.join("\n- "));
-        }
-        if let Some(neighbour) = neighbour {
-            message.extend(["\nDid you mean to require \"", &shown(&neighbour), "\"?"]);
-        }
-        let error = coded_error(self.ctx, "MODULE_NOT_FOUND", &message);
-        let thrown = self.ctx.catch();
-        if let Some(object) = thrown.as_object() {
-            let _ = object.set("requireStack", stack);
-        }
-        drop(error);
-        self.ctx.throw(thrown)
     }
 
     fn throw(&self, error: &ResolveError) -> rquickjs::Error {

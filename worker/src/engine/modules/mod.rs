@@ -13,6 +13,7 @@ mod host_exec;
 mod host_fs;
 mod library;
 mod load;
+mod missing;
 mod neighbour;
 mod package;
 mod required_esm;

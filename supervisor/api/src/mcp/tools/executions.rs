@@ -346,7 +346,7 @@ struct ListedExecution {
     created: String,
     /// Whether tools without executionId use this execution
     is_current: bool,
-    /// Whose it is, for administrators
+    /// The owner, for administrators
     #[serde(skip_serializing_if = "Option::is_none")]
     owner: Option<String>,
     summary: Summary,
