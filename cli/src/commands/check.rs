@@ -7,7 +7,7 @@ use super::run::{Grants, embedded, session};
 use crate::args::{GlobalArgs, OutputFormat, SandboxArg};
 use crate::context::Context;
 use crate::error::{CliError, exit};
-use crate::output::notice;
+use crate::output::{Columns, notice};
 use crate::parse;
 use crate::script_output::{ScriptOutput, ShowValues};
 use crate::signals::Interrupts;
@@ -97,10 +97,9 @@ async fn in_embedded(context: &Context, args: Args) -> Result<u8, CliError> {
         let shown = Context::new(global, context.out.style);
         match start::to_its_stop(&shown, own.backend(), &interrupts, new, None, &output).await? {
             ExecutionStop::Ended(execution) => {
-                if as_value {
-                    print_report(context, &execution)?;
-                }
-                start::ended(&shown, &interrupts, &execution, &output)
+                let errors = if as_value { print_report(context, &execution)? } else { 0 };
+                let code = start::ended(&shown, &interrupts, &execution, &output)?;
+                Ok(if errors > 0 { exit::FAILED } else { code })
             }
             ExecutionStop::Waits(_) => {
                 Err(CliError::new(exit::FAILED, "the compiler waits for an answer (CC)"))
@@ -115,18 +114,36 @@ async fn in_embedded(context: &Context, args: Args) -> Result<u8, CliError> {
 /// The value of the check ([`PrintedCheck::as_value`]).
 #[derive(serde::Deserialize)]
 struct Report {
-    diagnostics: serde_json::Value,
+    errors: u64,
+    diagnostics: Vec<Diagnostic>,
     left_out: u64,
 }
 
-/// Prints the diagnostics as a list; there are none if the check itself failed, which has been said.
-fn print_report(context: &Context, execution: &Execution) -> Result<(), CliError> {
+#[derive(serde::Deserialize, serde::Serialize)]
+struct Diagnostic {
+    /// None for what is wrong with the settings of the compiler.
+    file: Option<String>,
+    line: Option<u64>,
+    column: Option<u64>,
+    severity: String,
+    code: String,
+    message: String,
+}
+
+impl Columns for Diagnostic {
+    const FIELDS: &'static [&'static str] = &["file", "line", "column", "severity", "code", "message"];
+}
+
+/// Prints the diagnostics as a list, and returns how many errors there are. There is no list if the check itself failed, which has been
+/// said.
+fn print_report(context: &Context, execution: &Execution) -> Result<u64, CliError> {
     let report = execution.result_json().and_then(|json| serde_json::from_str::<Report>(json).ok());
-    let Some(Report { diagnostics, left_out }) = report else { return Ok(()) };
+    let Some(Report { errors, diagnostics, left_out }) = report else { return Ok(0) };
     if left_out > 0 {
         notice(&format!("{} more: without --output all are printed.", counted(left_out, "error")));
     }
-    context.out.result(&diagnostics, String::new)
+    context.out.result(&diagnostics, String::new)?;
+    Ok(errors)
 }
 
 /// The path of a file beneath the folder; an error if it is no file that can be read.

@@ -150,6 +150,19 @@ fn of_foreground(arguments: impl Iterator<Item = OsString>) -> Vec<OsString> {
     kept
 }
 
+/// The last error of a log with the lines that follow it, and its hint.
+fn last_error(log: &str) -> (Option<String>, Option<String>) {
+    const ERROR: &str = "error: ";
+    let begin =
+        log.rfind(&format!("\n{ERROR}")).map(|at| at + 1).or_else(|| log.starts_with(ERROR).then_some(0));
+    let Some(begin) = begin else { return (None, None) };
+    let text = log[begin + ERROR.len()..].trim_end();
+    match text.split_once("\nhint: ") {
+        Some((error, hint)) => (Some(error.to_owned()), Some(hint.to_owned())),
+        None => (Some(text.to_owned()), None),
+    }
+}
+
 /// Starts this command again without a terminal, and returns when it serves clients or has failed.
 fn in_background(context: &Context, config: &Config, wait_ready: Duration) -> Result<u8, CliError> {
     let state_dir = &config.state_dir;
@@ -168,12 +181,9 @@ fn in_background(context: &Context, config: &Config, wait_ready: Duration) -> Re
             LaunchError::Io(what, error) => cannot(&what, &error),
             LaunchError::Exited(status, written) => {
                 let code = status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(exit::INTERNAL);
-                let line = |label: &str| {
-                    written.lines().rev().find_map(|line| line.strip_prefix(label)).map(str::to_owned)
-                };
-                let message =
-                    line("error: ").unwrap_or_else(|| format!("the daemon exited ({status}): {written}"));
-                CliError::new(code, message).with_hint(line("hint: ").unwrap_or_else(its_log))
+                let (error, hint) = last_error(&written);
+                let message = error.unwrap_or_else(|| format!("the daemon exited ({status}): {written}"));
+                CliError::new(code, message).with_hint(hint.unwrap_or_else(its_log))
             }
             LaunchError::Late => CliError::new(
                 exit::BUSY,
@@ -333,5 +343,20 @@ pub(crate) fn failure(error: &DaemonError) -> CliError {
     match error.hint() {
         Some(hint) => failed.with_hint(hint),
         None => failed,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::last_error;
+
+    #[test]
+    fn the_last_error_of_a_log_has_all_its_lines() {
+        let log = "error: an older one\nhint: older\n2026-11-26T12:00:00Z WARN slow\nerror: the database is damaged:\n  page 3\n  page 9\nhint: `ops check`\nlists more\n";
+        let (error, hint) = last_error(log);
+        assert_eq!(error.as_deref(), Some("the database is damaged:\n  page 3\n  page 9"));
+        assert_eq!(hint.as_deref(), Some("`ops check`\nlists more"));
+        assert_eq!(last_error("error: alone\n"), (Some("alone".to_owned()), None));
+        assert_eq!(last_error("WARN no error: here\n"), (None, None));
     }
 }

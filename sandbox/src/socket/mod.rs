@@ -330,7 +330,7 @@ mod tests {
         for _ in 0..2 {
             send(&left, &[b"x"], &[], Wait::Yes).expect("send");
         }
-        let mut sender = || receive(&right, &mut [0; 8], Wait::Yes).expect("receive").sender;
+        let sender = || receive(&right, &mut [0; 8], Wait::Yes).expect("receive").sender;
         assert_eq!(sender().expect("attested").pid().expect("pid"), std::process::id());
         drop(left);
         assert!(sender().is_none(), "another process may have its pid");

@@ -157,7 +157,6 @@
     process.stderr.write(`error: ${failure.why}\nhint: ${failure.hint}\n`);
     process.exit(1);
   }
-  process.exitCode = errors === 0 ? 0 : 1;
   if (print.as_value) {
     const { diagnostics: listed, left_out } = report();
     return {
@@ -174,4 +173,5 @@
     process.stdout.write(`${where}${is_error ? 'error' : 'warning'} TS${code}: ${message}\n`);
   }
   note(errors === 0 ? 'no errors' : errors === 1 ? '1 error' : `${errors} errors`);
+  process.exitCode = errors === 0 ? 0 : 1;
 }
