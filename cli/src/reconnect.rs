@@ -38,7 +38,16 @@ impl Reconnect {
 
     /// Whether another attempt makes sense after this error; waits before it.
     pub(crate) async fn again(&mut self, error: &CallError) -> bool {
-        let Some(why) = lost(error) else { return false };
+        self.wait(lost(error)).await
+    }
+
+    /// As [`Self::again`], after no connection could be opened.
+    pub(crate) async fn open_again(&mut self, error: &CliError) -> bool {
+        self.wait(absent(error)).await
+    }
+
+    async fn wait(&mut self, why: Option<String>) -> bool {
+        let Some(why) = why else { return false };
         if self.patience.is_zero() {
             return false;
         }
@@ -63,13 +72,13 @@ fn lost(error: &CallError) -> Option<String> {
         CallError::Op(error) if error.code == ErrorCode::ShuttingDown => {
             Some("the daemon is stopping".to_owned())
         }
-        CallError::Own(error) if is_absent(error) => Some(error.to_string()),
-        CallError::Op(_) | CallError::Own(_) => None,
+        CallError::Own(error) => absent(error),
+        CallError::Op(_) => None,
     }
 }
 
-fn is_absent(error: &CliError) -> bool {
-    matches!(error.exit_code(), exit::NO_DAEMON | exit::BUSY)
+fn absent(error: &CliError) -> Option<String> {
+    matches!(error.exit_code(), exit::NO_DAEMON | exit::BUSY).then(|| error.to_string())
 }
 
 #[cfg(test)]

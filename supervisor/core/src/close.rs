@@ -128,7 +128,7 @@ impl SessionMachine {
                     SessionTimers { hang_up_at: self.timers.hang_up_at, ..SessionTimers::default() };
                 self.drop_loading(Refusal::NotReady("it is closing".to_owned()), now, out);
                 match self.current {
-                    Some(_) => self.stop(StopCause::Cancelled, now, out),
+                    Some(_) => self.stop(StopCause::Closing(cause), now, out),
                     None => self.shut_down(now, out),
                 }
             }
@@ -195,6 +195,11 @@ impl SessionMachine {
             return;
         }
         self.forget_suspension();
+        // A worker exits so after `Shutdown`: an earlier supervisor was closing the session.
+        let was_closed = self.peer.adopting.is_some() && exit_status == WorkerExitStatus::Exited(0);
+        if was_closed && self.ending.closing.is_none() {
+            self.ending.closing = Some(CloseCause::Request);
+        }
         let reason = self.close_reason_of(exit_status);
         self.worker_ended(reason, now, out);
     }

@@ -7,7 +7,7 @@ use super::input::{Now, SessionAction, SessionSpec};
 use super::machine::SessionMachine;
 use super::record::Pending;
 use super::replacement::{ReplacedWorker, Replacement, RestoringStage, RollbackCause, StateSource};
-use super::rollback::{CopyId, LostEffect, guard_named};
+use super::rollback::{CopyId, LostEffect, last_before_guard};
 use serde_json::Value;
 use vm_system_protocol::ids::SessionId;
 use vm_system_protocol::json::JsonText;
@@ -28,10 +28,7 @@ impl Continuation {
     /// What a session that is starting was doing; none if it was being created.
     pub fn recorded(facts: &JsonText) -> Option<Self> {
         let facts = facts.to_value()?;
-        let generation = facts["generation"].as_u64()?;
-        let current =
-            |name: &str| facts.get(name).filter(|fact| fact["generation"].as_u64() == Some(generation));
-        let (fact, copy) = match (current("rollback"), current("restart")) {
+        let (fact, copy) = match (of_worker(&facts, "rollback"), of_worker(&facts, "restart")) {
             (Some(rollback), _) => (rollback, Some(copy_of(rollback)?)),
             (None, Some(restart)) => (restart, None),
             (None, None) => return None,
@@ -39,6 +36,17 @@ impl Continuation {
         let recoveries = serde_json::from_value(fact["recoveries"].clone()).unwrap_or_default();
         Some(Self { copy, reason: fact["reason"].as_str()?.to_owned(), recoveries })
     }
+}
+
+/// The fact with which the present worker began.
+fn of_worker<'a>(facts: &'a Value, name: &str) -> Option<&'a Value> {
+    let generation = facts["generation"].as_u64()?;
+    facts.get(name).filter(|fact| fact["generation"].as_u64() == Some(generation))
+}
+
+/// The copy of which the present worker is a fork.
+pub(super) fn copy_of_worker(facts: &JsonText) -> Option<SessionId> {
+    of_worker(&facts.to_value()?, "rollback").and_then(copy_of).map(|(_, name)| name)
 }
 
 fn copy_of(rollback: &Value) -> Option<(CopyId, SessionId)> {
@@ -95,7 +103,8 @@ impl SessionMachine {
 
     /// After its copy was made the worker reports that. It may have run something since if it has sent more, and runs nothing.
     pub(super) fn examine_guard(&mut self, name: SessionId, last_committed: u64, runs: bool) {
-        let is_current = guard_named(name).is_some_and(|(_, last_seq)| last_committed <= last_seq + 1);
+        let last_before = last_before_guard(name, &self.record.runtime_meta);
+        let is_current = last_before.is_some_and(|last_before| last_committed <= last_before + 1);
         if !is_current && !runs {
             self.copies.guard_lacks = Some(LostEffect::OfLast);
         }

@@ -3,7 +3,9 @@
 use super::deadlines::{CPU_SLACK_MS, HOST_CALL_MS, PROGRESS_MS};
 use super::dispatch::Withheld;
 use super::fork::Forking;
-use super::input::{ExecuteRequest, LoadFailure, LoadedSource, Now, Refusal, SessionAction, Source, Token};
+use super::input::{
+    CloseCause, ExecuteRequest, LoadFailure, LoadedSource, Now, Refusal, SessionAction, Source, Token,
+};
 use super::machine::{AdoptedExecution, Phase, SessionMachine};
 use super::pending_task::PendingTask;
 use super::record::{Mark, Pending};
@@ -60,8 +62,10 @@ pub(super) struct Loading {
 /// Why this machine ends an execution. The first reason is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum StopCause {
-    /// Requested by a client, or the session closes.
+    /// Requested by a client.
     Cancelled,
+    /// The session closes.
+    Closing(CloseCause),
     /// A limit that this side measured.
     Limit(LimitKind),
 }

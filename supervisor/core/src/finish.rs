@@ -1,7 +1,7 @@
 //! The end of an execution: its status comes from this machine's own record first, from the worker's report second.
 
 use super::execution::{Current, Running, StopCause};
-use super::input::{Executed, Now, SessionAction};
+use super::input::{CloseCause, Executed, Now, SessionAction};
 use super::machine::{Phase, SessionMachine};
 use super::messages::{EventRefusal, judge_events};
 use super::record::{Ended, Pending};
@@ -51,6 +51,7 @@ impl ExecutionOutcome {
             StopCause::Cancelled => {
                 Self::error(ExecutionStatus::Cancelled, "CANCELLED", "cancelled on request")
             }
+            StopCause::Closing(cause) => Self::error(ExecutionStatus::Cancelled, "CANCELLED", closing(cause)),
             StopCause::Limit(kind) => Self::limit(kind, limits),
         }
     }
@@ -104,11 +105,13 @@ impl ExecutionOutcome {
     }
 
     /// The worker exited during the execution, with `reason`.
-    fn of_exit(reason: &CloseReason, closing: bool, running: &Running) -> Self {
-        if closing {
-            return Self::stopped(StopCause::Cancelled, running);
+    fn of_exit(reason: &CloseReason, closing: Option<CloseCause>, running: &Running) -> Self {
+        let stop = running.stopping.stop;
+        if let Some(cause) = closing {
+            let cancelled = stop.filter(|stop| *stop == StopCause::Cancelled);
+            return Self::stopped(cancelled.unwrap_or(StopCause::Closing(cause)), running);
         }
-        match (reason, running.stopping.stop) {
+        match (reason, stop) {
             (CloseReason::Limit(kind), _) => return Self::limit(*kind, &running.policy.wire.limits),
             (CloseReason::KilledByOperator | CloseReason::Cancelled, Some(StopCause::Cancelled)) => {
                 return Self::stopped(StopCause::Cancelled, running);
@@ -121,6 +124,19 @@ impl ExecutionOutcome {
             error.reason = Some(reason.to_string());
         }
         ending
+    }
+}
+
+/// Why an execution ends with its session.
+fn closing(cause: CloseCause) -> &'static str {
+    match cause {
+        CloseCause::Request => "cancelled on request: its session was closed",
+        CloseCause::Idle => "its session was idle for too long (idle_timeout_s)",
+        CloseCause::Expired => "its session has expired (ttl_s)",
+        CloseCause::Shutdown => "the daemon stops, and keeps no sessions",
+        CloseCause::Replaced => {
+            "its worker was of another build than its daemon's, and the deadline for such workers has passed (`ops upgrade --drain-by`)"
+        }
     }
 }
 
@@ -208,7 +224,7 @@ impl SessionMachine {
         reason: &CloseReason,
         now: Now,
     ) -> (Vec<Write>, Pending) {
-        let ending = ExecutionOutcome::of_exit(reason, self.ending.closing.is_some(), &running);
+        let ending = ExecutionOutcome::of_exit(reason, self.ending.closing, &running);
         // The session's broker ends with it.
         let mut events = host_use(&mut running, now, &mut Vec::new());
         let text = format!("the worker ended in the middle of this execution: {reason}");

@@ -75,6 +75,6 @@ pub use input::{
     SessionSpec, Source, SpawnFailure, SpawnFault, Token, WriteId,
 };
 pub use machine::{AdoptedExecution, SessionMachine};
-pub use rollback::{CopyId, copies_of, copy_name, guard_named};
+pub use rollback::{CopyId, copies_of, copy_name, last_before_guard, of_guard};
 pub use source_format::{module_format, run_file_format};
 pub use type_check::CheckedTypes;

@@ -59,9 +59,19 @@ pub(super) fn fork_order(forks: u64, last_seq: u64, is_guard: bool) -> u64 {
     (u64::from(last_seq.unwrap_or(0)) << 32) | ((forks << 1) & u64::from(u32::MAX)) | mark
 }
 
-/// Of the name of a guard copy: how it begins, and the number of the last message that its worker had sent before. What the copy has is in
-/// the store if that message is.
-pub fn guard_named(name: SessionId) -> Option<([u8; 8], u64)> {
+/// How the name of a guard copy begins; none for other names.
+pub fn of_guard(name: SessionId) -> Option<[u8; 8]> {
+    guard_named(name).map(|(of_session, _)| of_session)
+}
+
+/// The number of the last message that the worker of a session with these facts had sent before the guard copy of this name: what the
+/// copy has is in the store if that message is. The messages of a worker that was made from the copy begin after it.
+pub fn last_before_guard(name: SessionId, facts: &JsonText) -> Option<u64> {
+    let (_, last_seq) = guard_named(name)?;
+    Some(if super::continuation::copy_of_worker(facts) == Some(name) { 0 } else { last_seq })
+}
+
+fn guard_named(name: SessionId) -> Option<([u8; 8], u64)> {
     let (of_session, order) = name.as_bytes().split_first_chunk::<8>()?;
     let order = u64::from_be_bytes(order.try_into().ok()?);
     (order & GUARD != 0).then_some((*of_session, order >> 32))

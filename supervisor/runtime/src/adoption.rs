@@ -14,9 +14,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
-use vm_system_core::{AdoptedExecution, Continuation, SessionSpec, copies_of, guard_named};
+use vm_system_core::{AdoptedExecution, Continuation, SessionSpec, copies_of, last_before_guard, of_guard};
 use vm_system_policy::EffectivePolicy;
 use vm_system_protocol::ids::SessionId;
+use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{OnCrash, SessionEventType, SessionStatus};
 use vm_system_record::{LiveSessionRow, PolicySnapshot, Scope, SessionRow, Write};
 use vm_system_spawn::{AdoptedJail, AdoptedWorker, KeptJail, SpawnConfig, Spawner, WorkerHandle};
@@ -134,39 +135,55 @@ pub(super) async fn take_over(
     taken
 }
 
+/// What is stored of a session that may have a guard copy.
+struct ExpectedGuard {
+    owner: String,
+    facts: JsonText,
+    /// The number of the last message.
+    stored: u64,
+}
+
+impl ExpectedGuard {
+    /// The number of the last message before the copy; none if the copy has more than what is stored.
+    fn last_before(&self, name: SessionId) -> Option<u64> {
+        last_before_guard(name, &self.facts).filter(|last| *last <= self.stored)
+    }
+}
+
 /// The guard copies of sessions whose workers are adopted.
 #[derive(Default)]
 struct Guards {
-    /// By how the names of the copies begin: the owner, and the number of the last message that is stored.
-    expected: HashMap<[u8; 8], (String, u64)>,
+    /// By how the names of the copies begin.
+    expected: HashMap<[u8; 8], ExpectedGuard>,
     /// Those that the keepers have.
     names: HashMap<[u8; 8], SessionId>,
 }
 
 impl Guards {
     fn expect(&mut self, row: &SessionRow) {
-        self.expected.insert(copies_of(row.session.id), (row.owner.as_str().to_owned(), row.worker_seq));
+        let (owner, facts) = (row.owner.as_str().to_owned(), row.session.runtime_meta.clone());
+        let expected = ExpectedGuard { owner, facts, stored: row.worker_seq };
+        self.expected.insert(copies_of(row.session.id), expected);
     }
 
     /// The owner of a guard copy whose state has only what is stored.
     fn owner_of(&self, name: SessionId) -> Option<String> {
-        let (of_session, last_seq) = guard_named(name)?;
-        let (owner, stored) = self.expected.get(&of_session)?;
-        (last_seq <= *stored).then(|| owner.clone())
+        let expected = self.expected.get(&of_guard(name)?)?;
+        expected.last_before(name).map(|_| expected.owner.clone())
     }
 
     /// Of two, one of which is being given up, the newer one has the later number.
     fn found(&mut self, workers: &KeptWorkers) {
         let is_running = |worker: &AdoptedWorker| matches!(worker, AdoptedWorker::Running(_));
         let running = workers.iter().filter(|(_, (worker, _))| is_running(worker)).map(|(name, _)| *name);
-        for (of_session, name) in running.filter_map(|name| Some((guard_named(name)?.0, name))) {
-            let last_seq = |name: SessionId| guard_named(name).map(|(_, last_seq)| last_seq);
+        for name in running {
+            let Some(of_session) = of_guard(name) else { continue };
+            let Some(expected) = self.expected.get(&of_session) else { continue };
             let newest = self.names.entry(of_session).or_insert(name);
-            if last_seq(name) > last_seq(*newest) {
+            if expected.last_before(name) > expected.last_before(*newest) {
                 *newest = name;
             }
         }
-        self.names.retain(|of_session, _| self.expected.contains_key(of_session));
     }
 
     fn take(&mut self, session: SessionId, workers: &mut KeptWorkers) -> Option<GuardCopy> {

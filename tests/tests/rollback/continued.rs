@@ -15,6 +15,7 @@ as_both!(
     a_restart_is_made_again_by_the_next_daemon,
     a_rollback_is_continued_by_the_next_daemon,
     a_guard_copy_outlives_its_daemon,
+    a_guard_copy_is_used_in_each_outage,
     an_exit_without_a_daemon_counts_once,
 );
 
@@ -68,6 +69,37 @@ mod cases {
             );
             client.close(session);
         }
+        daemon.stop();
+    }
+
+    /// No execution ends between two outages in which the worker is killed.
+    pub(super) fn a_guard_copy_is_used_in_each_outage(user: User) {
+        let mut daemon = Daemon::start(user);
+        let session = session(&daemon, rolling(Settings::default()));
+        let mut client = daemon.client();
+        assert_eq!(client.preview_of(&session, "var n = 7; n"), "7");
+        watch::until(|| stopped_processes(&daemon).len() == 1, || "there is no guard copy".to_owned());
+        for generation in 2..5 {
+            let killed = worker(&mut client, &session);
+            drop(client);
+            let (place, _) = daemon.kill();
+            killed.kill().expect("alive");
+            daemon = Daemon::start_with(place, &DaemonOptions::default());
+            client = daemon.client();
+            let mut record = client.session_record(&session);
+            watch::until(
+                || {
+                    record = client.session_record(&session);
+                    record.status != SessionStatus::Starting
+                },
+                || "it is still starting".to_owned(),
+            );
+            let facts = record.runtime_meta.to_value().expect("JSON");
+            assert_eq!((record.status, &facts["generation"]), (SessionStatus::Ready, &generation.into()));
+        }
+        let value = ready_again(&mut client, &session, "n").result.expect("a value");
+        assert_eq!(value.preview, "7");
+        client.close(&session);
         daemon.stop();
     }
 

@@ -14,6 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::Semaphore;
+use tokio::time::Instant;
 use uuid::Uuid;
 use vm_system_api::mcp::{
     self, CLIENT_CHARS, Extensions, FileRefusal, McpBackend, McpClient, ToolSets, VerbFuture,
@@ -23,8 +24,10 @@ use vm_system_protocol::limits::CONTROL_FRAME_BYTES;
 
 /// Most connections of one agent.
 const CONNECTIONS: usize = 8;
-/// Attempts per request.
-const TRIES: usize = 3;
+/// Most connections in a row that break soon after a request was sent: it may be the request that ends the daemon.
+const TRIES: usize = 10;
+/// A connection that lasted longer than this breaks for a reason of its own.
+const SOON: Duration = Duration::from_secs(5);
 
 /// The backend of one agent.
 pub(super) struct StdioFront {
@@ -78,14 +81,12 @@ impl StdioFront {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    async fn connection(&self) -> Result<Connection, OpError> {
+    async fn connection(&self) -> Result<Connection, CliError> {
         let kept = self.kept().pop();
         match (kept, &self.starter) {
             (Some(connection), _) => Ok(connection),
-            (None, Some(starter)) => {
-                on_demand::connect(&self.target, starter).await.map_err(|error| op_error(&error))
-            }
-            (None, None) => Connection::open(&self.target).await.map_err(|error| op_error(&error)),
+            (None, Some(starter)) => on_demand::connect(&self.target, starter).await,
+            (None, None) => Connection::open(&self.target).await,
         }
     }
 
@@ -100,15 +101,15 @@ impl StdioFront {
                 Ok(connection) => connection,
                 // A daemon that never responded is not waited for.
                 Err(error) => {
-                    let was_reached = self.was_reached.load(Ordering::Relaxed);
-                    if was_reached && reconnect.again(&CallError::Op(Box::new(error.clone()))).await {
+                    if self.was_reached.load(Ordering::Relaxed) && reconnect.open_again(&error).await {
                         continue;
                     }
-                    return Err(error);
+                    return Err(op_error(&error));
                 }
             };
             self.was_reached.store(true, Ordering::Relaxed);
             reconnect.reached();
+            let sent = Instant::now();
             tries += 1;
             match connection.call(op.clone(), Some(key.clone()), |_| Ok(())).await {
                 Ok(reply) => {
@@ -125,8 +126,13 @@ impl StdioFront {
             }
             // The idle connections lead to the same daemon.
             self.kept().clear();
+            if sent.elapsed() > SOON {
+                tries = 0;
+            }
         }
-        let message = format!("the connection to the supervisor broke: {lost}");
+        let message = format!(
+            "the connection to the daemon broke {TRIES} times, each time soon after this request: {lost}"
+        );
         Err(OpError::new(ErrorCode::ShuttingDown, message))
     }
 }

@@ -513,3 +513,21 @@ fn a_task_before_the_stored_one_is_passed_over_when_the_worker_repeats_it() {
     assert!(!bench.killed, "{:?}", bench.machine.record().close_reason);
     assert!(!bench.writes.iter().any(|write| matches!(write, Write::TaskInsert(_))), "there is no new task");
 }
+
+/// Its end was not stored before the earlier supervisor was killed.
+#[test]
+fn a_session_that_was_being_closed_is_closed() {
+    for (status, expected) in [
+        (WorkerExitStatus::Exited(0), (SessionStatus::Closed, "exited")),
+        (WorkerExitStatus::Exited(1), (SessionStatus::Crashed, "exited(1)")),
+    ] {
+        let mut bench = adopted(None);
+        bench.input(SessionInput::Exited(status));
+        let record = bench.machine.record();
+        assert_eq!((record.status, record.close_reason.as_deref()), (expected.0, Some(expected.1)));
+    }
+    let mut bench = adopted(None);
+    bench.reports(0, None, None);
+    bench.input(SessionInput::Exited(WorkerExitStatus::Exited(0)));
+    assert_eq!(bench.reason(), "exited(0)", "it was not closed by this supervisor");
+}

@@ -54,6 +54,8 @@ fn a_session_ends_at_its_deadline_and_says_what_to_do() {
     bench.after(1);
     assert!(bench.interrupts > 0, "its execution is ended first");
     bench.ends(Outcome::Interrupted);
+    let error = bench.ended().error.expect("an error");
+    assert!(error.code == "CANCELLED" && error.message.contains("--drain-by"), "{error:?}");
     assert!(matches!(bench.sent.last(), Some(ToWorker::Shutdown)), "{:?}", bench.sent);
     bench.input(SessionInput::Exited(WorkerExitStatus::Exited(0)));
     let record = bench.machine.record();

@@ -1,7 +1,9 @@
 //! What goes wrong: workers that exit or break the protocol, and supervisors that exit.
 
 use super::World;
-use crate::{AdoptedExecution, ChannelFault, SessionInput, SessionMachine, WorkerExitStatus, guard_named};
+use crate::{
+    AdoptedExecution, ChannelFault, SessionInput, SessionMachine, WorkerExitStatus, last_before_guard,
+};
 use std::sync::Arc;
 use vm_system_protocol::ids::ExecutionId;
 use vm_system_protocol::model::SessionStatus;
@@ -66,8 +68,10 @@ impl World {
         self.unrecorded.ended += self.worker.kept_ends().filter(is_unrecorded).count() as u64;
         let stored = self.database.running().map(|stored| stored.record.id);
         let runs_another = self.worker.running().is_some_and(|running| stored != Some(running));
+        let facts = self.database.facts.clone().unwrap_or_else(|| self.spec.record.runtime_meta.clone());
         let guard = self.machine.guard().filter(|name| {
-            guard_named(*name).is_some_and(|(_, last_seq)| last_seq <= self.database.worker_seq)
+            last_before_guard(*name, &facts)
+                .is_some_and(|last_before| last_before <= self.database.worker_seq)
         });
         self.checks.forget(&self.database, runs_another, guard.is_some());
         self.host_call = None;
