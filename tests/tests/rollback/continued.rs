@@ -86,16 +86,14 @@ mod cases {
             killed.kill().expect("alive");
             daemon = Daemon::start_with(place, &DaemonOptions::default());
             client = daemon.client();
-            let mut record = client.session_record(&session);
             watch::until(
                 || {
-                    record = client.session_record(&session);
-                    record.status != SessionStatus::Starting
+                    let record = client.session_record(&session);
+                    let facts = record.runtime_meta.to_value().unwrap_or_default();
+                    record.status == SessionStatus::Ready && facts["generation"] == generation
                 },
-                || "it is still starting".to_owned(),
+                || format!("it has no worker {generation}"),
             );
-            let facts = record.runtime_meta.to_value().expect("JSON");
-            assert_eq!((record.status, &facts["generation"]), (SessionStatus::Ready, &generation.into()));
         }
         let value = ready_again(&mut client, &session, "n").result.expect("a value");
         assert_eq!(value.preview, "7");
