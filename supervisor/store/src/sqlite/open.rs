@@ -29,15 +29,17 @@ const WAL_FILLED_BYTES: u64 = 6 << 20;
 /// are recognized by them and refused.
 const FIRST_VERSION: u32 = 10;
 const SCHEMA: &str = include_str!("schema.sql");
-/// Step `n` migrates version `FIRST_VERSION + n` to the next one. A new step needs a golden database of its version
+/// Step `n` migrates version `FIRST_VERSION + n` to the next one. A new field in a stored text (JSON) needs a step of its own, too: programs
+/// before it take the field for damage. A new step needs a golden database of its version
 /// (`store/tests/golden.rs`), and the older ones stay: every later program opens them.
-const STEPS: [&str; 6] = [
+const STEPS: [&str; 7] = [
     include_str!("schema_11.sql"),
     include_str!("schema_12.sql"),
     include_str!("schema_13.sql"),
     include_str!("schema_14_session_events.sql"),
     include_str!("schema_15_repeat_facts.sql"),
     include_str!("schema_16_counted.sql"),
+    include_str!("schema_17_typecheck.sql"),
 ];
 /// The version that this program writes.
 pub(crate) const VERSION: u32 = FIRST_VERSION + STEPS.len() as u32;

@@ -28,7 +28,7 @@ use vm_system_record::{
 };
 
 /// Each released schema version.
-const GOLDEN: [u32; 7] = [10, 11, 12, 13, 14, 15, 16];
+const GOLDEN: [u32; 8] = [10, 11, 12, 13, 14, 15, 16, 17];
 /// The first version that records the worktrees of sessions.
 const RECORDED: u32 = 13;
 /// The first version with the events of sessions.
@@ -345,6 +345,22 @@ fn schema(connection: &Connection) -> Vec<String> {
     texts(connection, "SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY type = 'trigger', rowid")
 }
 
+/// The fields of all stored JSON texts, by their columns.
+fn fields(connection: &Connection) -> Vec<String> {
+    let mut all = Vec::new();
+    for table in tables(connection) {
+        for column in texts(connection, &format!("SELECT name FROM pragma_table_info('{table}')")) {
+            let sql = format!(
+                "WITH texts (content) AS
+                     (SELECT {column} FROM {table} WHERE typeof({column}) = 'text' AND json_valid({column}))
+                 SELECT DISTINCT '{table}.{column} ' || field.fullkey FROM texts, json_tree(content) AS field ORDER BY 1"
+            );
+            all.extend(texts(connection, &sql));
+        }
+    }
+    all
+}
+
 /// A database as SQL text: the output of `.dump` in SQLite's shell, with our two numbers of the header.
 fn dump(connection: &Connection) -> String {
     let number =
@@ -432,6 +448,7 @@ async fn schema_of_a_released_version_never_changes() {
     let golden = Connection::open_in_memory().expect("memory");
     golden.execute_batch(&sql).expect("a database of a release");
     assert_eq!(schema(&fresh), schema(&golden), "a change of the schema is a new version");
+    assert_eq!(fields(&fresh), fields(&golden), "another field in a stored text is a new version");
     let mut empty = Vec::new();
     for table in tables(&golden) {
         for column in texts(&golden, &format!("SELECT name FROM pragma_table_info('{table}')")) {
