@@ -265,10 +265,34 @@ mod cases {
         let (place, _) = scene.daemon.kill();
         // While no daemon is there.
         send(call(3, "++n"));
-        let daemon = Daemon::start_with(place, &DaemonOptions::default());
+        let mut daemon = Daemon::start_with(place, &DaemonOptions::default());
         let answer = agent.line();
         assert!(answer.contains("\"id\":3") && !answer.contains("\"isError\":true"), "{answer}");
         assert_eq!(daemon.client().preview_of(&session, "n"), "2");
+
+        // One call through more daemons than connections are tried in a row.
+        let mut notices = BufReader::new(agent.child.stderr.take().expect("a pipe"));
+        let mut until = |text: &str| {
+            let mut line = String::new();
+            while !line.contains(text) {
+                line.clear();
+                assert!(notices.read_line(&mut line).expect("text") > 0, "it has exited");
+            }
+        };
+        until("connected again");
+        send(call(4, "await new Promise(go => setTimeout(go, 20_000))"));
+        let running = || daemon.client().inspect(&session).expect("live").running_execution;
+        watch::until(|| running().is_some(), || "nothing runs".to_owned());
+        for _ in 0..4 {
+            let (place, _) = daemon.kill();
+            until("connecting again");
+            daemon = Daemon::start_with(place, &DaemonOptions::default());
+            until("connected again");
+        }
+        let execution = daemon.client().inspect(&session).expect("live").running_execution.expect("it runs");
+        daemon.client().op(Op::ExecCancel { execution: execution.to_string() }).expect("cancelled");
+        let answer = agent.line();
+        assert!(answer.contains("\"id\":4") && answer.contains("cancelled on request"), "{answer}");
         drop(stdin);
         agent.end();
         daemon.stop();
