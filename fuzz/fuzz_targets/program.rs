@@ -40,7 +40,8 @@ struct World {
     now: Now,
     tokens: u64,
     waiting: BTreeSet<u64>,
-    writes: VecDeque<WriteId>,
+    /// With the events before each.
+    writes: VecDeque<(WriteId, u64)>,
     events: u64,
     loading: bool,
     worker: bool,
@@ -98,8 +99,9 @@ impl World {
             }
             DurableAction::Kill | DurableAction::LetGo => self.dying = self.worker || self.loading,
             DurableAction::Write { id, batch } => {
+                let before = self.events;
                 batch.iter().for_each(|write| self.check(write));
-                self.writes.push_back(id);
+                self.writes.push_back((id, before));
             }
             DurableAction::Host(_) => (self.calling, self.requesting) = (true, false),
             DurableAction::Request(_) => (self.calling, self.requesting) = (true, true),
@@ -132,7 +134,7 @@ impl World {
     }
 
     fn stored(&mut self) {
-        if let Some(write) = self.writes.pop_front() {
+        if let Some((write, _)) = self.writes.pop_front() {
             self.input(DurableInput::Stored(write));
         }
     }
@@ -163,7 +165,9 @@ impl World {
             }),
             11 => self.stored(),
             12 => {
-                if let Some(write) = self.writes.pop_front() {
+                if let Some((write, before)) = self.writes.pop_front() {
+                    // A batch without its state has the same events again.
+                    self.events = before;
                     let reasons =
                         [Unstored::Conflict, Unstored::TooLarge, Unstored::Failed, Unstored::Withdrawn];
                     let (why, error) = (reasons[at as usize % reasons.len()], text(content));
