@@ -3,6 +3,7 @@
 use super::fixture::{
     events, execution_id, mine, on_disk, options, running, session_id, template, template_id,
 };
+use crate::sqlite::SCHEMA_VERSION;
 use crate::{DatabaseFault, Durability, OpenError, StoreOptions, open_sqlite};
 use rusqlite::Connection;
 use std::os::unix::fs::PermissionsExt;
@@ -248,7 +249,7 @@ async fn database_of_a_newer_program_is_refused_by_name() {
         .and_then(|connection| connection.pragma_update(None, "user_version", 999))
         .expect("it is not locked");
     let error = open_sqlite(options(disk.folder.path())).expect_err("it is newer");
-    assert!(matches!(error, OpenError::Newer { found: 999, known: 16, .. }), "{error}");
+    assert!(matches!(error, OpenError::Newer { found: 999, known: SCHEMA_VERSION, .. }), "{error}");
     assert!(error.to_string().contains("version 999"), "{error}");
 }
 
