@@ -3,7 +3,7 @@
 use crate::commands::{
     check, completions, exec, help, libs, man, mcp, ops, program, repl, run, serve, session, task, template,
 };
-use clap::{CommandFactory as _, Parser, Subcommand, ValueEnum};
+use clap::{Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 use vm_system_daemon::SandboxMode;
 
@@ -24,25 +24,6 @@ pub struct Cli {
     pub global: GlobalArgs,
     #[command(subcommand)]
     pub command: Command,
-}
-
-/// The whole command line.
-pub(crate) fn command() -> clap::Command {
-    // It changes only what is given: the settings have no defaults there.
-    Cli::command().mut_subcommand("template", |template| {
-        template.mut_subcommand("update", |update| update.mut_args(without_default))
-    })
-}
-
-fn without_default(argument: clap::Arg) -> clap::Arg {
-    let cut = |text: &clap::builder::StyledStr| {
-        let text = text.to_string();
-        text.find(" [default: ").map(|end| text[..end].to_owned())
-    };
-    match argument.get_help().and_then(cut) {
-        Some(text) => argument.help(text).long_help(None),
-        None => argument,
-    }
 }
 
 /// Flags of every command.

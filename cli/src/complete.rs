@@ -1,11 +1,11 @@
 //! Completion in shells: the script that `completions` prints calls this binary, which knows its commands, and requests ids
 //! and names from the daemon.
 
-use crate::args::{self, RemoteArgs};
+use crate::args::{Cli, RemoteArgs};
 use crate::backend::Backend;
 use crate::paths::Environment;
 use crate::target::DaemonTarget;
-use clap::{Arg, Command};
+use clap::{Arg, Command, CommandFactory as _};
 use clap_complete::CompleteEnv;
 use clap_complete::engine::{ArgValueCompleter, CompletionCandidate, PathCompleter, ValueCompleter as _};
 use std::collections::HashSet;
@@ -31,7 +31,7 @@ pub(crate) fn answer(arguments: &[OsString]) -> Result<bool, clap::Error> {
 
 /// The tree of commands with the candidates for their values.
 fn command() -> Command {
-    with_values(args::command(), "")
+    with_values(Cli::command(), "")
 }
 
 fn with_values(command: Command, parent: &str) -> Command {
@@ -117,7 +117,7 @@ fn topics() -> Vec<(String, String)> {
     let words: Vec<OsString> = std::env::args_os().collect();
     let behind = words.iter().skip_while(|word| *word != "help").skip(1);
     let path: Vec<&OsString> = behind.collect();
-    let mut command = args::command();
+    let mut command = Cli::command();
     for word in path.iter().take(path.len().saturating_sub(1)) {
         let Some(sub) = word.to_str().and_then(|name| command.find_subcommand(name)) else {
             return Vec::new();

@@ -1,9 +1,9 @@
 //! The command line as data: every command with its arguments, for `help --json` (scripts are checked against it) and for
 //! the reference in the docs. Generated from the tree that parses the arguments, so that the two cannot differ.
 
-use crate::args;
+use crate::args::Cli;
 use crate::error::exit;
-use clap::{Arg, ArgAction, Command};
+use clap::{Arg, ArgAction, Command, CommandFactory as _};
 use serde::Serialize;
 use std::fmt::Write as _;
 
@@ -83,7 +83,7 @@ const EXIT_CODES: &[(u8, &str)] = &[
 
 /// The contract of this binary.
 pub fn contract() -> Contract {
-    let mut root = args::command();
+    let mut root = Cli::command();
     root.build();
     let global = root.get_arguments().filter(|argument| argument.is_global_set()).map(argument).collect();
     let mut commands = Vec::new();

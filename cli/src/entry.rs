@@ -7,8 +7,8 @@ use crate::context::Context;
 use crate::error::{CliError, exit};
 use crate::output::Style;
 use crate::{args, commands, complete, hints, logging, output};
-use clap::FromArgMatches as _;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{CommandFactory as _, FromArgMatches as _};
 use std::ffi::OsString;
 use std::io::{self, Write as _};
 use std::process::ExitCode;
@@ -115,7 +115,7 @@ fn nearest_first(mut error: clap::Error) -> clap::Error {
 
 fn parse(arguments: &[OsString], style: Style) -> Result<Cli, clap::Error> {
     let choice = if style.color_allowed() { clap::ColorChoice::Auto } else { clap::ColorChoice::Never };
-    let mut command = args::command().color(choice);
+    let mut command = Cli::command().color(choice);
     let matches = command.try_get_matches_from_mut(arguments).map_err(nearest_first)?;
     Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
 }

@@ -13,8 +13,8 @@
 # mke2fs and debugfs instead of the hierarchy). It shares no folder with the host: systemd's own services (tmpfiles, sysctl) change
 # nothing outside.
 #
-# VM_SYSTEM_BASE names the folder in which the Debian system is kept between runs (default: a new temporary one; another one for
-# each release and way), VM_SYSTEM_RELEASE the release of a new one (default: bookworm, with systemd 252 and Linux 6.1;
+# VM_SYSTEM_BASE names the folder in which the Debian systems are kept between runs, one for each release and way (default: a new
+# temporary one), VM_SYSTEM_RELEASE the release (default: bookworm, with systemd 252 and Linux 6.1;
 # --emulated: trixie, with systemd 257 and Linux 6.12).
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -56,7 +56,8 @@ if [ ! "$emulated" ]; then
     group=$cgroups/vm-system-boot-$$
 fi
 
-base=${VM_SYSTEM_BASE:-$work/base}
+base=${VM_SYSTEM_BASE:-$work}/$release${emulated:+-emulated}
+mkdir -p "$base"
 if [ ! -e "$base/.complete" ]; then
     [ -z "$(ls -A "$base" 2>/dev/null)" ] || { echo "$base is not empty and not a system of an earlier run" >&2; exit 1; }
     packages=systemd,systemd-sysv,dbus,dbus-user-session,libpam-systemd

@@ -101,9 +101,7 @@ async fn in_embedded(context: &Context, args: Args) -> Result<u8, CliError> {
                 let code = start::ended(&shown, &interrupts, &execution, &output)?;
                 Ok(if errors > 0 { exit::FAILED } else { code })
             }
-            ExecutionStop::Waits(_) => {
-                Err(CliError::new(exit::FAILED, "the compiler waits for an answer (CC)"))
-            }
+            ExecutionStop::Waits(run) => start::at_task(&shown, own.backend(), &run).await,
         }
     }
     .await;
@@ -137,8 +135,9 @@ impl Columns for Diagnostic {
 /// Prints the diagnostics as a list, and returns how many errors there are. There is no list if the check itself failed, which has been
 /// said.
 fn print_report(context: &Context, execution: &Execution) -> Result<u64, CliError> {
-    let report = execution.result_json().and_then(|json| serde_json::from_str::<Report>(json).ok());
-    let Some(Report { errors, diagnostics, left_out }) = report else { return Ok(0) };
+    let Some(report) = execution.result_json() else { return Ok(0) };
+    let Report { errors, diagnostics, left_out } = serde_json::from_str(report)
+        .map_err(|error| CliError::internal(format!("the report of the check is not readable: {error}")))?;
     if left_out > 0 {
         notice(&format!("{} more: without --output all are printed.", counted(left_out, "error")));
     }

@@ -1,9 +1,10 @@
 //! `help [TOPIC…]`: topics are pages compiled in; the names of commands show their `--help`.
 
-use crate::args;
+use crate::args::Cli;
 use crate::context::Context;
 use crate::contract;
 use crate::error::{CliError, exit};
+use clap::CommandFactory as _;
 use std::fmt::Write as _;
 
 /// Arguments of `help`.
@@ -160,7 +161,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<u8, CliError> {
         context.out.page_of_markdown(&contract::reference())?;
         return Ok(exit::OK);
     }
-    let mut root = args::command();
+    let mut root = Cli::command();
     root.build();
     let mut command = &mut root;
     for name in &args.topic {

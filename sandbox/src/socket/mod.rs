@@ -133,16 +133,18 @@ pub fn trust_senders(socket: &impl AsFd) -> io::Result<()> {
 }
 
 fn pass_senders(socket: &impl AsFd, on: bool) -> io::Result<()> {
-    match sys::set_option(socket.as_fd(), SO_PASSPIDFD, i32::from(on)) {
-        Err(error) if is_unknown_option(&error) => receive_credentials(socket, on),
-        result => result,
-    }
+    if set_if_known(socket, SO_PASSPIDFD, i32::from(on))? { Ok(()) } else { receive_credentials(socket, on) }
 }
 
 /// Whether [`attest_senders`] attests by pidfd.
 pub fn has_pidfds_of_senders() -> io::Result<bool> {
     let (socket, _other) = pair()?;
-    match sys::set_option(socket.as_fd(), SO_PASSPIDFD, 1) {
+    set_if_known(&socket, SO_PASSPIDFD, 1)
+}
+
+/// `false`: the kernel is older than the option.
+fn set_if_known(socket: &impl AsFd, option: i32, value: i32) -> io::Result<bool> {
+    match sys::set_option(socket.as_fd(), option, value) {
         Err(error) if is_unknown_option(&error) => Ok(false),
         result => result.map(|()| true),
     }
@@ -164,11 +166,7 @@ fn living_peer(socket: &impl AsFd, pid: u32) -> io::Result<PidFd> {
 
 /// A peer that sends descriptors to this end gets EPERM. `false`: not supported (kernel < 6.16); they arrive and must be closed.
 pub fn refuse_descriptors(socket: &impl AsFd) -> io::Result<bool> {
-    match sys::set_option(socket.as_fd(), SO_PASSRIGHTS, 0) {
-        Ok(()) => Ok(true),
-        Err(error) if is_unknown_option(&error) => Ok(false),
-        Err(error) => Err(error),
-    }
+    set_if_known(socket, SO_PASSRIGHTS, 0)
 }
 
 /// Calls on this end never block (a property of the open file: the other end is not affected).

@@ -205,7 +205,7 @@ pub(crate) fn ended(
 }
 
 /// The execution waits for an answer (`CC`) and continues to wait; the client that answers gets its further output.
-async fn at_task(context: &Context, backend: &Backend, run: &Run) -> Result<u8, CliError> {
+pub(crate) async fn at_task(context: &Context, backend: &Backend, run: &Run) -> Result<u8, CliError> {
     if let Backend::Embedded(_) = backend {
         let execution = run.execution.id.to_string();
         backend.call(Op::ExecCancel { execution }, None).await?;

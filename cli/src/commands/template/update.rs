@@ -7,9 +7,21 @@ use crate::error::{CliError, exit};
 use vm_system_protocol::control::{Op, TemplateChange};
 use vm_system_protocol::json::JsonText;
 
+/// It changes only what is given: the settings have no defaults here.
+fn without_default(argument: clap::Arg) -> clap::Arg {
+    let cut = |text: &clap::builder::StyledStr| {
+        let text = text.to_string();
+        text.find(" [default: ").map(|end| text[..end].to_owned())
+    };
+    match argument.get_help().and_then(cut) {
+        Some(text) => argument.help(text).long_help(None),
+        None => argument,
+    }
+}
+
 /// Arguments of `template update`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "A setting that is not given stays as it is.")]
+#[command(after_help = "A setting that is not given stays as it is.", mut_args = without_default)]
 pub struct Args {
     /// Id, unique beginning of an id, or name
     #[arg(value_name = "TEMPLATE")]

@@ -21,6 +21,7 @@ pub(super) const IMPORT: &[&str] = &["node", "import", "module-sync"];
 const LEVELS: usize = 64;
 /// Most missing paths that are kept.
 const ABSENT: usize = 20_000;
+
 /// What an execution knows of files.
 #[derive(Default)]
 pub(super) struct KnownFiles {
@@ -53,6 +54,11 @@ enum CandidateKind {
     Folder(String),
     /// The `package.json` of a package in `node_modules`, and what was requested of it: empty, or with `/` before it.
     Package(String, String),
+}
+
+/// Whether a specifier is a path from the importing file.
+pub(super) fn is_relative(specifier: &str) -> bool {
+    [".", ".."].contains(&specifier) || ["./", "../"].iter().any(|start| specifier.starts_with(start))
 }
 
 /// A request to find a module.
@@ -99,8 +105,7 @@ impl Finder<'_, '_> {
         if let Some(path) = self.path_of_url(specifier)? {
             return self.exactly(&path);
         }
-        let relative = [".", ".."].contains(&specifier)
-            || ["./", "../"].iter().any(|start| specifier.starts_with(start));
+        let relative = is_relative(specifier);
         let mut list = VecDeque::new();
         if relative || specifier.starts_with('/') {
             self.paths(specifier, relative, &mut list)?;
@@ -112,7 +117,7 @@ impl Finder<'_, '_> {
             None if relative => {
                 let path = join(folder(self.referrer), specifier).unwrap_or_default();
                 let neighbour = self.neighbour(specifier, &path);
-                Err(self.no_relative(specifier, &path, neighbour))
+                Err(self.missing(specifier, &path, neighbour))
             }
             None => Err(self.not_found(specifier, specifier)),
         }

@@ -1,46 +1,37 @@
 //! The errors of modules that do not exist. Their messages begin as Node's; the last line has the words that the contract has for every
 //! module that cannot be loaded.
 
-use super::find::Finder;
+use super::find::{Finder, is_relative};
 use super::load::coded_error;
 
 /// Most files in `requireStack`.
 const STACK: usize = 50;
 
-/// Where nothing has the name.
-enum Missing {
-    File,
-    Name,
-}
-
 impl Finder<'_, '_> {
-    /// Neither a path nor a package of this name, or a name that no module can have.
+    /// Nothing has this name, or no module can have it.
     pub(super) fn not_found(&self, specifier: &str, path: &str) -> rquickjs::Error {
-        let is_path = ["/", "./", "../", "file:"].iter().any(|start| specifier.starts_with(start));
-        self.missing(specifier, path, None, if is_path { Missing::File } else { Missing::Name })
+        self.missing(specifier, path, None)
     }
 
     /// A path of the worktree or library that something else than the specifier names.
     pub(super) fn no_file(&self, path: &str) -> rquickjs::Error {
-        self.missing(path, path, None, Missing::File)
+        self.error(path, path, None, true)
     }
 
-    pub(super) fn no_relative(
-        &self,
-        specifier: &str,
-        path: &str,
-        neighbour: Option<String>,
-    ) -> rquickjs::Error {
-        self.missing(specifier, path, neighbour, Missing::File)
+    /// As [`Self::not_found`]; with the file that was perhaps meant.
+    pub(super) fn missing(&self, specifier: &str, path: &str, neighbour: Option<String>) -> rquickjs::Error {
+        let is_file =
+            is_relative(specifier) || ["/", "file:"].iter().any(|start| specifier.starts_with(start));
+        self.error(specifier, path, neighbour, is_file)
     }
 
     /// Of `require` with the files that required each other, of `import` with the importing file.
-    fn missing(
+    fn error(
         &self,
         specifier: &str,
         path: &str,
         neighbour: Option<String>,
-        missing: Missing,
+        is_file: bool,
     ) -> rquickjs::Error {
         let mut stack = Vec::new();
         let mut message = if self.import {
@@ -64,11 +55,11 @@ impl Finder<'_, '_> {
             let verb = if self.import { "import" } else { "require" };
             message.extend(["\nDid you mean to ", verb, " \"", &shown(&neighbour), "\"?"]);
         }
-        let why = match (missing, self.bundle().is_some()) {
-            (Missing::File, false) => "the worktree has no such file",
-            (Missing::File, true) => "the library has no such file",
-            (Missing::Name, false) => "no host module, library or package in node_modules has this name",
-            (Missing::Name, true) => "no host module, library or package of the library has this name",
+        let why = match (is_file, self.bundle().is_some()) {
+            (true, false) => "the worktree has no such file",
+            (true, true) => "the library has no such file",
+            (false, false) => "no host module, library or package in node_modules has this name",
+            (false, true) => "no host module, library or package of the library has this name",
         };
         message.extend(["\nInvalid module '", &shown(specifier), "': ", why]);
         if self.import {
