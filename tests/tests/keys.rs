@@ -2,7 +2,9 @@
 //! ready is created again.
 
 use std::path::PathBuf;
-use vm_system_protocol::control::{ErrorCode, ListPage, NewSession, NewStartupFile, Op, OpError, Reply};
+use vm_system_protocol::control::{
+    DurableOp, DurableReply, ErrorCode, GivenAnswer, ListPage, NewSession, NewStartupFile, Op, OpError, Reply,
+};
 use vm_system_protocol::model::{
     CapabilityKind, Execution, ExecutionStatus, Session, SessionStatus, Settings,
 };
@@ -18,6 +20,7 @@ as_both!(
     an_execution_runs_once_although_the_daemon_is_killed_before_its_row_is_stored,
     an_execution_whose_start_cannot_be_stored_does_not_run,
     an_execution_whose_end_could_not_be_stored_is_answered_from_its_record,
+    an_answer_is_given_to_one_task_although_the_daemon_is_killed_before_its_response,
     a_session_that_was_killed_in_its_startup_file_is_created_again,
 );
 
@@ -132,6 +135,47 @@ mod cases {
             return;
         }
         panic!("no execution was begun while nothing could be committed");
+    }
+
+    /// The next task is pending when the answer to the one before is submitted again.
+    pub(super) fn an_answer_is_given_to_one_task_although_the_daemon_is_killed_before_its_response(
+        user: User,
+    ) {
+        let mut scene = Scene::with(user, Settings::default());
+        let session = scene.session();
+        let code = "const first = CC('first');
+            while (!require('fs').existsSync('go'));
+            [first, CC('second')].join()";
+        let started = scene.client.start(&session, code);
+        let id = started.id.to_string();
+        let status = |client: &mut Client| client.execution_record(&id).status;
+        watch::until(
+            || status(&mut scene.client) == ExecutionStatus::Waiting,
+            || "it does not wait".to_owned(),
+        );
+        let answer = |text: &str| {
+            let result = GivenAnswer::Typed(text.to_owned());
+            Op::Durable(DurableOp::TaskSubmit { execution: id.clone(), task: None, result, wait: true })
+        };
+        let mut sender = scene.daemon.client();
+        sender.send_with_key(answer("one"), Some("k"));
+        watch::until(|| status(&mut scene.client) == ExecutionStatus::Running, || "not answered".to_owned());
+        drop((sender, scene.client));
+        let daemon = restart(scene.daemon);
+        daemon.place.write("go", "");
+        let mut client = daemon.client();
+        watch::until(|| status(&mut client) == ExecutionStatus::Waiting, || "it does not go on".to_owned());
+        let again = keyed(&mut client, answer("one"), "k");
+        let Ok(Reply::Durable(DurableReply::Run(run))) = again else { panic!("{again:?}") };
+        assert_eq!(run.execution.status, ExecutionStatus::Waiting, "{run:?}");
+        assert_eq!(run.task.map(|task| task.prompt).as_deref(), Some("second"));
+        let error = keyed(&mut client, answer("another"), "k").expect_err("another request");
+        assert_eq!(error.code, ErrorCode::IdempotencyMismatch, "{error:?}");
+        keyed(&mut client, answer("two"), "l").expect("it is pending");
+        let ended = client.until_final(&started);
+        assert_eq!(ended.result_json(), Some("\"one,two\""), "{ended:?}");
+        drop(client);
+        daemon.stop();
     }
 
     /// As on a full disk: the commit of the end fails, and the commit of the response, too.

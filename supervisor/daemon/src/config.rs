@@ -190,11 +190,14 @@ impl Config {
                 Some(days) => Some(Duration::from_secs(u64::from(days) * 24 * 3_600)),
                 None => self.retention.max_age,
             };
-            set(&mut self.retention.prune_above_bytes, retention.prune_above_mb.map(mebibytes));
             set(&mut self.retention.quota_bytes, retention.quota_mb.map(mebibytes));
-            // Of a smaller database one owner has no more than before.
-            let default = self.retention.owner_quota_bytes.min(self.retention.quota_bytes / 5 * 4);
-            self.retention.owner_quota_bytes = retention.owner_quota_mb.map_or(default, mebibytes);
+            // Of a smaller database one owner has no more than before, and records are deleted before nothing new is accepted.
+            let part = self.retention.quota_bytes / 5 * 4;
+            let default = |bytes: u64| bytes.min(part);
+            let (prune_above, owner) = (self.retention.prune_above_bytes, self.retention.owner_quota_bytes);
+            self.retention.prune_above_bytes =
+                retention.prune_above_mb.map_or(default(prune_above), mebibytes);
+            self.retention.owner_quota_bytes = retention.owner_quota_mb.map_or(default(owner), mebibytes);
             set(&mut self.retention.owner_write_bytes, retention.owner_write_mb_per_min.map(mebibytes));
         }
         self
@@ -551,7 +554,10 @@ mod tests {
             Path::new("/run/x/http.sock")
         );
         assert_eq!(config.http.socket_beside(Path::new("/run/x/b.sock")), Path::new("/run/x/b.sock.http"));
-        assert_eq!((config.retention.max_age, config.retention.quota_bytes), (None, 1 << 20));
+        let retention = &config.retention;
+        assert_eq!((retention.max_age, retention.quota_bytes), (None, 1 << 20));
+        let part = (1 << 20) / 5 * 4;
+        assert_eq!((retention.prune_above_bytes, retention.owner_quota_bytes), (part, part));
     }
 
     #[test]

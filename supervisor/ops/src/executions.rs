@@ -200,8 +200,12 @@ impl Ops {
         }
     }
 
-    /// Returns once an execution does not run.
-    pub(super) async fn exec_wait(&self, call: &VerbCall<'_>, execution: &str) -> Result<Reply, OpError> {
+    /// An execution once it does not run.
+    pub(super) async fn until_stopped(
+        &self,
+        call: &VerbCall<'_>,
+        execution: &str,
+    ) -> Result<Execution, OpError> {
         let mut now = self.execution(call, execution).await?.execution;
         let (id, mut seen) = (now.id, 0);
         while now.status == ExecutionStatus::Running {
@@ -211,6 +215,13 @@ impl Ops {
                 break;
             }
         }
+        Ok(now)
+    }
+
+    /// Replies once an execution does not run.
+    pub(super) async fn exec_wait(&self, call: &VerbCall<'_>, execution: &str) -> Result<Reply, OpError> {
+        let mut now = self.until_stopped(call, execution).await?;
+        let id = now.id;
         match (now.status, now.kind) {
             (ExecutionStatus::Waiting, ExecutionKind::Program) => {
                 Box::pin(self.durable(call, DurableOp::RunGet { execution: id.to_string() }))

@@ -4,9 +4,10 @@
 //! after the verb. A repeated request waits while the verb runs. If the supervisor exited in between, the id decides ([`made`]): if
 //! the row exists, it is the response, and otherwise the verb runs now. So the row of an execution with a key is committed before the
 //! worker gets it, and a session that ended before it was ready counts as none. Refusals that changed nothing release the key: the
-//! same request may succeed later. A submitted answer marks the key in its own commit: the same request never answers the
-//! next task.
+//! same request may succeed later. The key of an answer is bound to its task ([`answer`]); an answer to a program marks the key in its own
+//! commit, too.
 
+mod answer;
 mod made;
 
 use super::errors::{invalid, not_found, stored};
@@ -127,7 +128,7 @@ impl Ops {
     async fn first(
         &self,
         caller: &Caller,
-        op: Op,
+        mut op: Op,
         entry: &Entry<'_>,
         hash: [u8; 32],
         follower: Option<Follower>,
@@ -140,9 +141,15 @@ impl Ops {
             Some(KeyRow { reply, subject, .. }) => {
                 // None: a supervisor exited between claim and response, or the response was too large to keep.
                 let taken = reply.as_deref().and_then(execution_of);
-                let response = match taken {
-                    Some(id) => Some(self.after_answer(&repetition(caller, &op, subject), id).await),
-                    None => match reply.as_deref().map(decode) {
+                let bound = reply.as_deref().and_then(answer::task_of);
+                let response = match (taken, bound) {
+                    (Some(id), _) => Some(self.after_answer(&repetition(caller, &op, subject), id).await),
+                    (None, Some(task)) => {
+                        let answered = self.answered(caller, &op, task).await?;
+                        answer::name_task(&mut op, task);
+                        answered
+                    }
+                    (None, None) => match reply.as_deref().map(decode) {
                         // Its end could not be stored then; it may be by now.
                         Some(Ok(Err(error))) if error.has_run() => {
                             let made = self.made(caller, &op, subject).await?;
@@ -159,9 +166,12 @@ impl Ops {
                 if let Some(response) = response {
                     return self.again(caller, response, follower).await;
                 }
-                if made::needs_another_id(&op) { self.claim(entry, hash, true).await? } else { subject }
+                if made::needs_another_id(&op) { self.claim(entry, hash, true, None).await? } else { subject }
             }
-            None => self.claim(entry, hash, false).await?,
+            None => {
+                let mark = self.bind_answer(caller, &mut op).await?;
+                self.claim(entry, hash, false, mark).await?
+            }
         };
         let durable = matches!(op, Op::Durable(_));
         let response = self
@@ -171,18 +181,19 @@ impl Ops {
         response
     }
 
-    /// Claims a key, with the id of the row that the verb will insert; `anew`: instead of the id that it has.
+    /// Claims a key, with the id of the row that the verb will insert; `anew`: instead of the id that it has. `reply` is its mark.
     async fn claim(
         &self,
         entry: &Entry<'_>,
         request_hash: [u8; 32],
         anew: bool,
+        reply: Option<Vec<u8>>,
     ) -> Result<[u8; 16], OpError> {
         let ((owner, key), at) = (entry.name.clone(), now());
         let subject = Uuid::now_v7().into_bytes();
         let release = anew.then(|| Write::KeyRelease { owner: owner.clone(), key: key.clone() });
         let expired_before = earlier(at, KEY_LIFE);
-        let claim = KeyClaim { owner, key, request_hash, subject, at, expired_before, reply: None };
+        let claim = KeyClaim { owner, key, request_hash, subject, at, expired_before, reply };
         let batch: Vec<Write> = release.into_iter().chain([Write::KeyClaim(Box::new(claim))]).collect();
         self.store.of(&entry.name.0).apply(batch).await.map_err(claimed)?;
         Ok(subject)

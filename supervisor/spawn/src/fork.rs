@@ -189,6 +189,8 @@ impl SessionFork {
     async fn raise(&self, way: &WatchedFd, child: &UnassignedWorker) -> Result<WorkerHandle, ForkError> {
         self.examine(child).await?;
         let (ours, its) = channel()?;
+        // The keeper does its part while the child replaces its channel.
+        let assignment = self.jail.assign(self.child, &ours, child, self.parent.group.clone()).await?;
         let deadline = Instant::now() + Duration::from_millis(WRITE_MS);
         let welcome = Hello::ours().to_packet();
         let sent = packets::send(way, &[&welcome], &[its.as_fd()], deadline).await;
@@ -212,8 +214,9 @@ impl SessionFork {
         if speaks(way) {
             return Err(ForkError::violation("another message arrived on the child's socket"));
         }
-        let group = self.parent.group.clone();
-        Ok(self.jail.settle((self.child, None), ours, child, (false, group)).await?)
+        // The limits are those that it inherits.
+        self.jail.inspect_worker(child)?;
+        Ok(assignment.finish(ours).await?)
     }
 
     /// The sender of the first hello must be a new process of the jail, forked by this order.

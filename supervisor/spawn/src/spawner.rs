@@ -1,12 +1,13 @@
 //! One jail: a keeper, the zygote that forks, the reserve zygote, and their workers.
 
 mod assemble;
+mod assignment;
 
 pub(super) use assemble::JailParts;
 
 use super::address::KeeperAddress;
 use super::build::JailBuild;
-use super::channel::{WorkerReceiver, WorkerSender, split};
+use super::channel::{WorkerReceiver, WorkerSender};
 use super::config::{SandboxMode, SpawnConfig, WorkerLimits};
 use super::control::{Control, lock};
 use super::error::SpawnError;
@@ -17,7 +18,7 @@ use super::kind::{Library, LibrarySet, WorkerKind};
 use super::kind_zygotes::{self, KindZygoteInfo, KindZygotes, PreparedZygote};
 use super::notify::Orders;
 use super::process::WorkerProcess;
-use super::unassigned::{Assignment, UnassignedWorker, channel, fork_from};
+use super::unassigned::{UnassignedWorker, channel, fork_from};
 use super::worker_pool::{PoolKey, PrestartedWorker, WorkerPool};
 use super::zygote::{self, EXITED, Zygote};
 use crate::libraries::LibraryStore;
@@ -32,8 +33,8 @@ use tokio::task::AbortHandle;
 use tokio::time::{Instant, timeout};
 use vm_system_protocol::ids::SessionId;
 use vm_system_protocol::keeper::{LayerReport, ToKeeper};
-use vm_system_protocol::limits::{HELLO_MS, LIBRARY_HEAP_MB};
-use vm_system_sandbox::pidfd::{PidFd, Pids};
+use vm_system_protocol::limits::LIBRARY_HEAP_MB;
+use vm_system_sandbox::pidfd::PidFd;
 use vm_system_sandbox::seccomp::notify::Listener;
 use vm_system_sandbox::{inspect, rlimit};
 
@@ -361,7 +362,12 @@ impl Jail {
                 (ours, worker, group, false)
             };
         self.kind_zygotes.note_use(kind);
-        let mut handle = self.settle((session, Some(limits)), ours, &worker, (is_inspected, group)).await?;
+        let assignment = self.assign(session, &ours, &worker, group).await?;
+        // While the keeper does its part.
+        if !is_inspected {
+            limit(&worker, limits, self.inspect_worker(&worker)?)?;
+        }
+        let mut handle = assignment.finish(ours).await?;
         // So that the next request gets a prestarted worker.
         let successor = self.pool.as_ref().map(|pool| pool.successor(&key));
         handle.receiver.succeeded_by(successor);
@@ -426,42 +432,8 @@ impl Jail {
         }
     }
 
-    /// Registers the worker, which is in its owner's group, with the keeper, and meanwhile inspects it and limits it, unless that was
-    /// done; without `limits` it keeps the inherited ones. It is assigned after all of that.
-    pub(super) async fn settle(
-        &self,
-        (session, limits): (SessionId, Option<&WorkerLimits>),
-        ours: WatchedFd,
-        worker: &UnassignedWorker,
-        (is_inspected, group): (bool, Option<Arc<OwnerGroup>>),
-    ) -> Result<WorkerHandle, SpawnError> {
-        let assignment = Assignment::new(&self.control, session, worker);
-        let Pids { here: pid, inner: inner_pid } = worker.pids;
-        let lost = || SpawnError::KeeperLost;
-        let exit =
-            self.control.watch(inner_pid, Arc::clone(&worker.pidfd), group.as_deref()).ok_or_else(lost)?;
-        let kept = self.control.when_kept(session);
-        let fds = [ours.as_fd(), worker.pidfd.as_fd()];
-        self.control.send(&ToKeeper::Keep { session, inner_pid }, &fds).await.map_err(|_| lost())?;
-        if !is_inspected {
-            let mapped_bytes = self.inspect_worker(worker)?;
-            limits.map_or(Ok(()), |limits| limit(worker, limits, mapped_bytes))?;
-        }
-        let patience = Duration::from_millis(HELLO_MS);
-        let Ok(kept) = timeout(patience, kept).await else {
-            self.mark_stuck();
-            return Err(lost());
-        };
-        kept.map_err(|_| lost())?;
-        let pidfd = Arc::clone(&worker.pidfd);
-        let process = WorkerProcess::new(session, pid, pidfd, exit, Arc::clone(&self.control), group);
-        let (sender, receiver) = split(ours, worker.protocol);
-        assignment.finish();
-        Ok(WorkerHandle { sender, receiver, process })
-    }
-
     /// Inspects a worker from outside; returns its virtual memory (bytes).
-    fn inspect_worker(&self, worker: &UnassignedWorker) -> Result<u64, SpawnError> {
+    pub(super) fn inspect_worker(&self, worker: &UnassignedWorker) -> Result<u64, SpawnError> {
         self.inspect_child(worker.pids.here)
     }
 

@@ -1,7 +1,6 @@
-//! Workers before they are assigned to a session: the channel that a worker gets, the fork, the hello by which the kernel identifies it,
-//! and what happens to one whose assignment fails. Knows no limit.
+//! Workers before they are assigned to a session: the channel that a worker gets, the fork, the hello by which the kernel identifies it.
+//! Knows no limit.
 
-use super::control::Control;
 use super::error::SpawnError;
 use super::keeper::check_hello;
 use super::packets;
@@ -11,7 +10,6 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
-use vm_system_protocol::ids::SessionId;
 use vm_system_protocol::limits::HELLO_MS;
 use vm_system_sandbox::pidfd::{PidFd, Pids};
 use vm_system_sandbox::socket;
@@ -33,34 +31,6 @@ pub(super) struct UnassignedWorker {
     pub(super) pids: Pids,
     /// The protocol version that it speaks.
     pub(super) protocol: u32,
-}
-
-/// The assignment of a worker to a session, which registers it with the keeper. Unless it is over, dropping it kills the worker: the
-/// keeper holds its channel, so that it would not exit by itself when the request is given up.
-pub(super) struct Assignment<'a> {
-    control: &'a Control,
-    session: SessionId,
-    worker: &'a UnassignedWorker,
-    is_over: bool,
-}
-
-impl<'a> Assignment<'a> {
-    pub(super) fn new(control: &'a Control, session: SessionId, worker: &'a UnassignedWorker) -> Self {
-        Self { control, session, worker, is_over: false }
-    }
-
-    pub(super) fn finish(mut self) {
-        self.is_over = true;
-    }
-}
-
-impl Drop for Assignment<'_> {
-    fn drop(&mut self) {
-        if !self.is_over {
-            let _ = self.worker.pidfd.kill();
-            self.control.forget(self.session);
-        }
-    }
 }
 
 /// Why no hello was received.

@@ -238,7 +238,7 @@ fn same_origin(
         Ok(())
     } else {
         Err(RestError::forbidden(
-            "requests from pages of another origin are refused (the operator lists origins in `allowed_origins`)",
+            "requests from pages of another origin are refused (the operator lists origins in `allowed_origins` of `[http]`)",
         ))
     }
 }

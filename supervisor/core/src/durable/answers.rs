@@ -229,7 +229,7 @@ impl SubmittedAnswer {
 
     /// The answer for this task as it is stored, or the reason why it does not fit. `None`: it was checked for another task, or
     /// not at all.
-    pub(crate) fn for_task(&self, row: &TaskRow) -> Option<Result<String, String>> {
+    pub fn for_task(&self, row: &TaskRow) -> Option<Result<String, String>> {
         match self {
             Self::Unchecked(given) => row.schema.is_none().then(|| as_stored(None, given)),
             Self::Checked { task, result } => (*task == row.id).then(|| result.clone()),

@@ -54,7 +54,7 @@ impl CheckThreads {
     }
 
     /// Checks an answer to a task with this schema.
-    pub(super) async fn answer(
+    pub(crate) async fn answer(
         &self,
         holder: &Holder,
         (owner, task, schema): (&Owner, TaskId, Option<&str>),

@@ -94,7 +94,11 @@ impl Ops {
     }
 
     /// A task by its id, or a unique prefix of it.
-    async fn task_by_id(&self, call: &VerbCall<'_>, reference: &str) -> Result<Option<TaskRow>, OpError> {
+    pub(crate) async fn task_by_id(
+        &self,
+        call: &VerbCall<'_>,
+        reference: &str,
+    ) -> Result<Option<TaskRow>, OpError> {
         let id = match reference.trim().parse::<TaskId>() {
             Ok(id) => Some(id),
             Err(_) => {

@@ -1,0 +1,86 @@
+//! Answers under a key. The key is bound to the task that is pending when it is claimed, so that a repeated request never answers the
+//! next one, also if the supervisor exited between the answer and its response.
+
+use super::{VerbResult, repetition};
+use crate::errors::stored;
+use crate::{Caller, Ops, VerbCall};
+use vm_system_protocol::control::{DurableOp, Op, OpError, Reply};
+use vm_system_protocol::ids::TaskId;
+use vm_system_protocol::model::ExecutionKind;
+use vm_system_record::{TaskOutcome, TaskRow};
+
+/// Prefix of what the claim of a key stores for an answer; the task's id follows.
+const BOUND: &[u8] = b"bound";
+
+/// The mark for this task.
+fn mark(task: TaskId) -> Vec<u8> {
+    [BOUND, task.as_bytes()].concat()
+}
+
+/// The task of such a mark. No encoded response begins like a mark.
+pub(super) fn task_of(reply: &[u8]) -> Option<TaskId> {
+    reply.strip_prefix(BOUND)?.try_into().ok().map(TaskId::from_bytes)
+}
+
+/// Names the task that the request answers.
+pub(super) fn name_task(op: &mut Op, id: TaskId) {
+    if let Op::Durable(DurableOp::TaskSubmit { task, .. }) = op {
+        *task = Some(id.to_string());
+    }
+}
+
+impl Ops {
+    /// Names the task that a request is about to answer, if it is an answer, and returns the mark for its key.
+    pub(super) async fn bind_answer(&self, caller: &Caller, op: &mut Op) -> Result<Option<Vec<u8>>, OpError> {
+        let Op::Durable(DurableOp::TaskSubmit { execution, task: None, .. }) = &*op else { return Ok(None) };
+        let call = repetition(caller, op, [0; 16]);
+        let pending = match self.execution(&call, execution).await {
+            Ok(row) => self.store.pending_task(row.execution.id).await.map_err(stored)?.map(|row| row.id),
+            // Refused by the verb, or a reference to a task.
+            Err(_) => self.task_by_id(&call, execution).await?.map(|row| row.id),
+        };
+        Ok(pending.map(|task| {
+            name_task(op, task);
+            mark(task)
+        }))
+    }
+
+    /// The state of an execution whose task has the answer of this request, or may have it; none if the task is pending, or has
+    /// another answer: then the verb decides.
+    pub(super) async fn answered(
+        &self,
+        caller: &Caller,
+        op: &Op,
+        task: TaskId,
+    ) -> Result<Option<VerbResult>, OpError> {
+        let Op::Durable(DurableOp::TaskSubmit { wait, .. }) = op else { return Ok(None) };
+        let call = repetition(caller, op, *task.as_bytes());
+        let Some(row) = self.store.task(&caller.scope(), task).await.map_err(stored)? else {
+            return Ok(None);
+        };
+        if !self.may_be_of(&call, op, &row).await? {
+            return Ok(None);
+        }
+        let id = row.execution.to_string();
+        let row = self.execution(&call, &id).await?;
+        if row.execution.kind == ExecutionKind::Program {
+            return Ok(Some(self.after_answer(&call, row.execution.id).await));
+        }
+        let now = if *wait { self.until_stopped(&call, &id).await? } else { row.execution };
+        Ok(Some(self.live(&call, now).await.map(Reply::Durable)))
+    }
+
+    async fn may_be_of(&self, call: &VerbCall<'_>, op: &Op, row: &TaskRow) -> Result<bool, OpError> {
+        let Op::Durable(DurableOp::TaskSubmit { result, .. }) = op else { return Ok(false) };
+        match row.outcome {
+            Some(TaskOutcome::Answered) => {
+                let task = (&row.owner, row.id, row.schema.as_deref());
+                let given = self.checks.answer(&call.caller.holder(), task, result.clone()).await?;
+                Ok(given.for_task(row).is_some_and(|answer| answer.ok() == row.answer))
+            }
+            // The worker had an answer that the exited supervisor did not store.
+            Some(TaskOutcome::Withdrawn) => Ok(true),
+            _ => Ok(false),
+        }
+    }
+}
