@@ -5,10 +5,11 @@ use crate::place::{TestDir, UNPRIVILEGED_UID, User};
 use crate::program;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use std::ffi::OsStr;
-use std::io::{Read, Write as _};
+use std::io::{BufRead as _, BufReader, Read, Write as _};
 use std::os::fd::AsFd as _;
 use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 use vm_system_sandbox::pidfd::PidFd;
 
@@ -104,6 +105,30 @@ fn gather(stream: Option<impl Read + Send + 'static>) -> std::thread::JoinHandle
 pub fn wait(child: &mut Child, deadline: Duration) -> Option<Option<i32>> {
     let pidfd = PidFd::open(child.id()).expect("our own child");
     readable(&pidfd, deadline).then(|| child.wait().expect("ended").code())
+}
+
+/// The lines of a stream, read on a thread: a test waits for each of them no longer than [`PATIENCE`].
+pub fn lines(stream: impl Read + Send + 'static) -> Receiver<String> {
+    let (sender, lines) = channel();
+    std::thread::spawn(move || {
+        for line in BufReader::new(stream).lines().map_while(Result::ok) {
+            // Fails once the test no longer reads.
+            let _ = sender.send(line);
+        }
+    });
+    lines
+}
+
+/// Reads up to a line that contains this text, and returns that line.
+#[track_caller]
+pub fn line_with(lines: &Receiver<String>, text: &str) -> String {
+    loop {
+        let line =
+            lines.recv_timeout(PATIENCE).unwrap_or_else(|error| panic!("{text:?} never comes: {error}"));
+        if line.contains(text) {
+            return line;
+        }
+    }
 }
 
 /// Waits until a process has ended; false if it still runs at the deadline.

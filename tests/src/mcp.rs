@@ -3,15 +3,15 @@
 
 use crate::PATIENCE;
 use crate::client::Client;
-use crate::command::{command, readable, wait};
+use crate::command::{command, lines, readable, wait};
 use crate::place::TestDir;
 use crate::program;
 use serde_json::{Value, json};
 use std::collections::HashMap;
-use std::io::{BufRead as _, BufReader, Write as _};
+use std::io::Write as _;
 use std::os::unix::net::UnixStream;
 use std::process::{Child, ChildStdin, Stdio};
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::mpsc::Receiver;
 use vm_system_protocol::control::{Op, Reply};
 use vm_system_sandbox::pidfd::PidFd;
 
@@ -42,15 +42,7 @@ impl Agent {
             .stdout(Stdio::piped())
             .stderr(Stdio::inherit());
         let mut child = mcp.spawn().expect("vm-system mcp");
-        let stdout = BufReader::new(child.stdout.take().expect("piped"));
-        let (sender, lines) = channel();
-        std::thread::spawn(move || {
-            for line in stdout.lines().map_while(Result::ok) {
-                if sender.send(line).is_err() {
-                    return;
-                }
-            }
-        });
+        let lines = lines(child.stdout.take().expect("piped"));
         let stdin = child.stdin.take();
         Self { child, stdin, lines, next: 0, schemas: HashMap::new(), received: Vec::new() }
     }

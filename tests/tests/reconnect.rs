@@ -2,17 +2,18 @@
 //! requests that are repeated with their key.
 
 use serde_json::{Value, json};
-use std::io::{BufRead as _, BufReader, Write as _};
-use std::process::{Child, ChildStdout, Stdio};
+use std::io::Write as _;
+use std::process::{Child, Stdio};
+use std::sync::mpsc::Receiver;
 use vm_system_protocol::control::{Op, Reply};
 use vm_system_protocol::model::{Execution, ExecutionStatus, Session, Settings};
 use vm_system_tests::client::{repl, value};
-use vm_system_tests::command::{CommandOutput, command};
+use vm_system_tests::command::{CommandOutput, command, line_with, lines};
 use vm_system_tests::daemon::{Daemon, DaemonOptions};
 use vm_system_tests::http::Http;
 use vm_system_tests::place::{TestDir, User};
 use vm_system_tests::scene::Scene;
-use vm_system_tests::{as_both, program, watch};
+use vm_system_tests::{PATIENCE, as_both, program, watch};
 
 as_both!(
     a_command_that_waits_gets_all_of_its_output,
@@ -25,7 +26,7 @@ as_both!(
 /// A command of the CLI in the background.
 struct Background {
     child: Child,
-    lines: BufReader<ChildStdout>,
+    lines: Receiver<String>,
 }
 
 impl Background {
@@ -33,19 +34,16 @@ impl Background {
         let mut command = command(place, program::PRODUCT);
         command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().expect("it can be started");
-        let lines = BufReader::new(child.stdout.take().expect("a pipe"));
+        let lines = lines(child.stdout.take().expect("a pipe"));
         Self { child, lines }
     }
 
-    fn line(&mut self) -> String {
-        let mut line = String::new();
-        self.lines.read_line(&mut line).expect("text");
-        line.trim_end().to_owned()
+    fn line(&self) -> String {
+        self.lines.recv_timeout(PATIENCE).expect("a line")
     }
 
-    fn end(mut self) -> CommandOutput {
-        let mut stdout = String::new();
-        std::io::Read::read_to_string(&mut self.lines, &mut stdout).expect("text");
+    fn end(self) -> CommandOutput {
+        let stdout = self.lines.iter().fold(String::new(), |text, line| text + &line + "\n");
         let output = self.child.wait_with_output().expect("it ends");
         CommandOutput {
             code: output.status.code(),
@@ -75,11 +73,11 @@ mod cases {
         let mut scene = Scene::with(user, Settings::default());
         let session = scene.session();
         let id = session.id.to_string();
-        let mut waiting = Background::start(&scene.daemon.place, &["exec", "repl", &id, LINES]);
+        let waiting = Background::start(&scene.daemon.place, &["exec", "repl", &id, LINES]);
         assert_eq!(waiting.line(), "0");
         let execution = scene.client.inspect(&session).expect("live").running_execution.expect("it runs");
         let execution = execution.to_string();
-        let mut following = Background::start(
+        let following = Background::start(
             &scene.daemon.place,
             &["exec", "events", &execution, "--follow", "--output", "json"],
         );
@@ -126,7 +124,7 @@ mod cases {
     pub(super) fn a_command_whose_session_is_gone_says_so(user: User) {
         let mut scene = Scene::with(user, Settings::default());
         let session = scene.session();
-        let mut waiting =
+        let waiting =
             Background::start(&scene.daemon.place, &["exec", "repl", &session.id.to_string(), LINES]);
         assert_eq!(waiting.line(), "0");
         drop(scene.client);
@@ -145,11 +143,11 @@ mod cases {
         let mut scene = Scene::with(user, Settings::default());
         let session = scene.session();
         let id = session.id.to_string();
-        let mut following = Background::start(
+        let following = Background::start(
             &scene.daemon.place,
             &["session", "events", &id, "--follow", "--output", "json"],
         );
-        let mut event = || serde_json::from_str::<Value>(&following.line()).expect("an event");
+        let event = || serde_json::from_str::<Value>(&following.line()).expect("an event");
         let mut seen = vec![event(), event()];
         scene.client.eval(&session, "1").expect("runs");
         seen.extend([event(), event()]);
@@ -271,14 +269,8 @@ mod cases {
         assert_eq!(daemon.client().preview_of(&session, "n"), "2");
 
         // One call through more daemons than connections are tried in a row.
-        let mut notices = BufReader::new(agent.child.stderr.take().expect("a pipe"));
-        let mut until = |text: &str| {
-            let mut line = String::new();
-            while !line.contains(text) {
-                line.clear();
-                assert!(notices.read_line(&mut line).expect("text") > 0, "it has exited");
-            }
-        };
+        let notices = lines(agent.child.stderr.take().expect("a pipe"));
+        let until = |text: &str| drop(line_with(&notices, text));
         until("connected again");
         send(call(4, "await new Promise(go => setTimeout(go, 20_000))"));
         let running = || daemon.client().inspect(&session).expect("live").running_execution;
