@@ -139,7 +139,7 @@ fn print_report(context: &Context, execution: &Execution) -> Result<u64, CliErro
     let Report { errors, diagnostics, left_out } = serde_json::from_str(report)
         .map_err(|error| CliError::internal(format!("the report of the check is not readable: {error}")))?;
     if left_out > 0 {
-        notice(&format!("{} more: without --output all are printed.", counted(left_out, "error")));
+        notice(&format!("{} not in the list: without --output all are printed.", counted(left_out, "error")));
     }
     context.out.result(&diagnostics, String::new)?;
     Ok(errors)
