@@ -1,7 +1,7 @@
 //! The child: reads jobs, runs them, judges the results.
 
 use crate::engine::{Ending, Engine};
-use crate::protocol::{Job, Verdict, receive, send};
+use crate::protocol::{Job, TestMode, Verdict, receive, send};
 use anyhow::Result;
 use nix::sys::resource::{Resource, setrlimit};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -20,7 +20,7 @@ pub fn serve(engine: &dyn Engine) -> Result<()> {
     let mut input = std::io::stdin().lock();
     let mut output = std::io::stdout().lock();
     while let Some(job) = receive::<Job>(&mut input)? {
-        let verdict = catch_unwind(AssertUnwindSafe(|| judge(engine, &job)));
+        let verdict = catch_unwind(AssertUnwindSafe(|| judge_all(engine, &job)));
         let verdict = verdict.unwrap_or_else(|payload| {
             let text = payload.downcast_ref::<String>().map(String::as_str);
             let text = text.or_else(|| payload.downcast_ref::<&str>().copied()).unwrap_or("?");
@@ -31,13 +31,25 @@ pub fn serve(engine: &dyn Engine) -> Result<()> {
     Ok(())
 }
 
+/// The first failure of a job's modes.
+fn judge_all(engine: &dyn Engine, job: &Job) -> Verdict {
+    let mut verdicts = job.modes.iter().map(|mode| match judge(engine, job, *mode) {
+        Verdict::Fail(why) if *mode == TestMode::StrictScript => Verdict::Fail(format!("strict mode: {why}")),
+        verdict => verdict,
+    });
+    verdicts.find(|verdict| *verdict != Verdict::Pass).unwrap_or(Verdict::Pass)
+}
+
 /// Runs a job and compares its end with the test's metadata.
-fn judge(engine: &dyn Engine, job: &Job) -> Verdict {
-    let run = engine.run(&job.prelude, &job.source);
+fn judge(engine: &dyn Engine, job: &Job, mode: TestMode) -> Verdict {
+    let run = engine.run(job, mode);
     if let Some(negative) = &job.negative {
         return match (&run.ending, negative.phase.as_str()) {
-            (Ending::SyntaxError(_), "parse") if negative.kind == "SyntaxError" => Verdict::Pass,
-            (Ending::Threw { name, .. }, "runtime") if *name == negative.kind => Verdict::Pass,
+            (Ending::SyntaxError(_), "parse" | "resolution") if negative.kind == "SyntaxError" => {
+                Verdict::Pass
+            }
+            // An error of a file that the test imports; the text itself is not evaluated (`$DONOTEVALUATE`).
+            (Ending::Threw { name, .. }, "runtime" | "resolution") if *name == negative.kind => Verdict::Pass,
             (Ending::Finished, _) => {
                 Verdict::Fail(format!("no {} in phase {}", negative.kind, negative.phase))
             }
@@ -68,7 +80,7 @@ mod tests {
     struct Fixed(Ending, Vec<String>);
 
     impl Engine for Fixed {
-        fn run(&self, _: &str, _: &str) -> ScriptRun {
+        fn run(&self, _: &Job, _: TestMode) -> ScriptRun {
             ScriptRun { ending: self.0.clone(), printed: self.1.clone() }
         }
     }
@@ -80,11 +92,13 @@ mod tests {
             path: String::new(),
             prelude: String::new(),
             source: String::new(),
+            root: std::path::PathBuf::new(),
+            modes: vec![TestMode::Script],
             negative,
             asynchronous,
         };
         let printed = printed.iter().map(|line| (*line).to_owned()).collect();
-        judge(&Fixed(ending, printed), &job) == Verdict::Pass
+        judge_all(&Fixed(ending, printed), &job) == Verdict::Pass
     }
 
     #[test]

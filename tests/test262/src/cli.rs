@@ -5,9 +5,10 @@ use crate::page;
 use crate::pool::{self, PoolLimits};
 use crate::protocol::Verdict;
 use crate::report;
-use crate::suite::{Set, Suite};
+use crate::section::{SECTIONS, SuiteSection};
+use crate::suite::{Suite, TestFile};
 use anyhow::{Context as _, Result, bail};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// The environment variable with the path of the checkout.
 pub const SUITE_VARIABLE: &str = "VM_SYSTEM_TEST262";
@@ -15,6 +16,8 @@ pub const SUITE_VARIABLE: &str = "VM_SYSTEM_TEST262";
 /// The options of the command line.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SuiteOptions {
+    /// Names of the sections; none: all.
+    pub sections: Vec<&'static str>,
     /// Runs only paths that contain this.
     pub filter: Option<String>,
     /// Skips paths that contain this.
@@ -33,8 +36,9 @@ pub struct SuiteOptions {
 
 /// The usage text.
 pub const USAGE: &str =
-    "usage: vm-system-test262 [--filter TEXT] [--exclude TEXT] [--sample N] [--jobs N] [--summary-by-folder] [--verbose] \
+    "usage: vm-system-test262 [--section NAME]… [--filter TEXT] [--exclude TEXT] [--sample N] [--jobs N] [--summary-by-folder] [--verbose] \
 [--update-expectations]
+A section is cvm, cvm-intl402, quickjs, quickjs-modules, quickjs-typed-arrays or quickjs-intl402; without one all are run.
 The suite's path is read from VM_SYSTEM_TEST262.";
 
 impl SuiteOptions {
@@ -45,6 +49,13 @@ impl SuiteOptions {
         while let Some(argument) = arguments.next() {
             let mut value = || arguments.next().with_context(|| format!("{argument} needs a value\n{USAGE}"));
             match argument.as_str() {
+                "--section" => {
+                    let name = value()?;
+                    let section = SuiteSection::named(&name);
+                    options
+                        .sections
+                        .push(section.with_context(|| format!("no section {name}\n{USAGE}"))?.name);
+                }
                 "--filter" => options.filter = Some(value()?),
                 "--exclude" => options.exclude = Some(value()?),
                 "--sample" => options.sample = Some(value()?.parse().context("--sample needs a number")?),
@@ -66,29 +77,49 @@ impl SuiteOptions {
     }
 }
 
-/// Path of the committed expectations.
-pub fn expectations_file() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("expectations.txt")
-}
-
 /// Runs the chosen tests with `child` as child process; true if all results are as expected.
 pub fn run(root: &Path, child: &Path, options: &SuiteOptions) -> Result<bool> {
     let suite = Suite::load(root)?;
+    let mut as_expected = true;
+    let (mut run, chosen) =
+        (0, |section: &SuiteSection| options.sections.is_empty() || options.sections.contains(&section.name));
+    for section in SECTIONS.iter().filter(|section| chosen(section)) {
+        let places = places(&suite, section, options);
+        if places.is_empty() {
+            continue;
+        }
+        run += places.len();
+        as_expected &= run_section(&suite, section, &places, child, options)?;
+    }
+    if run == 0 {
+        bail!("no test fits below {}", root.display());
+    }
+    Ok(as_expected)
+}
+
+/// The indices of the tests of a section that are to be run.
+fn places(suite: &Suite, section: &SuiteSection, options: &SuiteOptions) -> Vec<usize> {
     let fits = |path: &str| {
         options.filter.as_ref().is_none_or(|text| path.contains(text))
             && !options.exclude.as_ref().is_some_and(|text| path.contains(text))
     };
     let chosen =
-        suite.tests.iter().enumerate().filter(|(_, test)| test.set != Set::Outside && fits(&test.path));
+        suite.tests.iter().enumerate().filter(|(_, test)| section.contains(test) && fits(&test.path));
     let step = options.sample.unwrap_or(1).max(1);
-    let places: Vec<usize> = chosen.step_by(step).map(|(place, _)| place).collect();
-    if places.is_empty() {
-        bail!("no test fits below {}", root.display());
-    }
-    let jobs = options.jobs.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
-    let limits = PoolLimits { jobs, test_ms: 60_000, child: child.to_owned() };
-    let verdicts = pool::run(&suite, &places, &limits)?;
+    chosen.step_by(step).map(|(place, _)| place).collect()
+}
 
+fn run_section(
+    suite: &Suite,
+    section: &SuiteSection,
+    places: &[usize],
+    child: &Path,
+    options: &SuiteOptions,
+) -> Result<bool> {
+    let jobs = options.jobs.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
+    let limits = PoolLimits { jobs, test_ms: 60_000, child: child.to_owned(), engine: section.engine };
+    let verdicts = pool::run(suite, places, &limits)?;
+    println!("section {}", section.name);
     if options.verbose {
         for (place, verdict) in places.iter().zip(&verdicts) {
             if let Verdict::Fail(message) = verdict {
@@ -97,32 +128,40 @@ pub fn run(root: &Path, child: &Path, options: &SuiteOptions) -> Result<bool> {
         }
     }
     if options.by_folder {
-        println!("{}", report::by_folder(&suite, &places, &verdicts));
-        println!("{}", report::by_cause(&suite, &places, &verdicts, 60));
+        println!("{}", report::by_folder(suite, places, &verdicts));
+        println!("{}", report::by_cause(suite, places, &verdicts, 60));
     }
-    println!("{}", report::totals(&suite, &places, &verdicts, options.is_partial()));
+    // The page for readers is about the sets of cvm.
+    let has_page = section.name == SECTIONS[0].name;
+    if has_page {
+        println!("{}", report::totals(suite, places, &verdicts, options.is_partial()));
+    } else {
+        println!("{}\n", report::total(&verdicts));
+    }
+    let all: Vec<&TestFile> = suite.tests.iter().filter(|test| section.contains(test)).collect();
     if options.update {
         let failed = |(place, verdict): (&usize, &Verdict)| {
             matches!(verdict, Verdict::Fail(_)).then(|| suite.tests[*place].path.clone())
         };
         let now = Expectations::of(places.iter().zip(&verdicts).filter_map(failed));
-        std::fs::write(expectations_file(), now.to_text(&suite)).context("cannot write the expectations")?;
-        let text = page::page(&suite, &places, &verdicts);
-        std::fs::write(page::file(), text).context("cannot write the page of failures")?;
+        std::fs::write(section.expectations(), now.to_text(&all)).context("cannot write the expectations")?;
+        if has_page {
+            let text = page::page(suite, places, &verdicts);
+            std::fs::write(page::file(), text).context("cannot write the page of failures")?;
+        }
         return Ok(true);
     }
-    let as_expected = compare(&suite, &places, &verdicts)?;
+    let text = std::fs::read_to_string(section.expectations()).context("cannot read the expectations")?;
+    let as_expected = compare(suite, &Expectations::parse(&text, &all), places, &verdicts);
     let committed = std::fs::read_to_string(page::file()).unwrap_or_default();
-    if as_expected && !options.is_partial() && committed != page::page(&suite, &places, &verdicts) {
+    if as_expected && has_page && !options.is_partial() && committed != page::page(suite, places, &verdicts) {
         println!("{} is out of date: run with --update-expectations", page::file().display());
         return Ok(false);
     }
     Ok(as_expected)
 }
 
-fn compare(suite: &Suite, places: &[usize], verdicts: &[Verdict]) -> Result<bool> {
-    let text = std::fs::read_to_string(expectations_file()).context("cannot read the expectations")?;
-    let expected = Expectations::parse(&text, suite);
+fn compare(suite: &Suite, expected: &Expectations, places: &[usize], verdicts: &[Verdict]) -> bool {
     let results = places.iter().zip(verdicts);
     let results =
         results.map(|(place, verdict)| (suite.tests[*place].path.as_str(), *verdict == Verdict::Pass));
@@ -137,7 +176,7 @@ fn compare(suite: &Suite, places: &[usize], verdicts: &[Verdict]) -> Result<bool
             println!("{}: {}", paths.len(), title);
         }
     }
-    Ok(difference.regressions.is_empty() && difference.unexpected_passes.is_empty())
+    difference.regressions.is_empty() && difference.unexpected_passes.is_empty()
 }
 
 #[cfg(test)]
@@ -150,6 +189,8 @@ mod tests {
         let expected =
             SuiteOptions { filter: Some("Map".to_owned()), sample: Some(20), ..SuiteOptions::default() };
         assert_eq!(parse("--filter Map --sample 20").ok(), Some(expected));
+        assert_eq!(parse("--section cvm").map(|options| options.sections).ok(), Some(vec!["cvm"]));
+        assert!(parse("--section no").is_err());
         assert!(parse("--filter").is_err() && parse("--what").is_err() && parse("--sample x").is_err());
         assert!(parse("--update-expectations --sample 2").is_err());
     }

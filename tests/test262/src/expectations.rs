@@ -3,7 +3,7 @@
 //! Format: a folder on a separate line (ending in `/`), its failing files below it, indented. `*` means all files directly in
 //! the folder.
 
-use crate::suite::{Set, Suite};
+use crate::suite::TestFile;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Paths of the tests that are expected to fail.
@@ -28,9 +28,9 @@ fn split(path: &str) -> (&str, &str) {
 }
 
 /// For each folder the files of the tests that are run.
-fn folders(suite: &Suite) -> BTreeMap<&str, Vec<&str>> {
+fn folders<'a>(tests: &[&'a TestFile]) -> BTreeMap<&'a str, Vec<&'a str>> {
     let mut folders: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-    for test in suite.tests.iter().filter(|test| test.set != Set::Outside) {
+    for test in tests {
         let (folder, file) = split(&test.path);
         folders.entry(folder).or_default().push(file);
     }
@@ -39,8 +39,8 @@ fn folders(suite: &Suite) -> BTreeMap<&str, Vec<&str>> {
 
 impl Expectations {
     /// Reads the file's text.
-    pub fn parse(text: &str, suite: &Suite) -> Expectations {
-        let all = folders(suite);
+    pub fn parse(text: &str, tests: &[&TestFile]) -> Expectations {
+        let all = folders(tests);
         let mut failing = BTreeSet::new();
         let mut folder = "";
         for line in text.lines().filter(|line| !line.starts_with('#') && !line.trim().is_empty()) {
@@ -62,15 +62,15 @@ impl Expectations {
     }
 
     /// The file's text.
-    pub fn to_text(&self, suite: &Suite) -> String {
-        let all = folders(suite);
+    pub fn to_text(&self, tests: &[&TestFile]) -> String {
+        let all = folders(tests);
         let mut groups: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
         for path in &self.failing {
             let (folder, file) = split(path);
             groups.entry(folder).or_default().push(file);
         }
         let mut text = String::from(
-            "# Tests of set A that fail. Written by `--update-expectations`; a regression and an unexpected pass both fail.\n",
+            "# Tests that fail. Written by `--update-expectations`; a regression and an unexpected pass both fail.\n",
         );
         for (folder, files) in groups {
             text.push_str(folder);
@@ -106,25 +106,26 @@ impl Expectations {
 mod tests {
     use super::*;
     use crate::metadata::Metadata;
-    use crate::suite::TestFile;
+    use crate::suite::Set;
 
-    fn suite(paths: &[&str]) -> Suite {
+    fn tests(paths: &[&str]) -> Vec<TestFile> {
         let test = |path: &&str| TestFile {
             path: (*path).to_owned(),
             metadata: Metadata::default(),
             source: String::new(),
             set: Set::B,
         };
-        Suite::of(paths.iter().map(test).collect())
+        paths.iter().map(test).collect()
     }
 
     #[test]
     fn text_reads_back_and_folders_are_abbreviated_exactly() {
-        let suite = suite(&["a/x.js", "a/y.js", "b/x.js", "b/y.js", "c/x.js"]);
+        let tests = tests(&["a/x.js", "a/y.js", "b/x.js", "b/y.js", "c/x.js"]);
+        let tests: Vec<&TestFile> = tests.iter().collect();
         let expected = Expectations::of(["a/x.js", "a/y.js", "b/y.js", "c/x.js"].map(str::to_owned));
-        let text = expected.to_text(&suite);
+        let text = expected.to_text(&tests);
         assert!(text.ends_with("a/\n *\nb/\n y.js\nc/\n x.js\n"), "{text}");
-        assert_eq!(Expectations::parse(&text, &suite), expected);
+        assert_eq!(Expectations::parse(&text, &tests), expected);
     }
 
     #[test]

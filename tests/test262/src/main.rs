@@ -1,14 +1,18 @@
-//! The binary: the runner, and with the argument `child` one of its children.
+//! The binary: the runner, and with the arguments `child ENGINE` one of its children.
 
 use anyhow::{Context as _, Result};
 use std::path::PathBuf;
 use std::process::ExitCode;
-use vm_system_test262::{child, cli, engine};
+use vm_system_test262::section::EngineName;
+use vm_system_test262::{child, cli};
 
 fn main() -> Result<ExitCode> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    if arguments.first().is_some_and(|first| first == "child") {
-        child::serve(&engine::Cvm)?;
+    if let [child, name] = &arguments[..]
+        && child == "child"
+    {
+        let engine = EngineName::engine(name).with_context(|| format!("no engine {name}"))?;
+        child::serve(engine)?;
         return Ok(ExitCode::SUCCESS);
     }
     let options = cli::SuiteOptions::parse(arguments)?;

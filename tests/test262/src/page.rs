@@ -132,7 +132,7 @@ pub fn page(suite: &Suite, places: &[usize], verdicts: &[Verdict]) -> String {
          sets are, is in [decision 023](decisions/023-test262-sets.md).\n\n```text\n",
     );
     text.push_str(&report::totals(suite, places, verdicts, false));
-    let outside = suite.tests.iter().filter(|test| test.set == Set::Outside).count();
+    let outside = suite.tests.iter().filter(|test| test.set == Set::Outside && !test.is_intl()).count();
     let _ = writeln!(
         text,
         "```\n\n{outside} tests are outside of set A and are not run.\n\n## Causes\n\n| cause | tests | |\n|---|---|---|"
@@ -160,7 +160,7 @@ pub fn page(suite: &Suite, places: &[usize], verdicts: &[Verdict]) -> String {
 #[cfg(test)]
 mod tests {
     use super::{CAUSES, cause, file};
-    use crate::cli::expectations_file;
+    use crate::section::SECTIONS;
 
     #[test]
     fn every_cause_is_explained() {
@@ -187,7 +187,7 @@ mod tests {
     #[test]
     fn the_page_names_every_folder_of_the_expectations() {
         let read = |file: std::path::PathBuf| std::fs::read_to_string(&file).unwrap_or_default();
-        let (page, expectations) = (read(file()), read(expectations_file()));
+        let (page, expectations) = (read(file()), read(SECTIONS[0].expectations()));
         let folders: Vec<&str> = expectations.lines().filter_map(|line| line.strip_suffix('/')).collect();
         assert!(folders.len() > 10, "the expectations list folders");
         for folder in &folders {

@@ -3,6 +3,7 @@
 //! A child that crashes, hangs or exceeds its memory fails the test that it was running, and no other.
 
 use crate::protocol::{Job, Verdict, receive, send};
+use crate::section::EngineName;
 use crate::suite::{Suite, TestFile};
 use anyhow::{Context as _, Result};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -21,6 +22,8 @@ pub struct PoolLimits {
     pub test_ms: u16,
     /// The runner's own binary, which is also the child.
     pub child: PathBuf,
+    /// The engine that the children run.
+    pub engine: EngineName,
 }
 
 /// Runs the tests at these indices of the suite; verdicts in the same order.
@@ -62,33 +65,41 @@ fn run_one(
         path: test.path.clone(),
         prelude: suite.prelude(test)?,
         source: test.source.clone(),
+        root: suite.root.clone(),
+        modes: limits.engine.modes(&test.metadata),
         negative: test.metadata.negative.clone(),
         asynchronous: test.metadata.has_flag("async"),
     };
     let mut running = match runner.take() {
         Some(running) => running,
-        None => Runner::start(&limits.child)?,
+        None => Runner::start(&limits.child, limits.engine)?,
     };
     match running.run(&job, limits.test_ms) {
         Ok(verdict) => {
-            *runner = Some(running);
+            running.left -= 1;
+            *runner = Some(running).filter(|running| running.left > 0);
             Ok(verdict)
         }
         Err(failure) => Ok(Verdict::Fail(running.post_mortem(&failure))),
     }
 }
 
+/// Tests of one child: a session is made for a process of its own, and leaves memory behind.
+const TESTS_OF_A_CHILD: u32 = 200;
+
 /// A child and its pipes. Killed when dropped.
 struct Runner {
+    /// Tests until it is replaced.
+    left: u32,
     child: Child,
     input: ChildStdin,
     output: ChildStdout,
 }
 
 impl Runner {
-    fn start(program: &Path) -> Result<Runner> {
+    fn start(program: &Path, engine: EngineName) -> Result<Runner> {
         let mut child = Command::new(program)
-            .arg("child")
+            .args(["child", engine.as_str()])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
@@ -96,7 +107,7 @@ impl Runner {
             .with_context(|| format!("cannot start {}", program.display()))?;
         let input = child.stdin.take().context("the child has no standard input")?;
         let output = child.stdout.take().context("the child has no standard output")?;
-        Ok(Runner { child, input, output })
+        Ok(Runner { left: TESTS_OF_A_CHILD, child, input, output })
     }
 
     /// The verdict, or the failure of the child.

@@ -3,6 +3,7 @@
 use crate::metadata::Negative;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use std::io::{self, Read, Write};
+use std::path::PathBuf;
 
 /// The order to run one test.
 #[derive(Debug, Serialize, Deserialize)]
@@ -13,10 +14,25 @@ pub struct Job {
     pub prelude: String,
     /// The test's text.
     pub source: String,
+    /// The folder of all tests, for the files that a module imports.
+    pub root: PathBuf,
+    /// How it is run; it passes if it does each time.
+    pub modes: Vec<TestMode>,
     /// The failure with which the test passes.
     pub negative: Option<Negative>,
     /// Whether the test must print that it is complete.
     pub asynchronous: bool,
+}
+
+/// How the text of a test is run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum TestMode {
+    /// As a script.
+    Script,
+    /// As a script in strict mode.
+    StrictScript,
+    /// As a module.
+    Module,
 }
 
 /// The judged result of a test.

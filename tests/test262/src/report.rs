@@ -40,10 +40,20 @@ pub fn totals(suite: &Suite, places: &[usize], verdicts: &[Verdict], sampled: bo
     }
     let mut text = format!("set B  {b}\nset A  {a}\n");
     if !sampled {
-        let all = Count { passed: a.passed, total: suite.tests.len() };
+        let all =
+            Count { passed: a.passed, total: suite.tests.iter().filter(|test| !test.is_intl()).count() };
         let _ = writeln!(text, "all    {all}  (language/ and built-ins/; outside of A nothing is attempted)");
     }
     text
+}
+
+/// The total of a section without sets.
+pub fn total(verdicts: &[Verdict]) -> Count {
+    let mut count = Count::default();
+    for verdict in verdicts {
+        count.add(*verdict == Verdict::Pass);
+    }
+    count
 }
 
 /// A failure message without the parts that vary between tests.

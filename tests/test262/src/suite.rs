@@ -1,4 +1,4 @@
-//! The tests of a test262 checkout, and which set each belongs to.
+//! The tests of a test262 checkout, and which set of cvm each belongs to.
 //!
 //! Set **A**: the tests that cvm should pass. Strict mode, without modules, Temporal, shared memory, immutable buffers (a proposal),
 //! direct or indirect `eval`, and other realms. Set **B**: A without `Proxy` and `Reflect`, generators, and async functions, a first milestone.
@@ -37,24 +37,33 @@ pub struct TestFile {
     pub set: Set,
 }
 
-/// The tests below `language/` and `built-ins/`, sorted by path, and the harness.
+impl TestFile {
+    /// Whether it is about `Intl`, which is a standard of its own.
+    pub fn is_intl(&self) -> bool {
+        self.path.starts_with("intl402/")
+    }
+}
+
+/// The tests below `language/`, `built-ins/` and `intl402/`, sorted by path, and the harness.
 #[derive(Debug)]
 pub struct Suite {
     /// All tests.
     pub tests: Vec<TestFile>,
+    /// The folder of all tests.
+    pub root: PathBuf,
     harness: BTreeMap<String, String>,
 }
 
 impl Suite {
     /// A suite of these tests without harness files; they must be sorted by path.
     pub fn of(tests: Vec<TestFile>) -> Suite {
-        Suite { tests, harness: BTreeMap::new() }
+        Suite { tests, root: PathBuf::new(), harness: BTreeMap::new() }
     }
 
     /// Reads the checkout at `root`.
     pub fn load(root: &Path) -> Result<Suite> {
         let mut files = Vec::new();
-        for top in ["language", "built-ins"] {
+        for top in ["language", "built-ins", "intl402"] {
             collect(&root.join("test").join(top), &mut files)?;
         }
         files.sort();
@@ -74,7 +83,7 @@ impl Suite {
             let name = file.strip_prefix(root.join("harness"))?.to_string_lossy().into_owned();
             harness.insert(name, read(&file)?.replace(CLASS_FROM_STRING, CLASS));
         }
-        Ok(Suite { tests, harness })
+        Ok(Suite { tests, root: root.join("test"), harness })
     }
 
     /// The harness text before a test, in the order that `INTERPRETING.md` requires.

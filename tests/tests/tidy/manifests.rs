@@ -42,7 +42,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "runtime", "ops", "api", "cli", TESTKIT,
         ],
     ),
-    ("tests/test262", &["cvm"]),
+    ("tests/test262", &["cvm", "protocol", "worker"]),
     (
         "benches",
         &[

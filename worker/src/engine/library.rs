@@ -7,6 +7,7 @@
 use super::host::Host;
 use super::modules::{self, LibraryBundle, LibraryKind, LoadedBundle};
 use super::preload::{self, Preloaded};
+use super::source::without_nul;
 use super::state::SharedState;
 use super::{natives, run, sys};
 use rquickjs::{Ctx, Persistent, Promise, Result, Value};
@@ -97,6 +98,7 @@ impl Preloaded {
         *machine.state.libraries.borrow_mut() = LibraryTable(
             libraries
                 .into_iter()
+                .map(|library| LibrarySource { source: without_nul(library.source), ..library })
                 .map(|library| Entry { library, state: Evaluation::NotYet, bundle: None })
                 .collect(),
         );

@@ -2,7 +2,7 @@
 
 use super::host::Host;
 use super::preload::{Machine, Preloaded};
-use super::{budget, disabled, run, sys};
+use super::{budget, disabled, run, source, sys};
 use vm_system_protocol::model::Limits;
 use vm_system_protocol::worker::{Done, Execute, Start, Usage};
 
@@ -50,6 +50,12 @@ impl JsSession {
     pub fn execute(&mut self, job: &Execute, host: &mut dyn Host) -> Done {
         self.limit_heap(&job.policy.limits);
         sys::reset_heap_peak();
+        let job = if job.source.contains('\0') {
+            let source = source::without_nul(job.source.clone());
+            &Execute { source, ..job.clone() }
+        } else {
+            job
+        };
         let Machine { context, state, .. } = &self.machine;
         state.budget.begin(&job.policy.limits);
         let ended = state.host.scoped(host, || context.with(|ctx| run::execute(&ctx, state, job)));

@@ -61,6 +61,16 @@ fn parts_do_not_use_what_a_script_replaced() {
 }
 
 #[test]
+fn lists_by_locale_are_the_texts_of_their_items() {
+    let mut engine = Engine::new();
+    let item = "{ toLocaleString: () => ({ toString: () => 'text', valueOf: () => 'value' }) }";
+    assert_eq!(engine.value(&format!("[1234.5, {item}].toLocaleString('de')")), "'1.234,5,text'");
+    assert_eq!(engine.value("new Float64Array([1234.5, 2]).toLocaleString('de')"), "'1.234,5,2'");
+    let gone = "const gone = new Uint8Array(2); gone.buffer.transfer(); gone.toLocaleString()";
+    assert!(engine.exception(gone).0.starts_with("TypeError"), "it has no buffer");
+}
+
+#[test]
 fn a_global_that_does_not_exist_says_why() {
     let mut engine = Engine::new();
     let (message, _) = engine.exception("WebAssembly.compile()");

@@ -78,6 +78,19 @@ fn declaring_a_name_twice_in_one_input_is_a_syntax_error() {
     }
 }
 
+/// Allowed in scripts, and not in modules, which only what awaits at its top level is.
+#[test]
+fn functions_that_await_make_no_module_of_their_script() {
+    let mut engine = Engine::new();
+    let code = "var twice = 1; function twice() {} async function f() { await 1 } typeof twice";
+    assert_eq!(engine.value(code), "'number'");
+    assert_eq!(
+        engine.value("const g = async () => await import('node:path'); delete globalThis.f; 010"),
+        "8"
+    );
+    assert_eq!(engine.value("await 2"), "2");
+}
+
 #[test]
 fn the_value_is_the_completion_value_of_the_input() {
     let mut engine = Engine::new();

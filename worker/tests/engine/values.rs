@@ -232,3 +232,13 @@ fn date_is_the_built_in_one_and_names_the_zone_when_it_is_called() {
         assert_eq!(engine.value(script), expected, "{script}");
     }
 }
+
+#[test]
+fn a_nul_character_in_a_text_is_its_escape() {
+    let mut engine =
+        Engine::new().file("m.js", "module.exports = 'a\0b' /* \0 */").file("m.mjs", "export default `a\0b`");
+    assert_eq!(engine.value("'a\0b'.length + /a\0/.exec('a\0').index"), "3");
+    assert_eq!(engine.value("require('./m.js').length"), "3");
+    assert_eq!(engine.value("(await import('./m.mjs')).default.length"), "3");
+    assert!(engine.exception("1 \0 2").0.starts_with("SyntaxError"));
+}

@@ -509,16 +509,17 @@
   };
   // The methods that depend on a locale are those of `Intl`.
   const { bigintValueOf, dateGetTime, numberValueOf } = captured;
+  const typedArrayKeys = typedArray.keys;
   const stringOf = (value) => {
     if (value === undefined || value === null) throw new TypeErrorCtor('String.prototype method called on null or undefined');
     return `${value}`;
   };
-  const listText = (list, locales, options) => {
+  const listText = (list, length, locales, options) => {
     let text = '';
-    for (let i = 0; i < list.length; i++) {
+    for (let i = 0; i < length; i++) {
       const item = list[i];
       if (i > 0) text += ',';
-      if (item !== undefined && item !== null) text += item.toLocaleString(locales, options);
+      if (item !== undefined && item !== null) text += `${item.toLocaleString(locales, options)}`;
     }
     return text;
   };
@@ -555,10 +556,15 @@
       toLocaleUpperCase(locales = undefined) { return captured.part('intl_text').changeCase(stringOf(this), locales, true); },
       toLocaleLowerCase(locales = undefined) { return captured.part('intl_text').changeCase(stringOf(this), locales, false); },
     }],
-    [Array.prototype, { toLocaleString(locales = undefined, options = undefined) { return listText(Object(this), locales, options); } }],
+    [Array.prototype, { toLocaleString(locales = undefined, options = undefined) {
+      const list = Object(this);
+      const length = +list.length;
+      return listText(list, length - (length % 1 || 0), locales, options);
+    } }],
     [typedArray, { toLocaleString(locales = undefined, options = undefined) {
-      apply(captured.typedArrayLength, this, []);
-      return listText(this, locales, options);
+      // Throws if it is none, or if its buffer is gone.
+      apply(typedArrayKeys, this, []);
+      return listText(this, apply(captured.typedArrayLength, this, []), locales, options);
     } }],
   ]) {
     for (const name of Object.keys(methods)) {

@@ -26,6 +26,11 @@ impl SourceError {
     }
 }
 
+/// QuickJS reads a text up to a NUL character, which literals and comments may have; there, `\x00` means the same.
+pub(super) fn without_nul(text: String) -> String {
+    if text.contains('\0') { text.replace('\0', "\\x00") } else { text }
+}
+
 /// Line and column (both from 1) of a byte offset.
 pub(super) fn place(source: &str, offset: usize) -> (u32, u32) {
     let mut offset = offset.min(source.len());

@@ -97,8 +97,8 @@ fn transform<'a>(
     constants: &HashSet<String>,
 ) -> Result<Option<Prepared<'a>>, SourceError> {
     let allocator = Allocator::default();
-    // Only a module may await at top level, so scripts with the word are parsed as a module first. Sloppy-mode syntax fails
-    // there; such a text is parsed as a script, in which `await` is allowed only in functions.
+    // Only a module may await at top level, so scripts with the word are parsed as a module first. What does not await there, or is
+    // sloppy-mode syntax, which fails there, is parsed as a script, in which `await` is allowed only in functions.
     let parse = |source_type| {
         let parsed = Parser::new(&allocator, text, source_type).parse();
         if !parsed.panicked && !parsed.diagnostics.has_errors() {
@@ -111,7 +111,7 @@ fn transform<'a>(
             _ => Ok(None),
         }
     };
-    let as_module = if found.awaits { parse(SourceType::mjs())? } else { None };
+    let as_module = if found.awaits { parse(SourceType::mjs())?.filter(awaits_at_top) } else { None };
     let program = match as_module {
         Some(program) => Some(program),
         None => parse(SourceType::script())?,
@@ -135,7 +135,7 @@ fn transform<'a>(
     }
     let now_constant = constants_after(&built.semantic, constants, &mut declared);
     edit_assignments(&built.semantic, &now_constant, &mut edits);
-    let awaits = found.awaits && program.source_type.is_module() && awaits_at_top(program);
+    let awaits = program.source_type.is_module();
     let (text, map) = edits.apply(text);
     Ok(Some(Prepared { text, map, declared, awaits }))
 }
