@@ -181,6 +181,8 @@ impl SessionFork {
         let result = self.raise(&way, &child).await;
         if result.is_err() {
             let _ = child.pidfd.kill();
+            // The search is for children that are alive, and this one may be honest.
+            exits(&child.pidfd).await;
         }
         result
     }
