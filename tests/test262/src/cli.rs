@@ -5,7 +5,7 @@ use crate::page;
 use crate::pool::{self, PoolLimits};
 use crate::protocol::Verdict;
 use crate::report;
-use crate::section::{SECTIONS, SuiteSection};
+use crate::section::{CVM, SECTIONS, SuiteSection};
 use crate::suite::{Suite, TestFile};
 use anyhow::{Context as _, Result, bail};
 use std::path::Path;
@@ -131,8 +131,7 @@ fn run_section(
         println!("{}", report::by_folder(suite, places, &verdicts));
         println!("{}", report::by_cause(suite, places, &verdicts, 60));
     }
-    // The page for readers is about the sets of cvm.
-    let has_page = section.name == SECTIONS[0].name;
+    let has_page = section.name == CVM.name;
     if has_page {
         println!("{}", report::totals(suite, places, &verdicts, options.is_partial()));
     } else {

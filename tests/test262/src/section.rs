@@ -3,7 +3,7 @@
 use crate::engine::Engine;
 use crate::metadata::Metadata;
 use crate::protocol::TestMode;
-use crate::suite::{Set, TestFile};
+use crate::suite::{Set, TestFile, is_other_memory};
 use crate::{cvm, quickjs};
 use std::path::{Path, PathBuf};
 
@@ -57,13 +57,16 @@ pub struct SuiteSection {
     contains: fn(&TestFile) -> bool,
 }
 
+/// Set A, which the page for readers is about.
+pub const CVM: SuiteSection = SuiteSection {
+    name: "cvm",
+    engine: EngineName::Cvm,
+    contains: |test| test.set != Set::Outside && !test.is_intl(),
+};
+
 /// All sections; those of one engine have no test in common.
 pub const SECTIONS: [SuiteSection; 6] = [
-    SuiteSection {
-        name: "cvm",
-        engine: EngineName::Cvm,
-        contains: |test| test.set != Set::Outside && !test.is_intl(),
-    },
+    CVM,
     SuiteSection {
         name: "cvm-intl402",
         engine: EngineName::Cvm,
@@ -118,11 +121,6 @@ fn is_of_sessions(test: &TestFile) -> bool {
         "decorators",
         "cross-realm",
         "tail-call-optimization",
-        "SharedArrayBuffer",
-        "Atomics",
-        "Atomics.pause",
-        "Atomics.waitAsync",
-        "immutable-arraybuffer",
         "source-phase-imports",
         "source-phase-imports-module-source",
         "import-defer",
@@ -130,6 +128,7 @@ fn is_of_sessions(test: &TestFile) -> bool {
         "import-text",
     ];
     !omitted.iter().any(|feature| test.metadata.has_feature(feature))
+        && !test.metadata.features.iter().any(|feature| is_other_memory(feature))
         && !["CanBlockIsFalse", "CanBlockIsTrue"].iter().any(|flag| test.metadata.has_flag(flag))
         && !["/Temporal/", "/ShadowRealm/", "/Atomics/", "/SharedArrayBuffer/"]
             .iter()

@@ -55,11 +55,6 @@ pub struct Suite {
 }
 
 impl Suite {
-    /// A suite of these tests without harness files; they must be sorted by path.
-    pub fn of(tests: Vec<TestFile>) -> Suite {
-        Suite { tests, root: PathBuf::new(), harness: BTreeMap::new() }
-    }
-
     /// Reads the checkout at `root`.
     pub fn load(root: &Path) -> Result<Suite> {
         let mut files = Vec::new();
@@ -132,7 +127,7 @@ fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
 }
 
 /// Whether a folder below `built-ins/` or a feature is about memory that threads share, or about buffers that are a proposal.
-fn is_other_memory(name: &str) -> bool {
+pub(crate) fn is_other_memory(name: &str) -> bool {
     ["SharedArrayBuffer", "Atomics", "Atomics.pause", "Atomics.waitAsync", "immutable-arraybuffer"]
         .contains(&name)
 }

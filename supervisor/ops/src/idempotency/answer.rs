@@ -4,7 +4,7 @@
 use super::{VerbResult, repetition};
 use crate::errors::stored;
 use crate::{Caller, Ops, VerbCall};
-use vm_system_protocol::control::{DurableOp, Op, OpError, Reply};
+use vm_system_protocol::control::{DurableOp, GivenAnswer, Op, OpError, Reply};
 use vm_system_protocol::ids::TaskId;
 use vm_system_protocol::model::ExecutionKind;
 use vm_system_record::{TaskOutcome, TaskRow};
@@ -45,7 +45,7 @@ impl Ops {
         }))
     }
 
-    /// The state of an execution whose task has the answer of this request, or may have it; none if the task is pending, or has
+    /// The state of the execution if this task has the answer of the request, or may have it; none if the task is pending, or has
     /// another answer: then the verb decides.
     pub(super) async fn answered(
         &self,
@@ -53,12 +53,12 @@ impl Ops {
         op: &Op,
         task: TaskId,
     ) -> Result<Option<VerbResult>, OpError> {
-        let Op::Durable(DurableOp::TaskSubmit { wait, .. }) = op else { return Ok(None) };
+        let Op::Durable(DurableOp::TaskSubmit { wait, result, .. }) = op else { return Ok(None) };
         let call = repetition(caller, op, *task.as_bytes());
         let Some(row) = self.store.task(&caller.scope(), task).await.map_err(stored)? else {
             return Ok(None);
         };
-        if !self.may_be_of(&call, op, &row).await? {
+        if !self.may_have(&call, &row, result).await? {
             return Ok(None);
         }
         let id = row.execution.to_string();
@@ -70,12 +70,17 @@ impl Ops {
         Ok(Some(self.live(&call, now).await.map(Reply::Durable)))
     }
 
-    async fn may_be_of(&self, call: &VerbCall<'_>, op: &Op, row: &TaskRow) -> Result<bool, OpError> {
-        let Op::Durable(DurableOp::TaskSubmit { result, .. }) = op else { return Ok(false) };
+    /// Whether a task that has ended may have this answer.
+    async fn may_have(
+        &self,
+        call: &VerbCall<'_>,
+        row: &TaskRow,
+        answer: &GivenAnswer,
+    ) -> Result<bool, OpError> {
         match row.outcome {
             Some(TaskOutcome::Answered) => {
                 let task = (&row.owner, row.id, row.schema.as_deref());
-                let given = self.checks.answer(&call.caller.holder(), task, result.clone()).await?;
+                let given = self.checks.answer(&call.caller.holder(), task, answer.clone()).await?;
                 Ok(given.for_task(row).is_some_and(|answer| answer.ok() == row.answer))
             }
             // The worker had an answer that the exited supervisor did not store.

@@ -562,7 +562,7 @@
       return listText(list, length - (length % 1 || 0), locales, options);
     } }],
     [typedArray, { toLocaleString(locales = undefined, options = undefined) {
-      // Throws if it is none, or if its buffer is gone.
+      // Throws if it is no typed array, or if its buffer is detached.
       apply(typedArrayKeys, this, []);
       return listText(this, apply(captured.typedArrayLength, this, []), locales, options);
     } }],
