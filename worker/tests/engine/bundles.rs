@@ -20,6 +20,14 @@ fn failure(libraries: Vec<LibrarySource>) -> LibraryEvaluationError {
 }
 
 #[test]
+fn a_nul_character_in_a_file_of_a_bundle_is_its_escape() {
+    let files =
+        [("a/index.js", "module.exports = require('./part')"), ("a/part.js", "module.exports = 'a\0b'")];
+    let mut engine = Engine::with_libraries(vec![bundle("a", "a/index.js", &files)]);
+    assert_eq!(engine.value("require('a').length"), "3");
+}
+
+#[test]
 fn packages_of_a_bundle_find_each_other_as_in_node() {
     let mut engine = Engine::with_libraries(vec![bundle(
         "a",

@@ -79,7 +79,7 @@ impl LoadedBundle {
         package: bool,
     ) -> Option<(LoadedFile, Option<PackageFile>)> {
         let (path, source) = candidates.iter().find_map(|path| Some((path, self.file(path)?)))?;
-        let file = LoadedFile { path: path.clone(), source: source.to_owned(), format: format_of(path) };
+        let file = LoadedFile::new(path.clone(), source.to_owned(), format_of(path));
         Some((file, if package { self.package_of(path) } else { None }))
     }
 

@@ -7,7 +7,6 @@ use super::load::{coded_error, request_file};
 use super::package::{PackageManifest, depends_on_package};
 use super::{LoadedFile, neighbour};
 use crate::engine::library;
-use crate::engine::source::without_nul;
 use crate::engine::state::SharedState;
 use rquickjs::{Ctx, Exception, Result};
 use std::collections::{HashMap, HashSet, VecDeque};
@@ -474,7 +473,7 @@ impl Finder<'_, '_> {
         }
         match request_file(self.ctx, self.state, candidates, self.import, package)? {
             HostReply::Module { path, source, format, package } => {
-                Ok(Some((LoadedFile { path, source: without_nul(source), format }, package)))
+                Ok(Some((LoadedFile::new(path, source, format), package)))
             }
             HostReply::Failed(HostError { code, .. }) if code == "MODULE_NOT_FOUND" => Ok(None),
             HostReply::Failed(HostError { code, message }) if message.starts_with("Cannot") => {

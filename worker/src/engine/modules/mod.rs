@@ -29,6 +29,7 @@ pub(super) use load::syntax_error;
 use super::natives;
 use super::platform::node;
 use super::position::FileMap;
+use super::source::without_nul;
 use super::state::SharedState;
 use rquickjs::{Ctx, Object, Persistent, Result, Value};
 use std::collections::{HashMap, HashSet};
@@ -38,11 +39,17 @@ use vm_system_protocol::worker::{Execute, SourceFormat};
 /// The name under which repl input is evaluated; specifiers in it are relative to the resolver's roots.
 pub(super) const REPL_NAME: &str = "repl";
 
-/// A file that the host sent.
+/// A file of the host or of a library's bundle.
 pub(super) struct LoadedFile {
     pub(super) path: String,
     pub(super) source: String,
     pub(super) format: SourceFormat,
+}
+
+impl LoadedFile {
+    fn new(path: String, source: String, format: SourceFormat) -> Self {
+        Self { path, source: without_nul(source), format }
+    }
 }
 
 /// The modules of a session.
