@@ -141,7 +141,8 @@ impl SessionFork {
         result_sender: oneshot::Sender<Result<WorkerHandle, ForkError>>,
         over: oneshot::Receiver<()>,
     ) {
-        let mut result = self.deliver(way).await;
+        let mut senders = Vec::new();
+        let mut result = self.deliver(way, &mut senders).await;
         self.jail.orders.is_over(self.parent.pid);
         let failed = result.is_err();
         let unused = failed && self.jail.orders.take(self.parent.pid);
@@ -153,23 +154,38 @@ impl SessionFork {
         if let Err(error) = &result {
             tracing::warn!(pid = self.parent.pid, %error, "a worker was not forked");
         }
-        // Before the parent is killed, so that its closing reason is known.
+        // Before any process is killed: a sender may be the parent, and its closing reason must be known before its exit.
         if let Err(Ok(unwanted)) = result_sender.send(result) {
             unwanted.process.end();
+        }
+        if !failed {
+            return;
+        }
+        for sender in &senders {
+            let _ = sender.kill();
         }
         if violated {
             let _ = self.parent.pidfd.kill();
         }
-        if failed && !unused {
+        if !unused {
             if !violated {
                 // Its clone may not have returned yet.
                 let _ = over.await;
+            }
+            // The search is for children that are alive, and these may be honest.
+            for sender in &senders {
+                exits(sender).await;
             }
             self.search().await;
         }
     }
 
-    async fn deliver(&self, way: WatchedFd) -> Result<WorkerHandle, ForkError> {
+    /// `senders` are the processes that sent a hello.
+    async fn deliver(
+        &self,
+        way: WatchedFd,
+        senders: &mut Vec<Arc<PidFd>>,
+    ) -> Result<WorkerHandle, ForkError> {
         let child = match receive_hello(&way).await {
             Ok(child) => child,
             // The clone failed, or the child exited at once: the parent reports which.
@@ -178,17 +194,17 @@ impl SessionFork {
                 return Err(ForkError::Violation(format!("no child sent a valid hello: {error}")));
             }
         };
-        let result = self.raise(&way, &child).await;
-        if result.is_err() {
-            let _ = child.pidfd.kill();
-            // The search is for children that are alive, and this one may be honest.
-            exits(&child.pidfd).await;
-        }
-        result
+        senders.push(Arc::clone(&child.pidfd));
+        self.raise(&way, &child, senders).await
     }
 
     /// From the first hello to an independent worker.
-    async fn raise(&self, way: &WatchedFd, child: &UnassignedWorker) -> Result<WorkerHandle, ForkError> {
+    async fn raise(
+        &self,
+        way: &WatchedFd,
+        child: &UnassignedWorker,
+        senders: &mut Vec<Arc<PidFd>>,
+    ) -> Result<WorkerHandle, ForkError> {
         self.examine(child).await?;
         let (ours, its) = channel()?;
         // The keeper does its part while the child replaces its channel.
@@ -210,7 +226,7 @@ impl SessionFork {
             }
         };
         if again.pids != child.pids || !child.pidfd.is_alive() {
-            let _ = again.pidfd.kill();
+            senders.push(again.pidfd);
             return Err(ForkError::violation("another process sent the hello on the child's channel"));
         }
         if speaks(way) {
