@@ -31,7 +31,7 @@ use crate::codec::{Decode, Encode};
 use crate::model::Event;
 
 /// Version of this protocol; a server refuses others with a message.
-pub const CONTROL_PROTOCOL: u32 = 8;
+pub const CONTROL_PROTOCOL: u32 = 9;
 
 /// Name of this protocol in an HTTP upgrade.
 pub const UPGRADE_NAME: &str = "vm-system-control";

@@ -100,6 +100,7 @@ impl Since for HostReply {
             Self::Answer(answer) => answer.since(),
             Self::Stdin(reply) => reply.since(),
             Self::Failed(_) | Self::Exec(_) => FIRST,
+            Self::Compiled { format, .. } => format.since().max(7),
         }
     }
 }

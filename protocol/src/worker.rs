@@ -316,6 +316,8 @@ pub enum HostReply {
     Answer(crate::durable::TaskAnswer),
     /// What was read of the standard input.
     Stdin(StdinReply),
+    /// As [`Self::Module`]: the text is that of the module with this path which the worker's zygote has compiled.
+    Compiled { path: String, format: SourceFormat, package: Option<PackageFile> },
 }
 
 /// What a script gets of its standard input.

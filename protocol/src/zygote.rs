@@ -1,7 +1,8 @@
 //! Supervisor ⇄ zygote. The zygote's side of the channel is in the jail and is treated as hostile, like a worker.
 //!
 //! A zygote of a library set gets [`ToZygote::Library`] and the source for each library, then [`ToZygote::Evaluate`], to which it
-//! replies; then it executes fork orders like any other zygote, and never gets more libraries. The zygote of durable programs gets
+//! replies; one of a module set then gets [`ToZygote::Module`] and the text of each module, and [`ToZygote::Compile`], to which it replies.
+//! After that it executes fork orders like any other zygote, and never gets more of them. The zygote of durable programs gets
 //! [`ToZygote::PreparePrograms`], replies, and executes fork orders.
 
 use crate::codec::{Decode, Encode};
@@ -32,6 +33,15 @@ pub enum ToZygote {
     Evaluate,
     /// Build the realm and prelude of durable programs, which all workers that are forked later share.
     PreparePrograms,
+    /// A `CommonJS` module of the set; its text follows like the source of a library.
+    Module {
+        /// Relative to the worktree.
+        path: String,
+        /// Length of the text (bytes).
+        source_bytes: u64,
+    },
+    /// All modules of the set were sent: compile them, and run none.
+    Compile,
 }
 
 /// Messages of a zygote to the supervisor.
@@ -46,7 +56,7 @@ pub enum FromZygote {
         /// The errno of clone.
         errno: i32,
     },
-    /// Reply to [`ToZygote::Evaluate`] and [`ToZygote::PreparePrograms`]: done.
+    /// Reply to [`ToZygote::Evaluate`], [`ToZygote::PreparePrograms`] and [`ToZygote::Compile`]: done.
     Loaded,
     /// Reply to [`ToZygote::Evaluate`]: a library failed; the zygote exits.
     LibraryFailed {

@@ -3,7 +3,7 @@
 //! A binary's `main` calls [`dispatch`] first. Tests dispatch the same modes with another [`WorkerBody`]: only the worker's main
 //! loop differs from production.
 
-use crate::engine::{LibraryEvaluationError, LibrarySource};
+use crate::engine::{LibraryEvaluationError, LibrarySource, ModuleText};
 use crate::{examine, keeper, zygote};
 use std::ffi::OsString;
 use std::os::fd::OwnedFd;
@@ -23,6 +23,9 @@ pub trait WorkerBody {
             None => Ok(()),
         }
     }
+
+    /// In a zygote: compiles modules, which forked workers then need not compile. Called at most once, after [`Self::teach`].
+    fn compile(&mut self, _modules: Vec<ModuleText>) {}
 
     /// In a zygote: builds the realm and prelude of durable programs, which every forked worker then shares.
     fn prepare_programs(&mut self) {}

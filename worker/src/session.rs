@@ -3,7 +3,9 @@
 //! be ordered to fork: a checkpoint of a session is a child that never gets a `Start`.
 
 use crate::durable;
-use crate::engine::{self, Host, INTERRUPT, JsSession, LibraryEvaluationError, LibrarySource, Preloaded};
+use crate::engine::{
+    self, Host, INTERRUPT, JsSession, LibraryEvaluationError, LibrarySource, ModuleText, Preloaded,
+};
 use crate::link::{Link, PacketBuffer};
 use crate::roles::WorkerBody;
 use std::os::fd::OwnedFd;
@@ -34,6 +36,10 @@ struct Prepared {
 impl WorkerBody for Prepared {
     fn teach(&mut self, libraries: Vec<LibrarySource>) -> Result<(), LibraryEvaluationError> {
         self.preloaded.teach(libraries)
+    }
+
+    fn compile(&mut self, modules: Vec<ModuleText>) {
+        self.preloaded.compile(modules);
     }
 
     fn prepare_programs(&mut self) {

@@ -2,7 +2,7 @@
 //! siblings, children of the keeper. It holds no session's descriptor longer than a fork takes.
 
 use crate::allocator;
-use crate::engine::{LibraryEvaluationError, LibrarySource};
+use crate::engine::{LibraryEvaluationError, LibrarySource, ModuleText};
 use crate::link::send_hello;
 use crate::roles::{Modes, WorkerBody, run_body};
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
@@ -50,7 +50,7 @@ fn send_message(channel: &OwnedFd, message: &FromZygote, fds: &[BorrowedFd<'_>])
 
 fn take_orders(channel: OwnedFd, mut body: Box<dyn WorkerBody>) -> ! {
     let mut buffer = [0; ZYGOTE_MESSAGE_BYTES];
-    let mut libraries = Vec::new();
+    let (mut libraries, mut modules) = (Vec::new(), Vec::new());
     loop {
         let mut got = match socket::receive(&channel, &mut buffer, socket::Wait::Yes) {
             Ok(got) if got.len > 0 && !got.truncated => got,
@@ -72,19 +72,29 @@ fn take_orders(channel: OwnedFd, mut body: Box<dyn WorkerBody>) -> ! {
             (Ok(ToZygote::Evaluate), None) => {
                 evaluate(&channel, body.as_mut(), std::mem::take(&mut libraries));
             }
-            (Ok(ToZygote::PreparePrograms), None) => {
-                let prepared = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-                    body.prepare_programs();
-                }));
-                if prepared.is_err() {
-                    process::exit_now(EXIT_PRELOAD);
-                }
-                if send_message(&channel, &FromZygote::Loaded, &[]).is_err() {
-                    process::exit_now(EXIT_CHANNEL);
-                }
+            (Ok(ToZygote::Module { path, source_bytes }), None) => {
+                let Some(source) = receive_source(&channel, source_bytes) else {
+                    process::exit_now(EXIT_CHANNEL)
+                };
+                modules.push(ModuleText { path, source });
             }
+            (Ok(ToZygote::Compile), None) => {
+                let modules = std::mem::take(&mut modules);
+                prepare(&channel, || body.compile(modules));
+            }
+            (Ok(ToZygote::PreparePrograms), None) => prepare(&channel, || body.prepare_programs()),
             _ => process::exit_now(EXIT_CHANNEL),
         }
+    }
+}
+
+/// Prepares the engine for the workers that will be forked, and reports it. A zygote whose engine failed exits.
+fn prepare(channel: &OwnedFd, work: impl FnOnce()) {
+    if std::panic::catch_unwind(std::panic::AssertUnwindSafe(work)).is_err() {
+        process::exit_now(EXIT_PRELOAD);
+    }
+    if send_message(channel, &FromZygote::Loaded, &[]).is_err() {
+        process::exit_now(EXIT_CHANNEL);
     }
 }
 

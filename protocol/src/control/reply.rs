@@ -230,6 +230,8 @@ pub struct SandboxLayer {
 pub struct ZygoteInfo {
     pub engine: String,
     pub libraries: Vec<String>,
+    /// Number of an owner's modules that it has compiled for this owner's sessions.
+    pub modules: u32,
     /// The pid on the host.
     pub pid: u32,
     /// Forks ordered so far; of a zygote of a further kind, workers that were also assigned to a session.

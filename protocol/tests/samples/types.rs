@@ -111,7 +111,7 @@ structs! {
     UpgradeReport { drain_at, builds, unreached }
     BuildUse { version, build, protocol, current, keepers, idle, busy, waiting, suspended, programs, oldest }
     SandboxLayer { name, in_force, required, detail }
-    ZygoteInfo { engine, libraries, pid, forks }
+    ZygoteInfo { engine, libraries, modules, pid, forks }
     RuntimeInfo {
         version, pid, uptime_ms, keeper_pid, sandbox, zygotes, active_sessions, sessions_created, executions_started,
         durability, store_queue, store_problem,
@@ -164,7 +164,10 @@ enums! {
         Listener,
     }
     ExitedRole { Worker(session), Zygote(zygote), Unknown }
-    ToZygote { Fork { order, as_zygote }, Library { name, id, global, source_bytes }, Evaluate, PreparePrograms }
+    ToZygote {
+        Fork { order, as_zygote }, Library { name, id, global, source_bytes }, Evaluate, PreparePrograms,
+        Module { path, source_bytes }, Compile,
+    }
     FromZygote { Ready, ForkFailed { order, errno }, Loaded, LibraryFailed { name, message } }
     ToFilesAgent {
         Open { call, path, cross_mounts }, Read { call, worktree, path, links, cap }, Start { call, worktree, process },
@@ -229,7 +232,7 @@ enums! {
     SourceFormat { Script, Module, CommonJs, Json, TypeScript, TypeScriptModule }
     Outcome { Ok, Exception { message }, SyntaxError { message }, Limit(kind), Interrupted, Exit { code } }
     HostRequest { LoadModule { candidates, import, package }, Fs(request), Database(request), Exec(request), Http(call), Ask { number, prompt, options }, Stdin { max_bytes, wait_ms } }
-    HostReply { Module { path, source, format, package }, Fs(reply), Failed(error), Database(reply), Exec(reply), Http(reply), Answer(answer), Stdin(reply) }
+    HostReply { Module { path, source, format, package }, Fs(reply), Failed(error), Database(reply), Exec(reply), Http(reply), Answer(answer), Stdin(reply), Compiled { path, format, package } }
     StdinReply { Data(bytes), End, NotYet }
     LimitKind { Memory, Cpu, Wall, Output, Events, Pids }
     CloseReason {

@@ -382,6 +382,7 @@ fn reply_bytes(reply: &HostReply) -> u64 {
             progress.iter().map(bytes).sum()
         }
         HostReply::Module { .. }
+        | HostReply::Compiled { .. }
         | HostReply::Fs(_)
         | HostReply::Http(HttpReply::Done)
         | HostReply::Database(_)

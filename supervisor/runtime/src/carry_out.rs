@@ -2,7 +2,7 @@
 
 use super::host;
 use super::libraries::Libraries;
-use super::session_task::{SessionTask, store_input};
+use super::session_task::{SessionTask, SpawnedWorker, store_input};
 use super::task::{fault, no_worker};
 use crate::type_checks::TypesToCheck;
 use crate::workspaces::WorkspaceKey;
@@ -80,6 +80,7 @@ impl SessionTask {
                     workspace,
                     holder: shared.holder(&self.live.owner),
                     reservation: self.host.reservation.clone(),
+                    modules: self.modules.set.clone(),
                 };
                 let permitted = shared.permits(&worktree, &self.live.owner);
                 let of = (worktree, permitted);
@@ -100,6 +101,7 @@ impl SessionTask {
             Action::PublishEnd { execution } => {
                 self.followers.end(execution);
                 self.shared.registry.execution_ended(execution);
+                self.modules.execution_ended();
             }
             Action::Degraded(record) => {
                 tracing::error!(execution = %record.id, session = %self.live.id, "the store lost part of an execution");
@@ -121,12 +123,13 @@ impl SessionTask {
     }
 
     fn spawn(&mut self) {
-        if let Some(forked) = self.worker.unassigned.take() {
+        if let Some((handle, jail)) = self.worker.unassigned.take() {
+            let forked = SpawnedWorker { handle, jail, modules: None };
             self.worker.spawning = Some(Box::pin(std::future::ready(Ok(forked))));
             return;
         }
-        let kind = match &self.worker.libraries {
-            Libraries::Installed(set) => WorkerKind::Session(set.clone()),
+        let libraries = match &self.worker.libraries {
+            Libraries::Installed(set) => set.clone(),
             Libraries::Missing(name) => {
                 let missing = SpawnError::Library(LibraryError::NotInstalled(name.clone()));
                 return self.next.push(no_worker(missing));
@@ -139,8 +142,20 @@ impl SessionTask {
             // Raised per execution.
             cpu: None,
         };
+        let (sets, scope) = (Arc::clone(&self.shared.module_sets), self.modules.scope.clone());
         self.worker.spawning = Some(Box::pin(async move {
-            jails.of(&owner).await?.spawn_worker(session, &owner, &limits, &kind).await
+            let jails = jails.of(&owner).await?;
+            if let Some(scope) = scope
+                && let Some(set) = sets.ready(&scope, &jails.present())
+            {
+                let kind = WorkerKind::Session(libraries.clone(), Some(set.clone()));
+                if let Ok((handle, jail)) = jails.spawn_worker(session, &owner, &limits, &kind).await {
+                    return Ok(SpawnedWorker { handle, jail, modules: Some(set) });
+                }
+            }
+            let kind = WorkerKind::session(libraries);
+            let (handle, jail) = jails.spawn_worker(session, &owner, &limits, &kind).await?;
+            Ok(SpawnedWorker { handle, jail, modules: None })
         }));
     }
 

@@ -46,7 +46,8 @@ impl Runtime {
             Some(_) => SessionMachine::restoration(spec),
             None => SessionMachine::new(spec),
         };
-        let task = SessionTask::new(machine, (shared, &live), inbox, worktree, libraries);
+        let mut task = SessionTask::new(machine, (shared, &live), inbox, worktree, libraries);
+        task.share_modules();
         self.tasks().spawn(task.run());
         match self.request(&live, |responder| Command::Create { responder }).await {
             Ok(SessionReply::Session(session)) => {

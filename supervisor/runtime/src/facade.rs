@@ -5,6 +5,7 @@ use super::durable::Durables;
 use super::follow::{EventTail, Follower, joined};
 use super::fork::ForkSession;
 use super::interface::{DrainChange, RuntimeApi, RuntimeFacts};
+use super::module_sets::ModuleSets;
 use super::owner_jails::OwnerJails;
 use super::registry::{AdmissionError, LiveSession, Registry};
 use super::specs::timestamp;
@@ -120,6 +121,7 @@ impl Runtime {
             store,
             brokers: Brokers::new(config.brokers),
             egress: Egress::new(config.egress),
+            module_sets: ModuleSets::new(Arc::clone(&jails)),
             jails,
             registry,
             roots: config.roots,
@@ -509,6 +511,7 @@ impl RuntimeApi for Runtime {
         let info = |zygote: KindZygoteInfo| ZygoteInfo {
             engine: zygote.kind.engine().to_owned(),
             libraries: zygote.kind.libraries(),
+            modules: u32::try_from(zygote.kind.modules()).unwrap_or(u32::MAX),
             pid: zygote.pid,
             forks: zygote.forks,
         };

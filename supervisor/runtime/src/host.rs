@@ -16,6 +16,7 @@ use vm_system_policy::{EffectivePolicy, Permit};
 use vm_system_protocol::broker::{BrokerCall, BrokerReply};
 use vm_system_protocol::ids::{ExecutionId, SessionId};
 use vm_system_protocol::worker::{HostError, HostReply, SourceFormat, StdinReply};
+use vm_system_spawn::ModuleSet;
 
 /// A host call that is under way; dropping it gives up the result.
 pub(super) type HostCallFuture = Pin<Box<dyn Future<Output = Input> + Send>>;
@@ -71,6 +72,8 @@ pub(super) struct HostCaller {
     pub(super) holder: Holder,
     /// The memory of the reply, until it is sent.
     pub(super) reservation: Reservation,
+    /// Those that the zygote of its worker has compiled.
+    pub(super) modules: Option<ModuleSet>,
 }
 
 /// Carries out a host call.
@@ -98,7 +101,7 @@ pub(super) fn call(
                 let of = (worktree, &caller.holder);
                 let reply = load_module(&shared, of, policy, candidates, import, package).await;
                 caller.reservation.hold(held);
-                reply
+                without_compiled_text(reply, caller.modules.as_ref())
             }
             // The owner task makes the future of these calls.
             Permit::Http(_) => HostReply::Failed(HostError {
@@ -124,7 +127,7 @@ async fn broker_call(
     request: BrokerCall,
     policy: &EffectivePolicy,
 ) -> Result<HostReply, HostError> {
-    let HostCaller { session, execution, workspace, holder, reservation } = caller;
+    let HostCaller { session, execution, workspace, holder, reservation, .. } = caller;
     let held = shared.budget.wait(&holder, largest_reply(&request)).await;
     let call = AllowedCall {
         execution,
@@ -142,6 +145,18 @@ async fn broker_call(
         BrokerReply::Database(reply) => HostReply::Database(reply),
         BrokerReply::Exec(reply) => HostReply::Exec(reply),
     })
+}
+
+/// A module that the worker's zygote has compiled is sent without its text.
+fn without_compiled_text(reply: HostReply, modules: Option<&ModuleSet>) -> HostReply {
+    match (reply, modules) {
+        (HostReply::Module { path, source, format, package }, Some(modules))
+            if modules.has(&path, &source) =>
+        {
+            HostReply::Compiled { path, format, package }
+        }
+        (reply, _) => reply,
+    }
 }
 
 async fn load_module(

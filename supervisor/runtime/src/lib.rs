@@ -17,7 +17,8 @@
 //! - [`memory`], [`host`], [`followers`]: parts of a session's owner task; [`script_input`]: the standard input of scripts
 //! - [`create`]: new sessions; [`fork`]: sessions forked from a live one; [`copies`]: checkpoints, and the copies from which a session
 //!   continues; [`restart`]: the worker that replaces one that has exited
-//! - [`jails`]: keepers and zygotes, replaced when they exit; [`owner_jails`]: an owner's; [`type_checks`]: TypeScript's compiler
+//! - [`jails`]: keepers and zygotes, replaced when they exit; [`owner_jails`]: an owner's; [`module_sets`]: modules that zygotes compile;
+//!   [`type_checks`]: TypeScript's compiler
 //! - [`inspect`]: a worker as reported by the kernel; [`doctor`]: the host and the jail
 //! - [`durable`]: the same for executions of durable programs
 
@@ -47,6 +48,7 @@ mod jails;
 mod libraries;
 mod link;
 mod memory;
+mod module_sets;
 #[cfg(feature = "next-protocol")]
 mod next_protocol;
 mod outbox;

@@ -59,7 +59,7 @@ impl SessionTask {
             };
             let jails = shared.jails.of(&live.owner).await.map_err(no_worker)?;
             let limits = WorkerLimits { memory_bytes: u64::from(memory_mb) * 1024 * 1024, cpu: None };
-            let spawned = jails.spawn_worker(live.id, &live.owner, &limits, &WorkerKind::Session(set)).await;
+            let spawned = jails.spawn_worker(live.id, &live.owner, &limits, &WorkerKind::session(set)).await;
             let (handle, jail) = spawned.map_err(no_worker)?;
             let startup = live.snapshot().startup_files.iter().map(super::specs::startup).collect();
             let respawned = Respawned { random_seed: super::specs::seed(), startup, policy };
@@ -73,6 +73,7 @@ impl SessionTask {
         let input = match result {
             Ok((handle, jail, respawned)) => {
                 self.worker.jail = Some(jail);
+                self.modules.set = None;
                 self.connect_next(handle);
                 Input::Respawned(Box::new(respawned))
             }

@@ -12,6 +12,7 @@ use super::inspect::Facts;
 use super::libraries::Libraries;
 use super::link::{LinkEvent, WorkerLink, maybe, next_event};
 use super::memory::Reservation;
+use super::module_sets::{ModuleScope, SessionModules};
 use super::owner_memory::{OwnedMemory, WorkOf};
 use super::registry::LiveSession;
 use super::restart::{RespawnResult, Respawning};
@@ -29,14 +30,16 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 use uuid::Uuid;
+use vm_system_core::pressure::PressureLevel;
 use vm_system_core::{
     AdoptedExecution, ChannelFault, Continuation, CopyId, Refusal, SessionAction as Action,
     SessionInput as Input, SessionMachine, SessionReply, SessionSpec, WorkerExitStatus,
 };
 use vm_system_protocol::ids::SessionId;
+use vm_system_protocol::worker::HostReply;
 use vm_system_record::StoreError;
 use vm_system_spawn::{
-    ForkError, LibrarySet, Received, SpawnError, Spawner, WorkerExit, WorkerHandle, WorkerProcess,
+    ForkError, LibrarySet, ModuleSet, Received, SpawnError, Spawner, WorkerExit, WorkerHandle, WorkerProcess,
 };
 
 /// Longest time to read the messages that a worker sent before its exit.
@@ -46,7 +49,15 @@ const FINAL_MESSAGES: Duration = Duration::from_secs(1);
 /// execution.
 const EARLY_REQUESTS: usize = 16;
 
-type Spawning = Pin<Box<dyn Future<Output = Result<(WorkerHandle, Spawner), SpawnError>> + Send>>;
+type Spawning = Pin<Box<dyn Future<Output = Result<SpawnedWorker, SpawnError>> + Send>>;
+
+/// A new worker.
+pub(super) struct SpawnedWorker {
+    pub(super) handle: WorkerHandle,
+    pub(super) jail: Spawner,
+    /// Those that its zygote has compiled.
+    pub(super) modules: Option<ModuleSet>,
+}
 
 /// The owner task.
 pub(super) struct SessionTask {
@@ -59,6 +70,7 @@ pub(super) struct SessionTask {
     pub(super) worker: SessionWorker,
     pub(super) forks: ForkRequests,
     pub(super) host: HostCalls,
+    pub(super) modules: SessionModules,
     pub(super) copies: SessionCopies,
     /// Inputs that result from actions.
     pub(super) next: Vec<Input>,
@@ -118,7 +130,7 @@ enum Woken {
     Input(Input),
     Command(Option<Command>),
     HostReplied(Input),
-    Spawned(Result<(WorkerHandle, Spawner), SpawnError>),
+    Spawned(Result<SpawnedWorker, SpawnError>),
     Respawned(Box<RespawnResult>),
     Forked(Result<WorkerHandle, ForkError>),
     Link(LinkEvent),
@@ -162,6 +174,7 @@ impl SessionTask {
                 reservation: Reservation::default(),
                 http: HttpClient::default(),
             },
+            modules: SessionModules::default(),
             copies: SessionCopies::default(),
             next: Vec::new(),
             released: false,
@@ -263,6 +276,7 @@ impl SessionTask {
                 Woken::Command(None) => break,
                 Woken::HostReplied(input) => {
                     self.host.work = None;
+                    self.note_module(&input);
                     let records = self.host.http.records();
                     self.audit_http(records.clone());
                     for record in records {
@@ -295,6 +309,24 @@ impl SessionTask {
             result = fork::next(forks.current.as_mut()) => Woken::Forked(result),
             restored = maybe(copies.restoring.as_mut()) => Woken::Restored(restored),
             event = next_event(worker.link.as_mut(), receive) => Woken::Link(event),
+        }
+    }
+
+    /// Has a new session use modules that are compiled already, and record what it compiles itself. Not where nothing outlives a session.
+    pub(super) fn share_modules(&mut self) {
+        let Self { shared, live, host, worker, .. } = self;
+        if shared.jails.common().config().prestart_workers {
+            let policy = live.policy(None, &shared.operator);
+            let scope = ModuleScope::of(&live.owner, &host.worktree, &policy, &worker.libraries);
+            self.modules.scope = scope.map(Arc::new);
+        }
+    }
+
+    fn note_module(&mut self, input: &Input) {
+        if let Input::HostReplied { reply: HostReply::Module { path, source, format, .. }, .. } = input
+            && self.shared.pressure.level() == PressureLevel::Normal
+        {
+            self.modules.loaded(&self.shared.module_sets, path, source, *format);
         }
     }
 
@@ -473,11 +505,12 @@ impl SessionTask {
         }
     }
 
-    fn spawned(&mut self, spawned: Result<(WorkerHandle, Spawner), SpawnError>, actions: &mut Vec<Action>) {
+    fn spawned(&mut self, spawned: Result<SpawnedWorker, SpawnError>, actions: &mut Vec<Action>) {
         self.worker.spawning = None;
         let input = match spawned {
-            Ok((handle, jail)) => {
+            Ok(SpawnedWorker { handle, jail, modules }) => {
                 self.worker.jail = Some(jail);
+                self.modules.set = modules;
                 self.connect(handle);
                 Input::Spawned
             }

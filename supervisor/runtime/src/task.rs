@@ -8,6 +8,7 @@ use super::followers::Batches;
 use super::fork::ForkedWorker;
 use super::inspect::Facts;
 use super::memory::MemoryBudget;
+use super::module_sets::ModuleSets;
 use super::owner_jails::OwnerJails;
 use super::pressure::MemoryPressure;
 use super::registry::Registry;
@@ -64,6 +65,7 @@ pub(super) struct RuntimeContext {
     /// What scripts read as their standard input; none: they are at its end.
     pub(super) stdin: Option<ScriptInput>,
     pub(super) type_checks: TypeChecks,
+    pub(super) module_sets: Arc<ModuleSets>,
 }
 
 impl RuntimeContext {

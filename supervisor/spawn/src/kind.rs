@@ -1,16 +1,19 @@
-//! Worker kinds: the preloaded engine and the libraries that a worker is forked with. The kind decides which zygote forks it.
+//! Worker kinds: the preloaded engine, and the libraries and compiled modules that a worker is forked with. The kind decides which zygote
+//! forks it.
 
 use super::error::{LibraryError, SpawnError};
 use crate::libraries::LibraryStore;
+use std::collections::HashMap;
 use std::fmt;
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 use vm_system_protocol::limits::LIBRARY_SET_BYTES;
 
-/// Engine and libraries of a worker.
+/// Engine, libraries and compiled modules of a worker.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum WorkerKind {
-    /// The engine of sessions with these libraries.
-    Session(LibrarySet),
+    /// The engine of sessions with these libraries, and modules that it need not compile.
+    Session(LibrarySet, Option<ModuleSet>),
     /// The durable engine.
     Program,
 }
@@ -18,18 +21,39 @@ pub enum WorkerKind {
 impl WorkerKind {
     /// A session without libraries.
     pub fn plain() -> Self {
-        Self::Session(LibrarySet::default())
+        Self::session(LibrarySet::default())
+    }
+
+    /// A session with these libraries.
+    pub fn session(libraries: LibrarySet) -> Self {
+        Self::Session(libraries, None)
+    }
+
+    /// The only owner whose workers are of this kind, if there is one.
+    pub(super) fn owner(&self) -> Option<&str> {
+        match self {
+            Self::Session(_, Some(modules)) => Some(modules.owner()),
+            _ => None,
+        }
+    }
+
+    /// Number of its compiled modules.
+    pub fn modules(&self) -> usize {
+        match self {
+            Self::Session(_, Some(modules)) => modules.texts().len(),
+            _ => 0,
+        }
     }
 
     /// Whether the permanent zygotes are of this kind.
     pub(super) fn is_plain(&self) -> bool {
-        matches!(self, Self::Session(libraries) if libraries.is_empty())
+        matches!(self, Self::Session(libraries, None) if libraries.is_empty())
     }
 
     /// The engine's name.
     pub fn engine(&self) -> &'static str {
         match self {
-            Self::Session(_) => "quickjs",
+            Self::Session(..) => "quickjs",
             Self::Program => "cvm",
         }
     }
@@ -37,7 +61,7 @@ impl WorkerKind {
     /// `id-version` of each of its libraries.
     pub fn libraries(&self) -> Vec<String> {
         match self {
-            Self::Session(libraries) => libraries.names(),
+            Self::Session(libraries, _) => libraries.names(),
             Self::Program => Vec::new(),
         }
     }
@@ -46,10 +70,63 @@ impl WorkerKind {
 impl fmt::Display for WorkerKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Session(libraries) if libraries.is_empty() => f.write_str("sessions"),
-            Self::Session(libraries) => write!(f, "sessions with {}", libraries.names().join(", ")),
+            Self::Session(libraries, modules) => {
+                f.write_str("sessions")?;
+                let mut parts = libraries.names();
+                parts.extend(modules.as_ref().map(|set| format!("{} compiled modules", set.texts().len())));
+                if parts.is_empty() { Ok(()) } else { write!(f, " with {}", parts.join(", ")) }
+            }
             Self::Program => f.write_str("durable programs"),
         }
+    }
+}
+
+/// `CommonJS` modules that sessions of one owner load from one worktree, compiled in their zygote. Equal to its clones only; cheap to
+/// clone.
+#[derive(Debug, Clone)]
+pub struct ModuleSet(Arc<OwnedModules>);
+
+#[derive(Debug)]
+struct OwnedModules {
+    owner: String,
+    texts: ModuleTexts,
+}
+
+/// The texts of modules by their paths, relative to the worktree.
+pub type ModuleTexts = HashMap<String, Arc<str>>;
+
+impl ModuleSet {
+    /// The modules of an owner.
+    pub fn new(owner: &str, texts: ModuleTexts) -> Self {
+        Self(Arc::new(OwnedModules { owner: owner.to_owned(), texts }))
+    }
+
+    fn owner(&self) -> &str {
+        &self.0.owner
+    }
+
+    /// All of them.
+    pub fn texts(&self) -> &ModuleTexts {
+        &self.0.texts
+    }
+
+    /// Whether the module with this path has this text.
+    pub fn has(&self, path: &str, source: &str) -> bool {
+        self.0.texts.get(path).is_some_and(|text| **text == *source)
+    }
+}
+
+impl PartialEq for ModuleSet {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for ModuleSet {}
+
+impl Hash for ModuleSet {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        Arc::as_ptr(&self.0).hash(state);
     }
 }
 

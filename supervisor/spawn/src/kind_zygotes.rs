@@ -1,7 +1,8 @@
-//! Zygotes of further worker kinds: one for each set of libraries, and one for durable programs. Each is started at the first
-//! request for its kind, and ended when its kind is idle or when there are too many.
+//! Zygotes of further worker kinds: one for each set of libraries, one for durable programs, and one for each set of an owner's modules.
+//! Each is started at the first request for its kind, and ended when its kind is idle or when there are too many.
 //!
-//! Their code is the operator's (only administrators install libraries) or our own, so workers of all owners share them. The
+//! The code of the first two is the operator's (only administrators install libraries) or our own, so workers of all owners share them.
+//! The modules are an owner's: the zygote compiles them and runs none, and only workers of this owner are forked from it. The
 //! keeper does not hold them: they end with this supervisor, and the next supervisor starts its own. A zygote that is broken by
 //! its libraries affects only sessions with that set.
 
@@ -18,8 +19,12 @@ use tokio::task::AbortHandle;
 use tokio::time::{Instant, timeout};
 use vm_system_protocol::limits::{HELLO_MS, LIBRARY_SET_MS};
 
-/// Most zygotes of further kinds at a time.
+/// Most zygotes of further kinds for all owners at a time.
 const KINDS_MAX: usize = 16;
+/// Most zygotes of module sets at a time.
+pub const MODULE_SETS: usize = 8;
+/// Most of them of one owner.
+pub const OWNER_MODULE_SETS: usize = 2;
 /// A zygote without requests for this long is ended.
 const IDLE: Duration = Duration::from_mins(10);
 /// How often idle zygotes are searched.
@@ -109,10 +114,12 @@ impl KindZygotes {
         now: Instant,
     ) -> (Arc<tokio::sync::Mutex<Option<PreparedZygote>>>, Arc<AtomicU64>) {
         let mut kind_zygotes = lock(&self.slots);
-        if !kind_zygotes.contains_key(kind) && kind_zygotes.len() >= KINDS_MAX {
-            let oldest =
-                kind_zygotes.iter().min_by_key(|(_, slot)| slot.last_used).map(|(kind, _)| kind.clone());
-            oldest.and_then(|oldest| kind_zygotes.remove(&oldest));
+        if !kind_zygotes.contains_key(kind) {
+            let most = if kind.owner().is_some() { MODULE_SETS } else { KINDS_MAX };
+            limit(&mut kind_zygotes, OWNER_MODULE_SETS, |known| {
+                known.owner().is_some() && known.owner() == kind.owner()
+            });
+            limit(&mut kind_zygotes, most, |known| known.owner().is_some() == kind.owner().is_some());
         }
         let slot = kind_zygotes.entry(kind.clone()).or_insert_with(|| Slot {
             zygote: Arc::default(),
@@ -158,9 +165,18 @@ impl KindZygotes {
     }
 }
 
+/// Makes room for one more of these kinds.
+fn limit(slots: &mut HashMap<WorkerKind, Slot>, most: usize, counts: impl Fn(&WorkerKind) -> bool) {
+    let counted = || slots.iter().filter(|(known, _)| counts(known));
+    if counted().count() >= most {
+        let oldest = counted().min_by_key(|(_, slot)| slot.last_used).map(|(known, _)| known.clone());
+        oldest.and_then(|oldest| slots.remove(&oldest));
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::super::kind::{Library, LibrarySet};
+    use super::super::kind::{Library, LibrarySet, ModuleSet, ModuleTexts};
     use super::*;
 
     /// Kind 0 is the kind of programs: it has no reserved slot.
@@ -168,7 +184,7 @@ mod tests {
         if n == 0 {
             return WorkerKind::Program;
         }
-        WorkerKind::Session(LibrarySet::new(vec![Library {
+        WorkerKind::session(LibrarySet::new(vec![Library {
             name: format!("l{n}-1.0.0"),
             id: format!("l{n}"),
             global: None,
@@ -194,6 +210,33 @@ mod tests {
         // A known kind evicts no other.
         kind_zygotes.slot(&set(2), at(KINDS_MAX + 2));
         assert_eq!(lock(&kind_zygotes.slots).len(), KINDS_MAX);
+    }
+
+    #[test]
+    fn modules_take_no_slot_of_libraries_and_few_of_one_owner() {
+        let (kind_zygotes, begin) = (KindZygotes::default(), Instant::now());
+        let at = |seconds: usize| begin + Duration::from_secs(seconds as u64);
+        let of = |owner: &str| {
+            WorkerKind::Session(LibrarySet::default(), Some(ModuleSet::new(owner, ModuleTexts::new())))
+        };
+        for n in 0..KINDS_MAX {
+            kind_zygotes.slot(&set(n), begin);
+        }
+        let knows = |kind: &WorkerKind| lock(&kind_zygotes.slots).contains_key(kind);
+        let others = of("uid:2");
+        kind_zygotes.slot(&others, at(1));
+        let first: Vec<WorkerKind> = (0..OWNER_MODULE_SETS).map(|_| of("uid:1")).collect();
+        first.iter().zip(2..).for_each(|(kind, second)| drop(kind_zygotes.slot(kind, at(second))));
+        let next = of("uid:1");
+        kind_zygotes.slot(&next, at(10));
+        assert!(knows(&next) && knows(&first[1]) && !knows(&first[0]), "the oldest of this owner");
+        assert!(knows(&others));
+        for n in 0..MODULE_SETS {
+            kind_zygotes.slot(&of(&format!("uid:{}", 10 + n)), at(20 + n));
+        }
+        assert!(!knows(&others) && !knows(&next), "the oldest of all owners");
+        assert_eq!(known(&kind_zygotes).len(), KINDS_MAX, "libraries and programs stay");
+        assert_eq!(lock(&kind_zygotes.slots).len(), KINDS_MAX + MODULE_SETS);
     }
 
     #[tokio::test]

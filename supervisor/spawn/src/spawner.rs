@@ -233,8 +233,18 @@ impl Spawner {
 
     /// Evaluates a library by itself, in a zygote that ends at once.
     pub async fn check_library(&self, library: Library) -> Result<(), SpawnError> {
-        let kind = WorkerKind::Session(LibrarySet::new(vec![library]));
+        let kind = WorkerKind::session(LibrarySet::new(vec![library]));
         self.0.jail.start_kind_zygote(&kind).await.map(drop)
+    }
+
+    /// Whether the zygote of a kind runs.
+    pub fn has_zygote(&self, kind: &WorkerKind) -> bool {
+        kind.is_plain() || self.0.jail.kind_zygotes.present(kind).is_some()
+    }
+
+    /// Starts the zygote of a kind before the first worker is requested.
+    pub async fn prepare_kind(&self, kind: &WorkerKind) -> Result<(), SpawnError> {
+        self.0.jail.kind_zygotes.get(kind, || self.0.jail.start_kind_zygote(kind)).await.map(drop)
     }
 
     /// Permits a worker one fork: the child becomes this session's worker.
@@ -510,7 +520,7 @@ impl Jail {
     /// Starts a zygote for workers of this kind.
     async fn start_kind_zygote(&self, kind: &WorkerKind) -> Result<PreparedZygote, SpawnError> {
         let sources = match kind {
-            WorkerKind::Session(libraries) => libraries.sources(&self.library_store).await?,
+            WorkerKind::Session(libraries, _) => libraries.sources(&self.library_store).await?,
             WorkerKind::Program => Vec::new(),
         };
         let died = || SpawnError::ZygoteFailed { kind: kind.to_string(), what: EXITED };
@@ -526,7 +536,15 @@ impl Jail {
             rlimit::limit_memory(pid, u64::from(LIBRARY_HEAP_MB) << 20, mapped)
                 .map_err(|error| SpawnError::Rlimit { pid, error })?;
             match kind {
-                WorkerKind::Session(_) => zygote.load_libraries(&sources).await,
+                WorkerKind::Session(libraries, modules) => {
+                    if !libraries.is_empty() {
+                        zygote.load_libraries(&sources).await?;
+                    }
+                    match modules {
+                        Some(modules) => zygote.compile(modules, &died).await,
+                        None => Ok(()),
+                    }
+                }
                 WorkerKind::Program => zygote.prepare_programs().await,
             }
         };

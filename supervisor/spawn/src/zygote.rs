@@ -4,7 +4,7 @@ use super::config::SandboxMode;
 use super::control::lock;
 use super::error::{LibraryError, SpawnError};
 use super::keeper::{check_hello, inspect_process};
-use super::kind::{Library, WorkerKind};
+use super::kind::{Library, ModuleSet, WorkerKind};
 use super::notify::Orders;
 use super::packets;
 use crate::reactor::WatchedFd;
@@ -21,7 +21,7 @@ use tokio::time::error::Elapsed;
 use tokio::time::{Instant, timeout, timeout_at};
 use vm_system_protocol::codec::{decode, encode};
 use vm_system_protocol::limits::{
-    FORK_ORDER_MS, HELLO_MS, LIBRARY_SET_MS, PACKET_BYTES, WRITE_MS, ZYGOTE_MESSAGE_BYTES,
+    FORK_ORDER_MS, HELLO_MS, LIBRARY_SET_MS, MODULE_SET_MS, PACKET_BYTES, WRITE_MS, ZYGOTE_MESSAGE_BYTES,
 };
 use vm_system_protocol::zygote::{FromZygote, ToZygote};
 use vm_system_sandbox::pidfd::{PidFd, Pids};
@@ -170,15 +170,11 @@ impl Zygote {
     /// Sends a new zygote its libraries and waits until they are evaluated. To be called before [`listen`](Self::listen).
     pub(super) async fn load_libraries(&self, libraries: &[(Library, String)]) -> Result<(), SpawnError> {
         let write = Instant::now() + Duration::from_millis(WRITE_MS);
-        let gone = |error| SpawnError::Io { what: "send a zygote its libraries", error };
         for (library, source) in libraries {
             let Library { name, id, global, .. } = library.clone();
             let source_bytes = source.len() as u64;
             self.send_order(&ToZygote::Library { name, id, global, source_bytes }, write).await?;
-            for piece in source.as_bytes().chunks(PACKET_BYTES) {
-                let sent = packets::send(&self.socket, &[piece], &[], write).await;
-                sent.map_err(|error| self.unless_exited(error, gone))?;
-            }
+            self.send_source(source, write).await?;
         }
         self.send_order(&ToZygote::Evaluate, write).await?;
         let failed = |message: &str| {
@@ -197,6 +193,34 @@ impl Zygote {
             Ok(_) => Err(failed("its process exited while it was evaluated").into()),
             Err(_) => Err(failed("it did not end by itself and was killed").into()),
         }
+    }
+
+    /// Sends a new zygote its modules and waits until they are compiled. To be called before [`listen`](Self::listen).
+    pub(super) async fn compile(
+        &self,
+        modules: &ModuleSet,
+        failed: impl Fn() -> SpawnError,
+    ) -> Result<(), SpawnError> {
+        let write = Instant::now() + Duration::from_millis(WRITE_MS);
+        for (path, source) in modules.texts() {
+            let source_bytes = source.len() as u64;
+            self.send_order(&ToZygote::Module { path: path.clone(), source_bytes }, write).await?;
+            self.send_source(source, write).await?;
+        }
+        self.send_order(&ToZygote::Compile, write).await?;
+        match self.reply(MODULE_SET_MS).await {
+            Ok(Some(FromZygote::Loaded)) => Ok(()),
+            _ => Err(failed()),
+        }
+    }
+
+    async fn send_source(&self, source: &str, deadline: Instant) -> Result<(), SpawnError> {
+        let failed = |error| SpawnError::Io { what: "send a zygote its sources", error };
+        for piece in source.as_bytes().chunks(PACKET_BYTES) {
+            let sent = packets::send(&self.socket, &[piece], &[], deadline).await;
+            sent.map_err(|error| self.unless_exited(error, failed))?;
+        }
+        Ok(())
     }
 
     /// Has a new zygote build the realm that all durable programs share, and waits for it. To be called before

@@ -120,7 +120,8 @@ fn called(job: &Execute, link: &mut Link, request: HostRequest) -> Done {
         HostReply::Failed(error) => ended(job, Outcome::Exception { message: error.code }),
         HostReply::Module { path, source, .. } => value(job, &format!("{path}={source}")),
         HostReply::Fs(reply) => value(job, &format!("{reply:?}")),
-        reply @ (HostReply::Database(_)
+        reply @ (HostReply::Compiled { .. }
+        | HostReply::Database(_)
         | HostReply::Exec(_)
         | HostReply::Http(_)
         | HostReply::Answer(_)

@@ -3,7 +3,8 @@
 //! No processes, no sockets, no files, no tokio: an execution reaches the process and the system only through its [`Host`].
 //! In reading order: `host` (the interface to the process), `preload` and `session` (life cycle), `run` (one execution and its event
 //! loop), `budget` (limits), `state` (what callbacks share), `source` (declarations that persist, TypeScript),
-//! `modules` (`import`, `require`, host modules), `library` (libraries that the zygote evaluates for all sessions), `console`,
+//! `modules` (`import`, `require`, host modules), `library` (libraries that the zygote evaluates for all sessions), `compiled` (modules
+//! that it compiles for an owner's sessions), `console`,
 //! `inspect` and `preview` (values as text and JSON), `exception`, `messages` and `position` (stacks with positions of the original
 //! text, messages in V8's words), `natives` and `prelude/` (globals), `stdin` (the input of a script that `run` started), `platform` (globals that are evaluated on first use).
 //!
@@ -12,6 +13,7 @@
 
 mod budget;
 mod codec;
+mod compiled;
 mod console;
 mod disabled;
 mod exception;
@@ -36,6 +38,7 @@ mod sys;
 mod task;
 mod timers;
 
+pub use compiled::ModuleText;
 pub use host::{Host, INTERRUPT};
 pub use library::{LibraryEvaluationError, LibrarySource};
 pub use modules::{LibraryBundle, MissingPackage, PackageFiles};

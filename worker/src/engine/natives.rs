@@ -132,7 +132,7 @@ fn process<'js>(ctx: &Ctx<'js>, state: &SharedState, natives: &Object<'js>) -> R
     natives.set("keeps", Function::new(ctx.clone(), move || shared.keeps_targets.set(true))?)?;
     let shared = state.clone();
     natives.set("processListens", Function::new(ctx.clone(), move || shared.process_listens.set(true))?)?;
-    natives.set("heapBytes", Function::new(ctx.clone(), || sys::heap_bytes() as f64)?)?;
+    natives.set("heapBytes", Function::new(ctx.clone(), || sys::own_heap_bytes() as f64)?)?;
     for (name, level) in [("stdout", ConsoleLevel::Log), ("stderr", ConsoleLevel::Error)] {
         let shared = state.clone();
         let write = move |ctx: Ctx<'js>, text: rquickjs::String<'js>| {

@@ -362,7 +362,7 @@ fn exit_code(ctx: &Ctx<'_>, state: &SharedState) -> i32 {
 /// or nothing at all, and the code after an `await` does not continue.
 fn is_out_of_memory(thrown: &Value<'_>, message: &str, mem_mb: u32) -> bool {
     let limit = u64::from(mem_mb) * 1024 * 1024;
-    let near = sys::heap_peak() as u64 >= limit - limit / 8;
+    let near = sys::own_heap_peak() as u64 >= limit - limit / 8;
     message.starts_with("InternalError: out of memory")
         || thrown.type_of() == rquickjs::Type::Uninitialized
         || (near

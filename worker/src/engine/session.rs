@@ -34,6 +34,7 @@ impl JsSession {
 
     fn limit_heap(&self, limits: &Limits) {
         let limit = usize::try_from(u64::from(limits.mem_mb) * 1024 * 1024).unwrap_or(usize::MAX);
+        let limit = limit.saturating_add(sys::shared_bytes());
         if self.machine.state.heap_limit.replace(limit) != limit {
             self.machine.runtime.set_memory_limit(limit);
         }
@@ -41,7 +42,7 @@ impl JsSession {
 
     /// JavaScript heap (bytes).
     pub fn heap_bytes(&self) -> u64 {
-        sys::heap_bytes() as u64
+        sys::own_heap_bytes() as u64
     }
 
     /// Runs one piece of code to its end: the result is settled and nothing is queued, or a limit or the interrupt
@@ -61,8 +62,8 @@ impl JsSession {
         let ended = state.host.scoped(host, || context.with(|ctx| run::execute(&ctx, state, job)));
         let usage = Usage {
             cpu_us: state.budget.cpu_used() / 1_000,
-            heap_bytes: sys::heap_bytes() as u64,
-            heap_peak_bytes: sys::heap_peak() as u64,
+            heap_bytes: sys::own_heap_bytes() as u64,
+            heap_peak_bytes: sys::own_heap_peak() as u64,
         };
         Done { execution: job.execution, events: ended.events, outcome: ended.outcome, usage }
     }

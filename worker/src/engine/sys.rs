@@ -2,7 +2,7 @@
 //! Must not decide anything: no policy, no formatting, no limits.
 
 use super::host::Host;
-use rquickjs::{Context, Ctx, Error, Object, Result, Runtime, Value, qjs};
+use rquickjs::{Context, Ctx, Error, Object, Persistent, Result, Runtime, Value, qjs};
 use std::cell::Cell;
 use std::ptr::NonNull;
 use std::rc::Rc;
@@ -391,15 +391,43 @@ pub(super) fn run_job(ctx: &Ctx<'_>) -> Option<bool> {
 
 /// Whether a script's text compiles. Nothing runs, and no exception is left behind.
 pub(super) fn compiles(ctx: &Ctx<'_>, text: &str, awaits: bool, strict: bool) -> bool {
-    let Ok(source) = std::ffi::CString::new(text) else { return false };
-    let mut flags = qjs::JS_EVAL_TYPE_GLOBAL | qjs::JS_EVAL_FLAG_COMPILE_ONLY;
+    let mut flags = 0;
     if awaits {
         flags |= qjs::JS_EVAL_FLAG_ASYNC;
     }
     if strict {
         flags |= qjs::JS_EVAL_FLAG_STRICT;
     }
-    // SAFETY: the text is terminated and alive; the result is owned by the wrapper, which frees the function.
+    compiled(ctx, text, "check", flags).is_some()
+}
+
+/// A script that was compiled and may be run any number of times.
+pub(super) struct CompiledScript(Persistent<Value<'static>>);
+
+impl CompiledScript {
+    /// Compiles a script; `None` if that fails. Nothing runs, and no exception is left behind.
+    pub(super) fn compile(ctx: &Ctx<'_>, text: &str, name: &str) -> Option<Self> {
+        compiled(ctx, text, name, 0).map(|script| Self(Persistent::save(ctx, script)))
+    }
+
+    /// Runs it; its completion value.
+    pub(super) fn evaluate<'js>(&self, ctx: &Ctx<'js>) -> Result<Value<'js>> {
+        let script = self.0.clone().restore(ctx)?;
+        // SAFETY: the value is a compiled script of this context, and QuickJS consumes a reference of its own; the result is owned by the
+        // wrapper.
+        let result = unsafe {
+            let raw = ctx.as_raw().as_ptr();
+            Value::from_raw(ctx.clone(), qjs::JS_EvalFunction(raw, qjs::JS_DupValue(raw, script.as_raw())))
+        };
+        if result.is_exception() { Err(Error::Exception) } else { Ok(result) }
+    }
+}
+
+/// A script's code, which QuickJS represents as a value that is no object.
+fn compiled<'js>(ctx: &Ctx<'js>, text: &str, name: &str, flags: u32) -> Option<Value<'js>> {
+    let (source, name) = (std::ffi::CString::new(text).ok()?, std::ffi::CString::new(name).ok()?);
+    let flags = flags | qjs::JS_EVAL_TYPE_GLOBAL | qjs::JS_EVAL_FLAG_COMPILE_ONLY;
+    // SAFETY: text and name are terminated and alive; the result is owned by the wrapper, which frees the function.
     let compiled = unsafe {
         Value::from_raw(
             ctx.clone(),
@@ -407,16 +435,16 @@ pub(super) fn compiles(ctx: &Ctx<'_>, text: &str, awaits: bool, strict: bool) ->
                 ctx.as_raw().as_ptr(),
                 source.as_ptr(),
                 text.len() as _,
-                c"check".as_ptr(),
+                name.as_ptr(),
                 flags.cast_signed(),
             ),
         )
     };
     if compiled.is_exception() {
         drop(ctx.catch());
-        return false;
+        return None;
     }
-    true
+    Some(compiled)
 }
 
 /// Sets the heap size at which QuickJS collects cycles. QuickJS itself sets it to one and a half times the live heap, which
@@ -503,6 +531,7 @@ pub(super) struct CountingAllocator;
 thread_local! {
     static HEAP_BYTES: Cell<usize> = const { Cell::new(0) };
     static HEAP_PEAK: Cell<usize> = const { Cell::new(0) };
+    static SHARED_BYTES: Cell<usize> = const { Cell::new(0) };
 }
 
 /// Bytes that QuickJS holds on this thread.
@@ -513,6 +542,26 @@ pub(super) fn heap_bytes() -> usize {
 /// Most bytes that QuickJS held on this thread since [`reset_heap_peak`].
 pub(super) fn heap_peak() -> usize {
     HEAP_PEAK.get().max(HEAP_BYTES.get())
+}
+
+/// Bytes of the heap that do not count for the session: compiled modules, which its zygote shares.
+pub(super) fn shared_bytes() -> usize {
+    SHARED_BYTES.get()
+}
+
+/// Has this many bytes of the heap not count for the session.
+pub(super) fn share_bytes(bytes: usize) {
+    SHARED_BYTES.set(bytes);
+}
+
+/// Bytes that count for the session.
+pub(super) fn own_heap_bytes() -> usize {
+    heap_bytes().saturating_sub(shared_bytes())
+}
+
+/// The peak of the bytes that count for the session.
+pub(super) fn own_heap_peak() -> usize {
+    heap_peak().saturating_sub(shared_bytes())
 }
 
 /// Starts a new peak.

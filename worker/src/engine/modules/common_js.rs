@@ -10,11 +10,14 @@ use crate::engine::position::{FileMap, Insertion};
 use crate::engine::state::SharedState;
 use rquickjs::context::EvalOptions;
 use rquickjs::function::This;
-use rquickjs::{Ctx, Error, Function, Object, Result, Value};
+use rquickjs::{Ctx, Error, FromJs as _, Function, Object, Result, Value};
 use vm_system_protocol::worker::SourceFormat;
 
 /// Without parentheses: QuickJS reads all between them twice, to know whether an arrow follows.
 const HEAD: &str = "0,function (exports, require, module, __filename, __dirname) {";
+
+const TAIL: &str = "\n}";
+const SHELL: &str = "//";
 
 /// `require(specifier, referrer)` and `resolve(specifier, referrer)` for the prelude.
 pub(super) fn install<'js>(ctx: &Ctx<'js>, state: &SharedState, natives: &Object<'js>) -> Result<()> {
@@ -253,18 +256,37 @@ fn compile_wrapped<'js>(
     path: &str,
     source: &str,
 ) -> Result<Function<'js>> {
-    // A `#!` line is not valid JavaScript inside of the wrapper.
-    let shell = if source.starts_with("#!") { "//" } else { "" };
-    let text = format!("{HEAD}{shell}{source}\n}}");
-    let mut map = state.maps.borrow().get(path).cloned().unwrap_or_default();
-    let length = u32::try_from(HEAD.len() + shell.len()).unwrap_or(0);
-    map.insertions = vec![Insertion { line: 1, column: 1, length }];
-    let name = state.maps.borrow_mut().add(path, FileMap { ..map });
+    if let Some((module, script)) = state.compiled.borrow().find(path, source) {
+        state.texts.borrow_mut().keep(module.name(), module.text(), false);
+        return Function::from_js(ctx, script.evaluate(ctx)?);
+    }
+    let (name, text) = wrap(state, path, source);
     state.texts.borrow_mut().keep(&name, &text, false);
     let mut options = EvalOptions::default();
     options.strict = false;
     options.filename = Some(name);
     ctx.eval_with_options(text, options)
+}
+
+/// The script that evaluates to a module's function, and the name to evaluate it under.
+pub(in crate::engine) fn wrap(state: &SharedState, path: &str, source: &str) -> (String, String) {
+    let shell = shell(source);
+    let text = format!("{HEAD}{shell}{source}{TAIL}");
+    let mut map = state.maps.borrow().get(path).cloned().unwrap_or_default();
+    let length = u32::try_from(HEAD.len() + shell.len()).unwrap_or(0);
+    map.insertions = vec![Insertion { line: 1, column: 1, length }];
+    (state.maps.borrow_mut().add(path, FileMap { ..map }), text)
+}
+
+/// The module's text in the script of [`wrap`].
+pub(in crate::engine) fn unwrap(text: &str) -> Option<&str> {
+    let source = text.strip_prefix(HEAD)?.strip_suffix(TAIL)?;
+    Some(source.strip_prefix("//#!").map_or(source, |_| &source[SHELL.len()..]))
+}
+
+/// A `#!` line is not valid JavaScript inside of the wrapper.
+fn shell(source: &str) -> &'static str {
+    if source.starts_with("#!") { SHELL } else { "" }
 }
 
 fn run_wrapped<'js>(

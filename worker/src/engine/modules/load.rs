@@ -50,7 +50,13 @@ pub(super) fn request_file(
     import: bool,
     package: bool,
 ) -> Result<HostReply> {
-    state.call(ctx, HostRequest::LoadModule { candidates, import, package })
+    match state.call(ctx, HostRequest::LoadModule { candidates, import, package })? {
+        HostReply::Compiled { path, format, package } => match state.compiled.borrow().source_of(&path) {
+            Some(source) => Ok(HostReply::Module { source: source.to_owned(), path, format, package }),
+            None => Err(coded_error(ctx, "EIO", "the host's reply names a module that was not compiled")),
+        },
+        reply => Ok(reply),
+    }
 }
 
 /// Removes the types of TypeScript; the result is JavaScript of the given kind.

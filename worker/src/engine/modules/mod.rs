@@ -21,7 +21,7 @@ mod required_esm;
 pub use bundle::LibraryBundle;
 pub(super) use bundle::LoadedBundle;
 pub use bundle_files::{MissingPackage, PackageFiles};
-pub(super) use common_js::run_common_js;
+pub(super) use common_js::{run_common_js, unwrap, wrap};
 pub(super) use esm::{declare_main, install_loader, start};
 pub(super) use library::{LibraryKind, start_bundle, start_library};
 pub(super) use load::syntax_error;

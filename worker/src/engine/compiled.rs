@@ -1,0 +1,77 @@
+//! Owns the modules that a zygote compiles for its sessions: `CommonJS` files that were loaded by sessions before. None of them runs in
+//! the zygote. A session that loads a file of this name compares the text, and runs the compiled module instead of compiling it.
+
+use super::modules::{unwrap, wrap};
+use super::preload::{self, Preloaded};
+use super::source::without_nul;
+use super::sys::{self, CompiledScript};
+use std::collections::HashMap;
+use vm_system_protocol::limits::MODULE_SET_HEAP_MB;
+
+/// The text of a module as it was loaded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ModuleText {
+    /// Relative to the worktree.
+    pub path: String,
+    pub source: String,
+}
+
+/// The compiled modules of the zygote, by their paths.
+#[derive(Default)]
+pub(super) struct CompiledModules(HashMap<String, CompiledModule>);
+
+/// A module's function before it is created.
+pub(super) struct CompiledModule {
+    /// The name in stacks.
+    name: String,
+    /// With the wrapper.
+    text: String,
+    /// None for a text that is no script, or for which there was no memory.
+    script: Option<CompiledScript>,
+}
+
+impl CompiledModules {
+    /// The script of the module with this path, if it has this text.
+    pub(super) fn find(&self, path: &str, source: &str) -> Option<(&CompiledModule, &CompiledScript)> {
+        let module = self.0.get(path).filter(|module| unwrap(&module.text) == Some(source))?;
+        Some((module, module.script.as_ref()?))
+    }
+
+    /// The text of the module with this path.
+    pub(super) fn source_of(&self, path: &str) -> Option<&str> {
+        unwrap(&self.0.get(path)?.text)
+    }
+}
+
+impl CompiledModule {
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub(super) fn text(&self) -> &str {
+        &self.text
+    }
+}
+
+impl Preloaded {
+    /// Compiles modules, as far as the heap of a set permits. A text that is no script is kept: each session compiles it as a module, or
+    /// reports what is wrong with it. Called at most once, before any session.
+    pub fn compile(&mut self, modules: Vec<ModuleText>) {
+        let machine = &self.0;
+        let before = sys::heap_bytes();
+        machine.runtime.set_memory_limit(before + MODULE_SET_HEAP_MB as usize * 1024 * 1024);
+        machine.context.with(|ctx| {
+            sys::stack_starts_here(&ctx);
+            let state = &machine.state;
+            for ModuleText { path, source } in modules {
+                let (name, text) = wrap(state, &path, &without_nul(source));
+                let script = CompiledScript::compile(&ctx, &text, &name);
+                state.compiled.borrow_mut().0.insert(path, CompiledModule { name, text, script });
+            }
+        });
+        preload::settle_heap(&machine.context, &machine.runtime);
+        // Sessions begin with a limit of their own.
+        machine.state.heap_limit.set(0);
+        sys::share_bytes(sys::heap_bytes().saturating_sub(before));
+    }
+}
