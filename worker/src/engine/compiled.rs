@@ -1,11 +1,13 @@
 //! Owns the modules that a zygote compiles for its sessions: `CommonJS` files that were loaded by sessions before. None of them runs in
 //! the zygote. A session that loads a file of this name compares the text, and runs the compiled module instead of compiling it.
 
-use super::modules::{unwrap, wrap};
+use super::modules::wrap;
+use super::platform;
 use super::preload::{self, Preloaded};
 use super::source::without_nul;
 use super::sys::{self, CompiledScript};
 use std::collections::HashMap;
+use std::rc::Rc;
 use vm_system_protocol::limits::MODULE_SET_HEAP_MB;
 
 /// The text of a module as it was loaded.
@@ -16,30 +18,41 @@ pub struct ModuleText {
     pub source: String,
 }
 
-/// The compiled modules of the zygote, by their paths.
+/// What the zygote has compiled.
 #[derive(Default)]
-pub(super) struct CompiledModules(HashMap<String, CompiledModule>);
+pub(super) struct Compiled {
+    /// By their paths.
+    modules: HashMap<String, CompiledModule>,
+    /// The parts of the platform by their names: what loads modules mostly uses some of them.
+    parts: HashMap<&'static str, CompiledScript>,
+}
 
 /// A module's function before it is created.
 pub(super) struct CompiledModule {
     /// The name in stacks.
     name: String,
+    source: Rc<str>,
     /// With the wrapper.
     text: String,
     /// None for a text that is no script, or for which there was no memory.
     script: Option<CompiledScript>,
 }
 
-impl CompiledModules {
+impl Compiled {
     /// The script of the module with this path, if it has this text.
     pub(super) fn find(&self, path: &str, source: &str) -> Option<(&CompiledModule, &CompiledScript)> {
-        let module = self.0.get(path).filter(|module| unwrap(&module.text) == Some(source))?;
+        let module = self.modules.get(path).filter(|module| *module.source == *source)?;
         Some((module, module.script.as_ref()?))
     }
 
     /// The text of the module with this path.
-    pub(super) fn source_of(&self, path: &str) -> Option<&str> {
-        unwrap(&self.0.get(path)?.text)
+    pub(super) fn source_of(&self, path: &str) -> Option<Rc<str>> {
+        Some(Rc::clone(&self.modules.get(path)?.source))
+    }
+
+    /// The script of a part of the platform.
+    pub(super) fn part(&self, name: &str) -> Option<&CompiledScript> {
+        self.parts.get(name)
     }
 }
 
@@ -64,10 +77,16 @@ impl Preloaded {
             sys::stack_starts_here(&ctx);
             let state = &machine.state;
             for ModuleText { path, source } in modules {
-                let (name, text) = wrap(state, &path, &without_nul(source));
+                let source: Rc<str> = without_nul(source).into();
+                let (name, text) = wrap(state, &path, &source);
                 let script = CompiledScript::compile(&ctx, &text, &name);
-                state.compiled.borrow_mut().0.insert(path, CompiledModule { name, text, script });
+                state
+                    .compiled
+                    .borrow_mut()
+                    .modules
+                    .insert(path, CompiledModule { name, source, text, script });
             }
+            state.compiled.borrow_mut().parts = platform::compile_parts(&ctx);
         });
         preload::settle_heap(&machine.context, &machine.runtime);
         // Sessions begin with a limit of their own.

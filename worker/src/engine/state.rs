@@ -37,7 +37,7 @@ pub(super) struct EngineState {
     pub(super) http: RefCell<super::platform::http::OpenExchanges>,
     pub(super) modules: RefCell<ModuleTable>,
     pub(super) libraries: RefCell<super::library::LibraryTable>,
-    pub(super) compiled: RefCell<super::compiled::CompiledModules>,
+    pub(super) compiled: RefCell<super::compiled::Compiled>,
     pub(super) maps: RefCell<SourceMaps>,
     /// What messages of errors name expressions of. Apart, so that what a session writes at its start is on no more pages.
     pub(super) texts: Box<RefCell<SourceTexts>>,
@@ -167,7 +167,7 @@ impl EngineState {
         self.http.borrow_mut().clear();
         self.modules.borrow_mut().clear();
         *self.libraries.borrow_mut() = super::library::LibraryTable::default();
-        *self.compiled.borrow_mut() = super::compiled::CompiledModules::default();
+        *self.compiled.borrow_mut() = super::compiled::Compiled::default();
         self.withdrawn.borrow_mut().clear();
         self.intrinsics.borrow_mut().take();
     }

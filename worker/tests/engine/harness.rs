@@ -13,12 +13,14 @@ use vm_system_protocol::worker::{
     Done, Execute, HostError, HostReply, HostRequest, Outcome, PackageFile, Policy, SourceFormat, Start,
     WorkerEvent,
 };
-use vm_system_worker::engine::{Host, INTERRUPT, JsSession, LibrarySource, Preloaded, preload};
+use vm_system_worker::engine::{Host, INTERRUPT, JsSession, LibrarySource, ModuleText, Preloaded, preload};
 
 /// The requests and events that the engine sent, and the configuration of the host's replies.
 #[derive(Default)]
 pub(crate) struct Memory {
     pub(crate) files: BTreeMap<String, String>,
+    /// The texts of the modules that the zygote has compiled.
+    pub(crate) compiled: BTreeMap<String, String>,
     pub(crate) events: Vec<EventPayload>,
     pub(crate) requests: Vec<HostRequest>,
     /// Refuses host modules, like a supervisor with a policy without host modules.
@@ -100,6 +102,9 @@ impl Host for Memory {
                             _ => SourceFormat::CommonJs,
                         };
                         let package = if package { self.package_of(&path) } else { None };
+                        if self.compiled.get(&path) == Some(&self.files[&path]) {
+                            return HostReply::Compiled { path, format, package };
+                        }
                         HostReply::Module { source: self.files[&path].clone(), path, format, package }
                     }
                     None => missing("MODULE_NOT_FOUND", "it"),
@@ -195,6 +200,20 @@ impl Engine {
         let mut preloaded = preload().expect("the engine starts");
         preloaded.teach(libraries).expect("the libraries evaluate");
         Self::of(preloaded, limits, [7; 32], true)
+    }
+
+    /// With modules that the zygote has compiled, and the files that they are.
+    pub(crate) fn with_compiled(limits: Limits, modules: &[(&str, &str)]) -> Self {
+        let mut preloaded = preload().expect("the engine starts");
+        let texts = modules.iter().map(|(path, source)| ((*path).to_owned(), (*source).to_owned()));
+        let texts: BTreeMap<String, String> = texts.collect();
+        let module =
+            |(path, source): (&String, &String)| ModuleText { path: path.clone(), source: source.clone() };
+        preloaded.compile(texts.iter().map(module).collect());
+        let mut engine = Self::of(preloaded, limits, [7; 32], true);
+        engine.memory.files = texts.clone();
+        engine.memory.compiled = texts;
+        engine
     }
 
     pub(crate) fn start(limits: Limits, seed: [u8; 32], console: bool) -> Self {

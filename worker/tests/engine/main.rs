@@ -1,6 +1,7 @@
 //! The engine through its public API, with a host in memory.
 
 mod bundles;
+mod compiled;
 mod console;
 mod contexts;
 mod exceptions;

@@ -29,12 +29,13 @@ fn table(info: &RuntimeInfo, fit: Option<Fit>) -> String {
     ] {
         facts.row([name.to_owned(), value]);
     }
-    let mut zygotes = Rows::new(["ZYGOTE", "PID", "FORKS", "LIBRARIES"]);
+    let mut zygotes = Rows::new(["ZYGOTE", "PID", "FORKS", "MODULES", "LIBRARIES"]);
     for zygote in &info.zygotes {
         zygotes.row([
             zygote.engine.clone(),
             zygote.pid.to_string(),
             zygote.forks.to_string(),
+            zygote.modules.to_string(),
             zygote.libraries.join(","),
         ]);
     }

@@ -16,9 +16,6 @@ use vm_system_protocol::worker::SourceFormat;
 /// Without parentheses: QuickJS reads all between them twice, to know whether an arrow follows.
 const HEAD: &str = "0,function (exports, require, module, __filename, __dirname) {";
 
-const TAIL: &str = "\n}";
-const SHELL: &str = "//";
-
 /// `require(specifier, referrer)` and `resolve(specifier, referrer)` for the prelude.
 pub(super) fn install<'js>(ctx: &Ctx<'js>, state: &SharedState, natives: &Object<'js>) -> Result<()> {
     let shared = state.clone();
@@ -271,22 +268,16 @@ fn compile_wrapped<'js>(
 /// The script that evaluates to a module's function, and the name to evaluate it under.
 pub(in crate::engine) fn wrap(state: &SharedState, path: &str, source: &str) -> (String, String) {
     let shell = shell(source);
-    let text = format!("{HEAD}{shell}{source}{TAIL}");
+    let text = format!("{HEAD}{shell}{source}\n}}");
     let mut map = state.maps.borrow().get(path).cloned().unwrap_or_default();
     let length = u32::try_from(HEAD.len() + shell.len()).unwrap_or(0);
     map.insertions = vec![Insertion { line: 1, column: 1, length }];
     (state.maps.borrow_mut().add(path, FileMap { ..map }), text)
 }
 
-/// The module's text in the script of [`wrap`].
-pub(in crate::engine) fn unwrap(text: &str) -> Option<&str> {
-    let source = text.strip_prefix(HEAD)?.strip_suffix(TAIL)?;
-    Some(source.strip_prefix("//#!").map_or(source, |_| &source[SHELL.len()..]))
-}
-
 /// A `#!` line is not valid JavaScript inside of the wrapper.
 fn shell(source: &str) -> &'static str {
-    if source.starts_with("#!") { SHELL } else { "" }
+    if source.starts_with("#!") { "//" } else { "" }
 }
 
 fn run_wrapped<'js>(

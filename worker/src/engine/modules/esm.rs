@@ -156,7 +156,7 @@ fn declare<'js>(ctx: &Ctx<'js>, state: &SharedState, file: LoadedFile) -> Result
             // Its imports are loaded before this returns.
             state.modules.borrow_mut().linking.push(file.path.clone());
             state.texts.borrow_mut().keep(&file.path, &file.source, true);
-            let declared = Module::declare(ctx.clone(), file.path.as_str(), file.source);
+            let declared = Module::declare(ctx.clone(), file.path.as_str(), file.source.into_string());
             state.modules.borrow_mut().linking.pop();
             with_meta(ctx, state, declared?, &file.path)
         }

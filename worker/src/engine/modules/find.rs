@@ -5,7 +5,7 @@ use super::bundle::LoadedBundle;
 use super::exports::{self, Mapped, ResolveError};
 use super::load::{coded_error, request_file};
 use super::package::{PackageManifest, depends_on_package};
-use super::{LoadedFile, neighbour};
+use super::{LoadedFile, LoadedText, neighbour};
 use crate::engine::library;
 use crate::engine::state::SharedState;
 use rquickjs::{Ctx, Exception, Result};
@@ -391,7 +391,8 @@ impl Finder<'_, '_> {
             let candidates: Vec<String> = list.into_iter().map(|candidate| candidate.path).collect();
             if let Some(bundle) = self.bundle() {
                 let found = bundle.first(&candidates, false);
-                package = found.map(|(file, _)| PackageFile { path: file.path, source: file.source });
+                package =
+                    found.map(|(file, _)| PackageFile { path: file.path, source: file.source.into_string() });
             // One that may not be read counts as missing.
             } else if let HostReply::Module { path, source, .. } =
                 request_file(self.ctx, self.state, candidates, self.import, false)?
@@ -475,6 +476,12 @@ impl Finder<'_, '_> {
             HostReply::Module { path, source, format, package } => {
                 Ok(Some((LoadedFile::new(path, source, format), package)))
             }
+            HostReply::Compiled { path, format, package } => {
+                let compiled = self.state.compiled.borrow().source_of(&path).map(LoadedText::Compiled);
+                let unknown = "the host's reply names a module that was not compiled";
+                let source = compiled.ok_or_else(|| coded_error(self.ctx, "EIO", unknown))?;
+                Ok(Some((LoadedFile { path, source, format }, package)))
+            }
             HostReply::Failed(HostError { code, .. }) if code == "MODULE_NOT_FOUND" => Ok(None),
             HostReply::Failed(HostError { code, message }) if message.starts_with("Cannot") => {
                 Err(coded_error(self.ctx, &code, &message))
@@ -520,7 +527,7 @@ impl Finder<'_, '_> {
             return ends.into_iter().find(|(known, _)| *known == file.path).map(|(_, specifier)| specifier);
         }
         match request_file(self.ctx, self.state, candidates, self.import, false) {
-            Ok(HostReply::Module { path, .. }) => {
+            Ok(HostReply::Module { path, .. } | HostReply::Compiled { path, .. }) => {
                 ends.into_iter().find(|(known, _)| *known == path).map(|(_, specifier)| specifier)
             }
             Ok(_) => {

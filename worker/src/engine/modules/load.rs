@@ -1,6 +1,6 @@
 //! Owns the host call for a file, and the errors that scripts see.
 
-use super::LoadedFile;
+use super::{LoadedFile, LoadedText};
 use crate::engine::source::scan::words;
 use crate::engine::source::{SourceError, guarded, typescript};
 use crate::engine::state::SharedState;
@@ -50,13 +50,7 @@ pub(super) fn request_file(
     import: bool,
     package: bool,
 ) -> Result<HostReply> {
-    match state.call(ctx, HostRequest::LoadModule { candidates, import, package })? {
-        HostReply::Compiled { path, format, package } => match state.compiled.borrow().source_of(&path) {
-            Some(source) => Ok(HostReply::Module { source: source.to_owned(), path, format, package }),
-            None => Err(coded_error(ctx, "EIO", "the host's reply names a module that was not compiled")),
-        },
-        reply => Ok(reply),
-    }
+    state.call(ctx, HostRequest::LoadModule { candidates, import, package })
 }
 
 /// Removes the types of TypeScript; the result is JavaScript of the given kind.
@@ -75,7 +69,7 @@ pub(super) fn javascript(
     match typescript::strip(&file.source, &file.path, true) {
         Ok(stripped) => {
             super::keep_map(state, &file.path, stripped.map);
-            Ok(LoadedFile { path: file.path, source: stripped.text, format })
+            Ok(LoadedFile { path: file.path, source: LoadedText::Received(stripped.text), format })
         }
         Err(error) => Err(ctx.throw(syntax_error(ctx, &error, &file.path))),
     }

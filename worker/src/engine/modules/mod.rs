@@ -21,7 +21,7 @@ mod required_esm;
 pub use bundle::LibraryBundle;
 pub(super) use bundle::LoadedBundle;
 pub use bundle_files::{MissingPackage, PackageFiles};
-pub(super) use common_js::{run_common_js, unwrap, wrap};
+pub(super) use common_js::{run_common_js, wrap};
 pub(super) use esm::{declare_main, install_loader, start};
 pub(super) use library::{LibraryKind, start_bundle, start_library};
 pub(super) use load::syntax_error;
@@ -33,6 +33,8 @@ use super::source::without_nul;
 use super::state::SharedState;
 use rquickjs::{Ctx, Object, Persistent, Result, Value};
 use std::collections::{HashMap, HashSet};
+use std::ops::Deref;
+use std::rc::Rc;
 use vm_system_protocol::model::ExecutionKind;
 use vm_system_protocol::worker::{Execute, SourceFormat};
 
@@ -42,13 +44,40 @@ pub(super) const REPL_NAME: &str = "repl";
 /// A file of the host or of a library's bundle.
 pub(super) struct LoadedFile {
     pub(super) path: String,
-    pub(super) source: String,
+    pub(super) source: LoadedText,
     pub(super) format: SourceFormat,
+}
+
+/// The text of a file.
+pub(super) enum LoadedText {
+    Received(String),
+    /// Of a module that the zygote has compiled.
+    Compiled(Rc<str>),
+}
+
+impl Deref for LoadedText {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        match self {
+            Self::Received(text) => text,
+            Self::Compiled(text) => text,
+        }
+    }
+}
+
+impl LoadedText {
+    fn into_string(self) -> String {
+        match self {
+            Self::Received(text) => text,
+            Self::Compiled(text) => text.as_ref().to_owned(),
+        }
+    }
 }
 
 impl LoadedFile {
     fn new(path: String, source: String, format: SourceFormat) -> Self {
-        Self { path, source: without_nul(source), format }
+        Self { path, source: LoadedText::Received(without_nul(source)), format }
     }
 }
 

@@ -18,8 +18,10 @@ mod url;
 pub(crate) use compression::expand;
 
 use super::state::SharedState;
+use super::sys::CompiledScript;
 use rquickjs::context::EvalOptions;
-use rquickjs::{Array, Ctx, Exception, Function, Object, Result, Value};
+use rquickjs::{Array, Ctx, Exception, FromJs as _, Function, Object, Result, Value};
+use std::collections::HashMap;
 
 /// A part of the platform. Its source is a function of its own natives, the natives of all, and what the prelude captured; it
 /// returns an object with the part's globals, and whatever other parts use of it.
@@ -131,9 +133,13 @@ pub(super) fn install_natives<'js>(ctx: &Ctx<'js>, state: &SharedState, natives:
     let load = move |ctx: Ctx<'js>, name: String| -> Result<Array<'js>> {
         let part = PARTS.iter().chain(node::PARTS).find(|part| part.name == name);
         let part = part.ok_or_else(|| Exception::throw_reference(&ctx, &name))?;
-        let mut options = EvalOptions::default();
-        options.filename = Some(part.file.to_owned());
-        let make: Function = ctx.eval_with_options(part.source, options)?;
+        let make: Function = if let Some(script) = state.compiled.borrow().part(part.name) {
+            Function::from_js(&ctx, script.evaluate(&ctx)?)?
+        } else {
+            let mut options = EvalOptions::default();
+            options.filename = Some(part.file.to_owned());
+            ctx.eval_with_options(part.source, options)?
+        };
         let own = Object::new(ctx.clone())?;
         (part.natives)(&ctx, &state, &own)?;
         let loaded = Array::new(ctx)?;
@@ -142,6 +148,12 @@ pub(super) fn install_natives<'js>(ctx: &Ctx<'js>, state: &SharedState, natives:
         Ok(loaded)
     };
     natives.set("platformPart", Function::new(ctx.clone(), load)?)
+}
+
+/// Compiles all parts, by their names.
+pub(super) fn compile_parts(ctx: &Ctx<'_>) -> HashMap<&'static str, CompiledScript> {
+    let compile = |part: &Part| Some((part.name, CompiledScript::compile(ctx, part.source, part.file)?));
+    PARTS.iter().chain(node::PARTS).filter_map(compile).collect()
 }
 
 /// Defines the globals of all parts.

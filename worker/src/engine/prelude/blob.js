@@ -1,5 +1,5 @@
 // Blob, File and FormData.
-(function (_own, native, captured) {
+0,function (_own, native, captured) {
   'use strict';
   const { TypeError, Symbol, Object, Uint8Array, ArrayBuffer, Date, Array, Math } = captured.globals;
   const { invalidType, wellFormed } = captured;
@@ -233,4 +233,4 @@
 
   return { Blob, File, FormData, bytesOf, fromBytes, join, multipart, isForm: (value) => listOf(value) !== undefined,
     typeText };
-})
+}

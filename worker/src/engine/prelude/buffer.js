@@ -1,5 +1,5 @@
 // Buffer: the honest subset of Node's that reading files needs. A Uint8Array with text conversions.
-(function (native, captured) {
+0,function (native, captured) {
   'use strict';
   const global = globalThis;
   const { defineProperty, setPrototypeOf } = Object;
@@ -249,4 +249,4 @@
   defineProperty(Buffer.prototype, 'constructor', { value: BufferFunction, writable: true, configurable: true });
   setPrototypeOf(BufferFunction, Uint8Array);
   defineProperty(global, 'Buffer', { value: BufferFunction, writable: true, configurable: true });
-})
+}

@@ -1,5 +1,5 @@
 // What the classes of the platform have in common: how their prototypes look, and the errors of their methods.
-(function (_own, _native, captured) {
+0,function (_own, _native, captured) {
   'use strict';
   const { TypeError, Symbol, Object } = captured.globals;
   const { defineProperty, getOwnPropertyDescriptor } = Object;
@@ -18,4 +18,4 @@
     ? `The "${first}" argument must be specified` : `The "${first}" and "${second}" arguments must be specified`),
   'ERR_MISSING_ARGS');
   return { enumerable, illegal, invalidThis, missing, tag };
-})
+}

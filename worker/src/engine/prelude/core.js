@@ -1,6 +1,6 @@
 // Runs once in the zygote, before any script: captures what the engine needs of the language, and builds the globals
 // that are easier to say in JavaScript. `native` holds functions of the engine. Gives the captured functions.
-(function (native) {
+0,function (native) {
   'use strict';
   const global = globalThis;
   const { defineProperty, getOwnPropertyDescriptor, getPrototypeOf, freeze } = Object;
@@ -583,4 +583,4 @@
   };
   hidden('global', global);
   return captured;
-})
+}

@@ -1,6 +1,6 @@
 // The global `crypto`: random values and the Web Cryptography API for digests, HMAC, AES-GCM, and signatures that are verified.
 // The work is native; this checks arguments and keeps keys.
-(function (own, native, captured) {
+0,function (own, native, captured) {
   'use strict';
   const { Object, Symbol, Uint8Array, ArrayBuffer, DOMException } = captured.globals;
   const { invalidType } = captured;
@@ -267,4 +267,4 @@
   tag(Crypto.prototype, 'Crypto');
 
   return { crypto: new Crypto(secret), Crypto, CryptoKey, SubtleCrypto };
-})
+}

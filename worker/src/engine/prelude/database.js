@@ -1,6 +1,6 @@
 // The `database` host module: SQLite databases of the session's workspace. `native.database(kind, database, sql, names,
 // values)` asks the host and throws nothing: it gives [value] or [undefined, code, message].
-(function (native, captured) {
+0,function (native, captured) {
   'use strict';
   const { isArray, from } = Array;
   const { isView } = ArrayBuffer;
@@ -70,4 +70,4 @@
       close() { call('close', '', undefined, []); },
     };
   });
-})
+}

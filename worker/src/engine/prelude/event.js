@@ -1,5 +1,5 @@
 // Event, CustomEvent, EventTarget, AbortController and AbortSignal, as Node has them: without a tree of targets.
-(function (_own, native, captured) {
+0,function (_own, native, captured) {
   'use strict';
   const { TypeError, Object, Map, Set, Error, DOMException } = captured.globals;
   const { defineProperty } = Object;
@@ -328,4 +328,4 @@
 
   // The other parts use them without reading properties that a script may replace.
   return { Event, CustomEvent, EventTarget, AbortSignal, AbortController, isSignal, onAbort, makeSignal, abortSignal };
-})
+}

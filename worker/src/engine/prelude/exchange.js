@@ -1,5 +1,5 @@
 // HTTP exchanges: what `fetch` and the modules `http` and `https` have in common. The engine makes the calls.
-(function (own, _native, captured) {
+0,function (own, _native, captured) {
   'use strict';
   const { Error, Map, Uint8Array } = captured.globals;
   const { coded } = captured;
@@ -67,4 +67,4 @@
     };
   };
   return { begin, failure };
-})
+}

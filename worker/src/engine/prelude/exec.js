@@ -1,6 +1,6 @@
 // The `exec` host module: commands that the operator listed and the template names. `native.exec(…)` asks the host and
 // throws nothing: it gives [result] or [undefined, code, message].
-(function (native, captured) {
+0,function (native, captured) {
   'use strict';
   const { isArray, from } = Array;
   const { keys, freeze } = Object;
@@ -41,4 +41,4 @@
     };
     return freeze({ run, exec: run });
   });
-})
+}

@@ -1,5 +1,5 @@
 // `fetch`: requests are made by the host, redirects are followed here, and each of their requests is judged anew.
-(function (_own, _native, captured) {
+0,function (_own, _native, captured) {
   'use strict';
   const { Error, Promise, TypeError, Uint8Array, Object } = captured.globals;
   const { begin } = captured.part('exchange');
@@ -226,4 +226,4 @@
     },
   }.fetch;
   return { fetch };
-})
+}

@@ -1,6 +1,6 @@
 // The `fs` host module. `native.fs(kind, path, more)` asks the host and throws nothing: it gives [value] or
 // [undefined, code, message]. Synchronous calls, callbacks and promises are made of the same functions.
-(function (native, captured) {
+0,function (native, captured) {
   'use strict';
   const { defineProperty, freeze, getOwnPropertyDescriptor, assign } = Object;
   const ErrorCtor = Error;
@@ -375,4 +375,4 @@
     fs ??= make();
     return name === 'fs/promises' ? fs.promises : fs;
   });
-})
+}

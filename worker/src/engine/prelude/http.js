@@ -1,5 +1,5 @@
 // Headers, Request and Response as values: bodies are read and written here, nothing is sent.
-(function (_own, native, captured) {
+0,function (_own, native, captured) {
   'use strict';
   const { TypeError, RangeError, Symbol, Object, Reflect, Uint8Array, ArrayBuffer, JSON, Math } = captured.globals;
   const { apply, invalidType, wellFormed } = captured;
@@ -481,4 +481,4 @@
   }
 
   return { Headers, Request, Response, makeResponse, requestParts };
-})
+}

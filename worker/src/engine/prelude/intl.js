@@ -1,5 +1,5 @@
 // `Intl` itself.
-(function (_own, _native, captured) {
+0,function (_own, _native, captured) {
   'use strict';
   const { RangeError, Object, Symbol } = captured.globals;
   const { own, canonicalList } = captured.part('intl_base');
@@ -22,4 +22,4 @@
   };
   for (const name of Object.keys(members)) defineProperty(Intl, name, { value: members[name], writable: true, configurable: true });
   return { Intl };
-})
+}

@@ -1,5 +1,5 @@
 // What the constructors of `Intl` share: lists of locales, options, and how a constructor keeps its state.
-(function (own, _native, captured) {
+0,function (own, _native, captured) {
   'use strict';
   const { TypeError, RangeError, Symbol, Object, Map, WeakMap, Number } = captured.globals;
   const { defineProperty, getOwnPropertyDescriptor } = Object;
@@ -148,4 +148,4 @@
 
   return { own, split, canonical, canonicalList, resolve, keyword, optionsOf, word, flag, whole, numberingSystem, systems, define, toParts, cached,
     slotsOf: (value) => slots.get(value), DEFAULT };
-})
+}

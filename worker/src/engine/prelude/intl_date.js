@@ -1,5 +1,5 @@
 // Intl.DateTimeFormat, with the Gregorian calendar.
-(function (_own, _native, captured) {
+0,function (_own, _native, captured) {
   'use strict';
   const { RangeError, TypeError, Object, Date, Math } = captured.globals;
   const { own, resolve, keyword, optionsOf, word, flag, whole, numberingSystem, define, toParts, cached } = captured.part('intl_base');
@@ -112,4 +112,4 @@
   return { DateTimeFormat, zoneNames,
     dateText: (time, locales, options, fields) =>
       (time !== time ? 'Invalid Date' : formats[fields](locales, options).format(timeOf(time), false)) };
-})
+}

@@ -1,5 +1,5 @@
 // Intl.NumberFormat and Intl.PluralRules.
-(function (_own, _native, captured) {
+0,function (_own, _native, captured) {
   'use strict';
   const { RangeError, TypeError, Object, Number } = captured.globals;
   const { own, resolve, keyword, optionsOf, word, whole, numberingSystem, define, toParts, cached } = captured.part('intl_base');
@@ -140,4 +140,4 @@
   const number = cached(setup);
   return { NumberFormat, PluralRules, textOf,
     numberText: (value, locales, options) => number(locales, options).format(textOf(value), false) };
-})
+}

@@ -1,5 +1,5 @@
 // The rest of Intl: Collator, ListFormat, RelativeTimeFormat, Segmenter, DisplayNames, Locale.
-(function (_own, _native, captured) {
+0,function (_own, _native, captured) {
   'use strict';
   const { RangeError, TypeError, Object, Symbol, Number } = captured.globals;
   const { own, split, canonical, resolve, keyword, optionsOf, word, flag, define, slotsOf, canonicalList, cached, DEFAULT } = captured.part('intl_base');
@@ -234,4 +234,4 @@
   };
   return { Collator, ListFormat, RelativeTimeFormat, Segmenter, DisplayNames, Locale,
     compareText: (text, other, locales, options) => collator(locales, options).compare(text, other), changeCase };
-})
+}

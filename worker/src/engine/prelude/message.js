@@ -1,5 +1,5 @@
 // MessageChannel, MessagePort, MessageEvent and BroadcastChannel: all ports are in this session; a message is delivered in an iteration of the event loop.
-(function (_own, _native, captured) {
+0,function (_own, _native, captured) {
   'use strict';
   const { Array, DOMException, Event, EventTarget, Map, Object, Set, TypeError, setImmediate, structuredClone } = captured.globals;
   const { coded } = captured;
@@ -161,4 +161,4 @@
   enumerable(BroadcastChannel.prototype, ['name', 'postMessage', 'close', 'onmessage']);
   tag(BroadcastChannel.prototype, 'BroadcastChannel');
   return { BroadcastChannel, MessageChannel, MessagePort, MessageEvent };
-})
+}

@@ -1,7 +1,7 @@
 // What the host modules share: `require`, the table of their makers, and errors. A module is made on first use, since
 // most sessions never ask for it. Everything of the language that runs later is captured here: a script may replace it,
 // and a policy may take it away.
-(function (native, captured) {
+0,function (native, captured) {
   'use strict';
   const ErrorCtor = Error;
   const TypeErrorCtor = TypeError;
@@ -89,4 +89,4 @@
   };
   captured.hostModule = (name) => (made[name] ??= makers[name]());
   captured.includes = has;
-})
+}

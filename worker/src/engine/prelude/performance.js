@@ -1,5 +1,5 @@
 // Marks and measures of `performance`. `now` and `timeOrigin` exist from the start.
-(function (_own, native, captured) {
+0,function (_own, native, captured) {
   'use strict';
   const { TypeError, Object, DOMException, structuredClone } = captured.globals;
   const { coded, invalidType } = captured;
@@ -111,4 +111,4 @@
     toJSON() { const { performance } = captured.globals; return { timeOrigin: performance.timeOrigin }; },
   };
   return { PerformanceEntry, PerformanceMark, PerformanceMeasure, methods };
-})
+}

@@ -1,6 +1,6 @@
 // `CC(prompt, options?)`: asks whoever drives the session and gives the answer, as in durable programs. `native.ask(…)` blocks
 // until there is one and throws nothing: it gives [value] or [undefined, name of the error, message].
-(function (native) {
+0,function (native) {
   'use strict';
   const { stringify } = JSON;
   const { defineProperty } = Object;
@@ -41,4 +41,4 @@
   hidden(globalThis, 'CC', CC);
   hidden(globalThis, 'CCError', CCError);
   hidden(globalThis, 'CCTimeoutError', CCTimeoutError);
-})
+}

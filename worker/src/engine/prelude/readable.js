@@ -1,5 +1,5 @@
 // ReadableStream with its default reader and controller. A stream of type 'bytes' hands out Uint8Arrays; a BYOB reader is refused.
-(function (_own, native, captured) {
+0,function (_own, native, captured) {
   'use strict';
   const { TypeError, RangeError, Symbol, Object, Promise, Uint8Array, ArrayBuffer, Number } = captured.globals;
   const { defineProperty, getPrototypeOf } = Object;
@@ -496,4 +496,4 @@
     ByteLengthQueuingStrategy, CountQueuingStrategy,
     isReadable: (value) => stateOf(value) !== undefined, isDisturbed: (value) => stateOf(value).disturbed,
     Queue, after, attempt, callable, deferred, invalidState, quiet, strategyOf };
-})
+}

@@ -1,6 +1,6 @@
 // URL and URLSearchParams. The parser is native: `parse(text, base)` and `set(href, part, value)` give the serialized URL with the
 // positions of its parts, or undefined; `readForm` and `writeForm` convert application/x-www-form-urlencoded.
-(function (native, _base, captured) {
+0,function (native, _base, captured) {
   'use strict';
   const { TypeError, Symbol, Object, Reflect } = captured.globals;
   const { defineProperty, getPrototypeOf } = Object;
@@ -288,4 +288,4 @@
   tag(URL.prototype, 'URL');
   captured.showAs((object) => listOf(object));
   return { URL, URLSearchParams, isParams: (value) => typeof value === 'object' && value !== null && listOf(value) !== undefined };
-})
+}

@@ -1,5 +1,5 @@
 // Small parts of the web platform: TextEncoder, TextDecoder, atob, btoa, structuredClone.
-(function (native, captured) {
+0,function (native, captured) {
   'use strict';
   const global = globalThis;
   const { defineProperty } = Object;
@@ -166,4 +166,4 @@
   });
   const tagGetter = Object.getOwnPropertyDescriptor(Object.getPrototypeOf(Uint8Array.prototype), Symbol.toStringTag).get;
   const tagOf = (view) => captured.apply(tagGetter, view, []);
-})
+}

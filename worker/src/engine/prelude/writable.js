@@ -1,5 +1,5 @@
 // WritableStream and TransformStream, and the transform streams for text and compression.
-(function (own, native, captured) {
+0,function (own, native, captured) {
   'use strict';
   const { TypeError, Object, Promise, Uint8Array, ArrayBuffer, TextDecoder } = captured.globals;
   const { apply, coded, invalidType, invalidValue } = captured;
@@ -444,4 +444,4 @@
 
   return { WritableStream, WritableStreamDefaultWriter, WritableStreamDefaultController, TransformStream,
     TransformStreamDefaultController, TextEncoderStream, TextDecoderStream, CompressionStream, DecompressionStream, Decoder };
-})
+}

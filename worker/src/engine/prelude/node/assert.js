@@ -1,5 +1,5 @@
 // `node:assert` and `node:assert/strict`.
-(function (_own, native, captured) {
+0,function (_own, native, captured) {
   'use strict';
   const { Error, Object, RegExp, Reflect, String, TypeError } = captured.globals;
   const { coded } = captured;
@@ -231,4 +231,4 @@
   });
   assert.strict = strict.strict = strict;
   return { assert, strict };
-})
+}

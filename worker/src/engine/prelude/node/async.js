@@ -3,7 +3,7 @@
 // engine has no hook for `await`, but before an `await` of a promise it reads the promise's `constructor`: that accessor registers a
 // reaction just before that of the awaiting function, which restores the context. Whatever else is awaited becomes a new promise,
 // which the engine's hook reports.
-(function (own, _native, captured) {
+0,function (own, _native, captured) {
   'use strict';
   const { Map, Object, Promise, WeakMap, WeakSet } = captured.globals;
   const { apply } = captured;
@@ -114,4 +114,4 @@
     createHook: () => { throw unavailable('createHook', 'the engine does not report asynchronous resources; AsyncLocalStorage is available'); },
   };
   return { asyncHooks };
-})
+}

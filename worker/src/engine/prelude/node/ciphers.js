@@ -1,5 +1,5 @@
 // `createCipheriv` and `createDecipheriv` of `node:crypto`: AES in CBC, CTR and GCM.
-(function (_own, _native, captured) {
+0,function (_own, _native, captured) {
   'use strict';
   const { Error, RangeError, TypeError, Uint8Array } = captured.globals;
   const { argumentValue, error, argumentType } = captured.part('node_errors');
@@ -135,4 +135,4 @@
     };
   };
   return { make };
-})
+}

@@ -1,5 +1,5 @@
 // Deep equality, strict and loose, as `node:assert` and `util.isDeepStrictEqual` define it.
-(function (_own, _native, captured) {
+0,function (_own, _native, captured) {
   'use strict';
   const { Map, Number, Object, Reflect } = captured.globals;
   const { is, keys, getPrototypeOf, getOwnPropertySymbols, prototype } = Object;
@@ -94,4 +94,4 @@
     return true;
   };
   return { deepEqual };
-})
+}

@@ -1,5 +1,5 @@
 // `node:crypto`: digests, codes, keys from passwords, random values, AES. Other ciphers and key pairs are refused by name.
-(function (own, native, captured) {
+0,function (own, native, captured) {
   'use strict';
   const { ArrayBuffer, Buffer, Error, Math, Number, RangeError, TypeError, Uint8Array } = captured.globals;
   const { coded, toBuffer } = captured;
@@ -220,4 +220,4 @@
     crypto[name] = { [name]() { throw unavailable(`crypto.${name}`, 'crypto.subtle has AES-GCM, and verifies ECDSA and Ed25519'); } }[name];
   }
   return { crypto };
-})
+}

@@ -1,5 +1,5 @@
 // The numbers and names of Linux's errors.
-(function (_own, _native, captured) {
+0,function (_own, _native, captured) {
   'use strict';
   const { argumentType, range } = captured.part('node_errors');
   const table = `E2BIG 7 argument list too long|EACCES 13 permission denied|EADDRINUSE 98 address already in use|EADDRNOTAVAIL 99 address not available|
@@ -29,4 +29,4 @@ ETXTBSY 26 text file is busy|EXDEV 18 cross-device link not permitted`;
     return map.find(([number]) => number === errno)?.[1][0] ?? `Unknown system error ${errno}`;
   };
   return { numbers, map, name };
-})
+}

@@ -1,5 +1,5 @@
 // What the modules of Node have in common: the texts of their errors, and checks of arguments.
-(function (_own, native, captured) {
+0,function (_own, native, captured) {
   'use strict';
   const { Error, RangeError, TypeError, Number, Array, String } = captured.globals;
   const { coded, invalidType } = captured;
@@ -73,4 +73,4 @@
     return thrown;
   };
   return { received, argumentType, argumentValue, range, checks, unavailable, error, abort };
-})
+}

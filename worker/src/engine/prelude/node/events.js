@@ -1,5 +1,5 @@
 // `node:events`.
-(function (_own, native, captured) {
+0,function (_own, native, captured) {
   'use strict';
   const { Error, Object, Promise, Reflect, String, Symbol, Number } = captured.globals;
   const { argumentType, range, checks, error, abort } = captured.part('node_errors');
@@ -278,4 +278,4 @@
   class EventEmitterAsyncResource extends EventEmitter {}
   EventEmitter.EventEmitterAsyncResource = EventEmitterAsyncResource;
   return { events: EventEmitter };
-})
+}

@@ -1,7 +1,7 @@
 // Open files of `fs`: descriptors and `FileHandle`. The host has none. A descriptor is the path with a copy of the content, which is read
 // when it is first needed: what others write to the file later is not seen. What a descriptor writes is written at once. Also functions
 // that are made of others.
-(function (_own, native, captured) {
+0,function (_own, native, captured) {
   'use strict';
   const { ArrayBuffer, Buffer, Map, Math, Number, Object, Symbol, Uint8Array } = captured.globals;
   const { argumentType, checks, error } = captured.part('node_errors');
@@ -232,4 +232,4 @@
     return { sync, promises, FileHandle, Dir };
   };
   return { make };
-})
+}

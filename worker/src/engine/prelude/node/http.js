@@ -1,6 +1,6 @@
 // The modules `http` and `https`: clients, on the exchanges that `fetch` uses too. Servers are refused by name, and agents have no
 // effect: the host keeps the connections.
-(function (_own, _native, captured) {
+0,function (_own, _native, captured) {
   'use strict';
   const { Object, Array, TypeError, Uint8Array, Buffer, clearTimeout, decodeURIComponent, setTimeout } = captured.globals;
   const { argumentType, error, unavailable } = captured.part('node_errors');
@@ -354,4 +354,4 @@
   };
   const [http, https] = [moduleOf('http'), moduleOf('https')];
   return { http, https };
-})
+}

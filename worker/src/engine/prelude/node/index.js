@@ -1,5 +1,5 @@
 // Modules that show what exists elsewhere: `node:buffer`, `console`, `module`, `process`; and `punycode`.
-(function (_own, native, captured) {
+0,function (_own, native, captured) {
   'use strict';
   const { Buffer, Math, Object, RangeError, String, console, process } = captured.globals;
   const { argumentValue, argumentType, error, unavailable } = captured.part('node_errors');
@@ -133,4 +133,4 @@
     }
   };
   return { buffer, console: consoleModule, module: Module, process, punycode };
-})
+}

@@ -1,5 +1,5 @@
 // Modules on streams: `node:stream` and its parts, streams of `fs`, `node:readline`.
-(function (_own, _native, captured) {
+0,function (_own, _native, captured) {
   'use strict';
   const { Buffer, Math, Object, Promise, Symbol, process } = captured.globals;
   const { argumentType, checks, range, unavailable } = captured.part('node_errors');
@@ -172,4 +172,4 @@
     Object.defineProperty(web, name, { get: () => captured.globals[name], enumerable: true, configurable: true });
   }
   return { stream, streamPromises: promises, consumers, web, readline, readlinePromises: readline.promises, streamsOf };
-})
+}

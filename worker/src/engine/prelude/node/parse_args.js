@@ -1,5 +1,5 @@
 // `util.parseArgs`: the options of a command line.
-(function (_own, _native, captured) {
+0,function (_own, _native, captured) {
   'use strict';
   const { Array, Object, TypeError, process } = captured.globals;
   const { argumentType, argumentValue, checks, error } = captured.part('node_errors');
@@ -92,4 +92,4 @@
     return wanted ? { values, positionals, tokens } : { values, positionals };
   };
   return { parseArgs };
-})
+}

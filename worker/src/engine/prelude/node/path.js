@@ -1,5 +1,5 @@
 // `node:path`. Paths of a session are those of POSIX and begin at its worktree, which is `/`.
-(function (_own, _native, captured) {
+0,function (_own, _native, captured) {
   'use strict';
   const { invalidType } = captured;
   const { Math } = captured.globals;
@@ -209,4 +209,4 @@
   win32.win32 = win32;
   path.win32 = win32;
   return { path, win32 };
-})
+}

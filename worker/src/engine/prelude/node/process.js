@@ -1,5 +1,5 @@
 // What `process` has beside the globals' part: events, warnings, facts that Node's programs ask for.
-(function (_own, native, captured) {
+0,function (_own, native, captured) {
   'use strict';
   const { Error, Set, process } = captured.globals;
   const { events } = captured.part('node_events');
@@ -70,4 +70,4 @@
   }
   methods.abort = () => process.exit(134);
   return { methods };
-})
+}

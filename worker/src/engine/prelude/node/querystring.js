@@ -1,5 +1,5 @@
 // `node:querystring`.
-(function (_own, native, captured) {
+0,function (_own, native, captured) {
   'use strict';
   const { Array, Buffer, Number, Object, Reflect, String, URIError, decodeURIComponent, encodeURIComponent } = captured.globals;
   const { coded } = captured;
@@ -65,4 +65,4 @@
   };
   const querystring = { unescapeBuffer, unescape, escape, stringify, encode: stringify, parse, decode: parse };
   return { querystring };
-})
+}

@@ -1,5 +1,5 @@
 // What streams have in common, and readable streams.
-(function (_own, native, captured) {
+0,function (_own, native, captured) {
   'use strict';
   const { Buffer, Math, Object, Promise, Reflect, Symbol, TypeError, Uint8Array, process } = captured.globals;
   const { coded } = captured;
@@ -451,4 +451,4 @@
   return {
     Stream, Readable, markOf, begin, lifeMethods, lifeAccessors, accessors, fail, done, later, startReadable, marks, setMark,
   };
-})
+}

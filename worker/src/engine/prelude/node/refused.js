@@ -1,6 +1,6 @@
 // Modules of which nothing is available: packages load them for what they rarely use. Each function is refused by name when it is
 // called.
-(function (_own, _native, captured) {
+0,function (_own, _native, captured) {
   'use strict';
   const { Object } = captured.globals;
   const { unavailable } = captured.part('node_errors');
@@ -39,4 +39,4 @@
   function isIPv6(text) {
     try { new captured.globals.URL(`http://[${`${text}`.replace(/%.*$/, '')}]/`); return `${text}`.includes(':'); } catch { return false; }
   }
-})
+}

@@ -1,5 +1,5 @@
 // Small modules: `node:string_decoder`, `os`, `timers`, `timers/promises`, `constants`, `diagnostics_channel`, `perf_hooks`, `tty`, `console`.
-(function (_own, native, captured) {
+0,function (_own, native, captured) {
   'use strict';
   const { Map, Object, Promise, Symbol, TypeError } = captured.globals;
   const { coded } = captured;
@@ -235,4 +235,4 @@
     string_decoder: { StringDecoder }, os, timers, timersPromises, diagnosticsChannel, perfHooks, tty,
     get constants() { return { ...errnos.numbers, ...priority, ...signals, ...captured.hostConstants?.() }; },
   };
-})
+}

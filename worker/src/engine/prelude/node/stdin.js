@@ -1,5 +1,5 @@
 // The standard input: readable streams whose pieces the event loop reads while they are wanted.
-(function (_own, native, captured) {
+0,function (_own, native, captured) {
   'use strict';
   const { stream: { Readable } } = captured.part('node_stream');
   // Reads of streams in order: each gets one piece.
@@ -58,4 +58,4 @@
     return input;
   };
   return { open };
-})
+}

@@ -1,5 +1,5 @@
 // `node:stream`: writable streams, and those that are both.
-(function (_own, _native, captured) {
+0,function (_own, _native, captured) {
   'use strict';
   const { Buffer, Object, Promise, Symbol, TypeError, Uint8Array } = captured.globals;
   const { coded } = captured;
@@ -278,4 +278,4 @@
   });
   install({ Readable, Writable, Duplex });
   return { stream: Stream, promises };
-})
+}

@@ -1,5 +1,5 @@
 // What works on any stream: `finished`, `pipeline`, `Readable.from`, the methods of iterators, and streams of the web.
-(function (_own, _native, captured) {
+0,function (_own, _native, captured) {
   'use strict';
   const { Array, Boolean, Number, Object, Promise, Symbol, TypeError, process } = captured.globals;
   const { coded } = captured;
@@ -229,4 +229,4 @@
     async blob(stream) { return new captured.globals.Blob([await consumers.buffer(stream)]); },
   };
   return { finished, pipeline, addAbortSignal, install, consumers };
-})
+}

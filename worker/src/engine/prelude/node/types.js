@@ -1,5 +1,5 @@
 // `node:util/types`: what a value is, whatever its properties say.
-(function (_own, native, captured) {
+0,function (_own, native, captured) {
   'use strict';
   const { ArrayBuffer, Object } = captured.globals;
   const kind = native.kindOf;
@@ -28,4 +28,4 @@
     isUint8ClampedArray: typed('Uint8ClampedArray'), isWeakMap: is('weak_map'), isWeakSet: is('weak_set'),
   };
   return types;
-})
+}

@@ -1,5 +1,5 @@
 // `node:url`: the classes of the platform, files as URLs, and the older functions `parse`, `format` and `resolve`.
-(function (_own, native, captured) {
+0,function (_own, native, captured) {
   'use strict';
   const { Object, TypeError, URL, URLSearchParams, decodeURIComponent } = captured.globals;
   const { coded } = captured;
@@ -200,4 +200,4 @@
       domainToUnicode, pathToFileURL, fileURLToPath, urlToHttpOptions,
     },
   };
-})
+}

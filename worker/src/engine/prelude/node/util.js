@@ -1,5 +1,5 @@
 // `node:util`, `node:util/types`.
-(function (_own, native, captured) {
+0,function (_own, native, captured) {
   'use strict';
   const { Array, Date, Error, Map, Math, Number, Object, Promise, Reflect, RegExp, Set, String, Symbol } = captured.globals;
   const { argumentType, argumentValue, checks, error } = captured.part('node_errors');
@@ -194,4 +194,4 @@
     }),
   };
   return { util };
-})
+}

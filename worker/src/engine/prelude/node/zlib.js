@@ -1,6 +1,6 @@
 // `node:zlib`: gzip, deflate, raw deflate and the expansion of Brotli, at once, with callbacks, and as streams. To compress with Brotli,
 // and Zstandard, are refused by name.
-(function (own, native, captured) {
+0,function (own, native, captured) {
   'use strict';
   const { ArrayBuffer, Buffer, Error, Object, RangeError, Symbol, Uint8Array, process } = captured.globals;
   const { coded, toBuffer } = captured;
@@ -133,4 +133,4 @@
     zlib[name] = { [name]() { throw unavailable(`zlib.${name}`, 'gzip, deflate and raw deflate are there, and Brotli is expanded'); } }[name];
   }
   return { zlib };
-})
+}
