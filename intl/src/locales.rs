@@ -194,30 +194,25 @@ pub fn locale_with(
     [language, script, region]: [Option<&str>; 3],
     changed: &[(&str, &str)],
 ) -> Option<String> {
-    let (name, mut keywords) = split_tag(tag);
     let given = [(language, is_language as fn(&str) -> bool), (script, is_script), (region, is_region)];
     if given.iter().any(|(given, is_valid)| given.is_some_and(|given| !is_valid(given))) {
         return None;
     }
-    let part = |given: Option<&str>, part: &str| given.map(str::to_owned).or_else(|| locale_part(tag, part));
-    let is_variant = |part: &&str| {
-        part.len() > 4 || part.len() == 4 && part.starts_with(|first: char| first.is_ascii_digit())
-    };
-    let variants = name.split('-').skip(1).filter(is_variant).map(str::to_owned);
-    let subtags = [part(language, "language"), part(script, "script"), part(region, "region")];
-    let mut text = subtags.into_iter().flatten().chain(variants).collect::<Vec<_>>().join("-");
+    // Whatever is not changed stays: variants, attributes, other extensions, private use.
+    let mut locale: Locale = tag.parse().ok()?;
+    if let Some(language) = language {
+        locale.id.language = language.parse().ok()?;
+    }
+    if let Some(script) = script {
+        locale.id.script = Some(script.parse().ok()?);
+    }
+    if let Some(region) = region {
+        locale.id.region = Some(region.parse().ok()?);
+    }
     for (key, value) in changed {
-        keywords.retain(|(known, _)| known != key);
-        keywords.push(((*key).to_owned(), (*value).to_owned()));
+        locale.extensions.unicode.keywords.set(key.parse().ok()?, value.parse().ok()?);
     }
-    keywords.sort();
-    if !keywords.is_empty() {
-        text.push_str("-u");
-    }
-    for (key, value) in &keywords {
-        push_keyword(&mut text, key, value);
-    }
-    canonical(&text)
+    canonical(&locale.to_string())
 }
 
 /// The name of a language, region or script code in its canonical form; `None` if it is not well formed.
@@ -247,7 +242,23 @@ pub fn change_case(tag: &str, upper: bool, text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Keyword, resolve, split_tag};
+    use super::{Keyword, locale_with, resolve, split_tag};
+
+    #[test]
+    fn what_is_not_changed_of_a_tag_stays() {
+        let in_austria = |tag| locale_with(tag, [None, None, Some("AT")], &[("nu", "arab")]);
+        for (tag, expected) in [
+            ("de", "de-AT-u-nu-arab"),
+            ("de-DE-1996-x-foo", "de-AT-1996-u-nu-arab-x-foo"),
+            ("en-t-de-u-ca-gregory", "en-AT-t-de-u-ca-gregory-nu-arab"),
+            ("en-a-bbb-u-attr-nu-latn-x-1", "en-AT-a-bbb-u-attr-nu-arab-x-1"),
+        ] {
+            assert_eq!(in_austria(tag).as_deref(), Some(expected));
+        }
+        assert_eq!(locale_with("de", [None, Some("Latin"), None], &[]), None);
+        assert_eq!(locale_with("de", [None, None, None], &[("ca", "x")]), None);
+        assert_eq!(locale_with("de", [None, None, None], &[("kn", "true")]).as_deref(), Some("de-u-kn"));
+    }
 
     #[test]
     fn tags_are_split_into_their_name_and_keywords() {

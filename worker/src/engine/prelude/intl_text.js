@@ -185,26 +185,23 @@
   const Locale = define('Locale', true, (tag, given) => {
     if (typeof tag !== 'string' && (typeof tag !== 'object' || tag === null)) throw new TypeError('First argument to Intl.Locale constructor can\'t be empty or missing');
     const options = optionsOf(given);
-    const first = parts(canonical(`${slotsOf(tag)?.tag ?? tag}`));
-    const sub = (name, pattern) => {
+    const first = canonical(`${slotsOf(tag)?.tag ?? tag}`);
+    const text = (name) => {
       const value = options[name];
-      if (value === undefined) return first[name];
-      if (!pattern.test(`${value}`)) throw new RangeError(`Incorrect locale information provided`);
-      return `${value}`;
+      return value === undefined ? undefined : `${value}`;
     };
-    const language = sub('language', /^([a-z]{2,3}|[a-z]{5,8})$/i);
-    const script = sub('script', CODES.script);
-    const region = sub('region', CODES.region);
-    const variants = first.name.split('-').slice(1).filter((part) => part.length > 4 || (part.length === 4 && /^\d/.test(part)));
-    let text = [language, script, region, ...variants].filter((part) => part !== undefined).join('-');
-    let keys = '';
-    const keywords = { ...first.keywords };
+    const subtags = [text('language'), text('script'), text('region')];
+    const keywords = [];
     for (const name of Object.keys(KEYS)) {
-      if (options[name] !== undefined) keywords[KEYS[name]] = name === 'numeric' ? (options[name] ? '' : 'false') : `${options[name]}`;
+      const value = name === 'numeric' ? flag(options, name)
+        : name === 'hourCycle' ? word(options, name, ['h11', 'h12', 'h23', 'h24'], undefined)
+        : name === 'caseFirst' ? word(options, name, ['upper', 'lower', 'false'], undefined)
+        : text(name);
+      if (value !== undefined) keywords.push(KEYS[name], `${value}`);
     }
-    for (const key of Object.keys(keywords).sort()) keys += `-${key}${keywords[key] === '' ? '' : `-${keywords[key]}`}`;
-    if (keys !== '') text += `-u${keys}`;
-    return { tag: canonical(text) };
+    const made = own.localeWith(first, subtags, keywords);
+    if (made === undefined) throw new RangeError('Incorrect locale information provided');
+    return { tag: made };
   }, {
     toString: (slots) => slots.tag,
     maximize: (slots) => new Locale(own.likely(slots.tag, true)),

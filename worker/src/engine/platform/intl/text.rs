@@ -5,11 +5,11 @@ use rquickjs::{Array, Ctx, Function, Object, Result};
 use std::cmp::Ordering;
 use vm_system_intl::{
     Granularity, Keyword, ListTexts, LocaleNames, RelativeFormat, TextCollator, boundaries, canonical,
-    change_case, is_supported, likely, resolve,
+    change_case, is_supported, likely, locale_with, resolve,
 };
 
-/// `compare`, `list`, `relative`, `boundaries`, `display`, `canonical`, `supported`, `resolve`, `likely`, `changeCase` and `values`,
-/// for `prelude/intl_text.js` and `prelude/intl_base.js`.
+/// `compare`, `list`, `relative`, `boundaries`, `display`, `canonical`, `supported`, `resolve`, `likely`, `localeWith`, `changeCase` and
+/// `values`, for `prelude/intl_text.js` and `prelude/intl_base.js`.
 pub(super) fn install<'js>(ctx: &Ctx<'js>, natives: &Object<'js>) -> Result<()> {
     natives.set(
         "compare",
@@ -87,6 +87,14 @@ fn install_tags<'js>(ctx: &Ctx<'js>, natives: &Object<'js>) -> Result<()> {
             Ok::<_, rquickjs::Error>(made)
         })?,
     )?;
+    // Keys and values of keywords in turn.
+    let with = |tag: String, parts: Vec<Option<String>>, keywords: Vec<String>| {
+        let changed: Vec<(&str, &str)> =
+            keywords.chunks_exact(2).map(|pair| (pair[0].as_str(), pair[1].as_str())).collect();
+        let part = |index: usize| parts.get(index).and_then(Option::as_deref);
+        locale_with(&tag, [part(0), part(1), part(2)], &changed)
+    };
+    natives.set("localeWith", Function::new(ctx.clone(), with)?)?;
     natives.set("likely", Function::new(ctx.clone(), |tag: String, more: bool| likely(&tag, more))?)?;
     natives.set(
         "changeCase",
