@@ -37,7 +37,7 @@ pub const CONTROL_PROTOCOL: u32 = 9;
 pub const UPGRADE_NAME: &str = "vm-system-control";
 
 /// Name and version ([`CONTROL_PROTOCOL`]) of this protocol, as the field `Upgrade` has them.
-pub const UPGRADE_PROTOCOL: &str = "vm-system-control/8";
+pub const UPGRADE_PROTOCOL: &str = "vm-system-control/9";
 
 /// Path of the upgrade, beneath the server's address.
 pub const UPGRADE_PATH: &str = "/api/v1/control";

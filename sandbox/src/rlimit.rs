@@ -45,10 +45,15 @@ pub fn descriptors() -> io::Result<u64> {
     sys::prlimit(0, libc::RLIMIT_NOFILE, None).map(|(soft, _)| soft)
 }
 
-/// The limits of all workers in addition to [`constant`]; set once in the zygote.
+/// The limits of all workers in addition to [`constant`] and [`worker_descriptors`]; set once in the zygote.
 pub fn worker_constant() -> io::Result<()> {
-    lower(libc::RLIMIT_NOFILE, WORKER_DESCRIPTORS)?;
     lower(libc::RLIMIT_STACK, STACK_BYTES)
+}
+
+/// Has a zygote, and all that is forked from it, have the descriptors of a worker for good. Set from outside, after it has sent its
+/// listener: the kernel lets a process send descriptors only while its user has fewer of them in flight than the process may have.
+pub fn worker_descriptors(pid: u32) -> io::Result<()> {
+    sys::prlimit(pid, libc::RLIMIT_NOFILE, Some((WORKER_DESCRIPTORS, WORKER_DESCRIPTORS))).map(drop)
 }
 
 /// The limits of a files agent, which its processes inherit and lower further.

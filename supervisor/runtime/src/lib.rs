@@ -15,10 +15,8 @@
 //! - [`worktree`]: opening and reading worktrees; [`files_agents`]: processes that do it with the rights of users
 //! - [`shares`]: what each owner may have of things that are counted
 //! - [`memory`], [`host`], [`followers`]: parts of a session's owner task; [`script_input`]: the standard input of scripts
-//! - [`create`]: new sessions; [`fork`]: sessions forked from a live one; [`copies`]: checkpoints, and the copies from which a session
-//!   continues; [`restart`]: the worker that replaces one that has exited
-//! - [`jails`]: keepers and zygotes, replaced when they exit; [`owner_jails`]: an owner's; [`module_sets`]: modules that zygotes compile;
-//!   [`type_checks`]: TypeScript's compiler
+//! - [`create`], [`fork`]: new sessions; [`copies`]: checkpoints, copies from which a session continues; [`restart`]: the next worker
+//! - [`jails`], [`owner_jails`]: keepers and zygotes; [`module_sets`]: compiled modules; [`type_checks`]: TypeScript's compiler
 //! - [`inspect`]: a worker as reported by the kernel; [`doctor`]: the host and the jail
 //! - [`durable`]: the same for executions of durable programs
 

@@ -24,6 +24,8 @@ use vm_system_spawn::{
 
 /// Most sessions that record at a time.
 const RECORDINGS_MAX: usize = 8;
+/// Longest path of a recorded module: it is sent to the zygote in one packet.
+const PATH_BYTES: usize = 1024;
 /// Time between two starts of zygotes for one owner.
 const PAUSE: Duration = Duration::from_secs(10);
 /// The same after a zygote that failed to compile a set.
@@ -136,7 +138,7 @@ impl Table {
         is_free
     }
 
-    /// A set in place of the scope's earlier one; the oldest make room.
+    /// A set in place of the scope's earlier one; the oldest are removed.
     fn put(&mut self, scope: &Arc<ModuleScope>, set: ModuleSet) {
         self.sets.retain(|(known, _)| known != scope);
         let of_owner = |(known, _): &(Arc<ModuleScope>, ModuleSet)| known.owner == scope.owner;
@@ -214,7 +216,7 @@ impl SessionModules {
     /// A module that the session has loaded, and that its zygote has not compiled.
     pub(super) fn loaded(&mut self, sets: &Arc<ModuleSets>, path: &str, source: &str, format: SourceFormat) {
         let Some(scope) = &self.scope else { return };
-        if format != SourceFormat::CommonJs {
+        if format != SourceFormat::CommonJs || path.len() > PATH_BYTES {
             return;
         }
         if self.recording.is_none() {
@@ -230,5 +232,75 @@ impl SessionModules {
         if let Some(recording) = self.recording.take() {
             recording.compile();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn scope(owner: &str, folder: &str) -> Arc<ModuleScope> {
+        let worktree = RecordedWorktree {
+            uid: 0,
+            user: None,
+            root: "/".to_owned(),
+            beneath: folder.to_owned(),
+            handle: None,
+        };
+        Arc::new(ModuleScope {
+            owner: Owner::new(owner),
+            worktree: Arc::new(worktree),
+            load: PathRules::everything(),
+            libraries: LibrarySet::default(),
+        })
+    }
+
+    fn set(owner: &str) -> ModuleSet {
+        ModuleSet::new(owner, ModuleTexts::new())
+    }
+
+    #[test]
+    fn one_session_of_a_scope_records_and_an_owner_waits_between_starts() {
+        let (mut table, begin) = (Table::default(), Instant::now());
+        assert!(table.claim(&scope("a", "1"), begin));
+        assert!(!table.claim(&scope("a", "1"), begin), "another session of this scope");
+        assert!(table.claim(&scope("a", "2"), begin));
+        assert!(!table.claim(&scope("a", "3"), begin), "the owner records enough");
+        assert!(table.claim(&scope("b", "1"), begin));
+        table.claimed.clear();
+        table.next_start.insert(scope("a", "1").owner.clone(), begin + PAUSE);
+        assert!(!table.claim(&scope("a", "1"), begin));
+        assert!(table.claim(&scope("b", "1"), begin), "other owners do not wait");
+        assert!(table.claim(&scope("a", "1"), begin + PAUSE));
+        assert!(table.next_start.is_empty(), "what is past is removed");
+    }
+
+    #[test]
+    fn all_owners_together_record_in_few_sessions() {
+        let mut table = Table::default();
+        let claimed =
+            (0..2 * RECORDINGS_MAX).filter(|n| table.claim(&scope(&n.to_string(), "1"), Instant::now()));
+        assert_eq!(claimed.count(), RECORDINGS_MAX);
+    }
+
+    #[test]
+    fn a_set_replaces_that_of_its_scope_and_the_oldest_are_removed() {
+        let mut table = Table::default();
+        let folders = |table: &Table| {
+            let of = |(scope, _): &(Arc<ModuleScope>, ModuleSet)| {
+                format!("{}{}", scope.owner.as_str(), scope.worktree.beneath)
+            };
+            table.sets.iter().map(of).collect::<Vec<_>>()
+        };
+        table.put(&scope("b", "1"), set("b"));
+        for folder in ["1", "2", "1", "3"] {
+            table.put(&scope("a", folder), set("a"));
+        }
+        assert_eq!(folders(&table), ["b1", "a1", "a3"], "two of an owner");
+        for owner in 0..MODULE_SETS - 2 {
+            table.put(&scope(&owner.to_string(), ""), set(""));
+        }
+        assert_eq!(folders(&table)[..2], ["a1", "a3"], "the oldest of all is removed");
+        assert_eq!(table.sets.len(), MODULE_SETS);
     }
 }

@@ -165,7 +165,7 @@ impl KindZygotes {
     }
 }
 
-/// Makes room for one more of these kinds.
+/// Removes the oldest of these kinds if there are too many for one more.
 fn limit(slots: &mut HashMap<WorkerKind, Slot>, most: usize, counts: impl Fn(&WorkerKind) -> bool) {
     let counted = || slots.iter().filter(|(known, _)| counts(known));
     if counted().count() >= most {

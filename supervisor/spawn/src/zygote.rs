@@ -26,7 +26,7 @@ use vm_system_protocol::limits::{
 use vm_system_protocol::zygote::{FromZygote, ToZygote};
 use vm_system_sandbox::pidfd::{PidFd, Pids};
 use vm_system_sandbox::seccomp::notify::Listener;
-use vm_system_sandbox::socket;
+use vm_system_sandbox::{rlimit, socket};
 
 /// The text for a zygote that exited; the next request starts another one.
 pub(super) const EXITED: &str = "exited";
@@ -62,6 +62,13 @@ pub(super) async fn welcome(
     socket::refuse_descriptors(&socket).map_err(SpawnError::io("set up the zygote's channel"))?;
     let pids = greeting.pidfd.pids().map_err(|_| SpawnError::WorkerSilent("zygote exited"))?;
     inspect_process(pids.here, sandbox)?;
+    if greeting.listener.is_some() {
+        // Further zygotes are forked from this one.
+        rlimit::worker_descriptors(pids.here)
+            // The limit was set by pid: this check makes sure that the process is still the same.
+            .and_then(|()| greeting.pidfd.signal(0))
+            .map_err(|error| SpawnError::Rlimit { pid: pids.here, error })?;
+    }
     let zygote = Zygote {
         number,
         pids,

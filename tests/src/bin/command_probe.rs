@@ -16,6 +16,22 @@ use std::os::unix::net::UnixStream;
 const DATAGRAM: SockType = SockType::Datagram;
 const STREAM: SockType = SockType::Stream;
 
+/// With this argument and a number, the process does something else: it has this many descriptors in flight until its input ends.
+const HOLD: &str = "hold";
+
+fn hold(descriptors: usize) -> io::Result<()> {
+    let mut pairs = Vec::new();
+    for _ in 0..descriptors {
+        let pair = socketpair(AddressFamily::Unix, STREAM, None, SockFlag::empty())?;
+        let attached = [0];
+        let attached = [ControlMessage::ScmRights(&attached)];
+        sendmsg::<UnixAddr>(pair.0.as_raw_fd(), &[IoSlice::new(b"x")], &attached, MsgFlags::empty(), None)?;
+        pairs.push(pair);
+    }
+    println!("held");
+    io::stdin().read_to_end(&mut Vec::new()).map(drop)
+}
+
 type Attempt = (&'static str, fn(&UnixAddr, &UnixAddr) -> io::Result<()>);
 
 const ATTEMPTS: &[Attempt] = &[
@@ -113,6 +129,9 @@ const ATTEMPTS: &[Attempt] = &[
 fn main() -> io::Result<()> {
     let names: Vec<String> = std::env::args().skip(1).collect();
     let [datagram, stream] = names.as_slice() else { return Err(io::ErrorKind::InvalidInput.into()) };
+    if datagram == HOLD {
+        return hold(stream.parse().map_err(io::Error::other)?);
+    }
     let (datagram, stream) = (UnixAddr::new(datagram.as_str())?, UnixAddr::new(stream.as_str())?);
     for (name, attempt) in ATTEMPTS {
         match attempt(&datagram, &stream) {

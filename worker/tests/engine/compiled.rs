@@ -1,4 +1,4 @@
-//! Modules that the zygote has compiled: a session cannot tell them from those that it compiles itself.
+//! Modules that the zygote has compiled: to a session they are as those that it compiles itself.
 
 use crate::harness::{Engine, json_of};
 use vm_system_protocol::model::Limits;
