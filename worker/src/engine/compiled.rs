@@ -1,13 +1,16 @@
 //! Owns the modules that a zygote compiles for its sessions: `CommonJS` files that were loaded by sessions before. None of them runs in
-//! the zygote. A session that loads a file of this name compares the text, and runs the compiled module instead of compiling it.
+//! the zygote. A session that loads a file with this path and text runs the compiled module instead of compiling it.
+
+pub(super) mod sys;
 
 use super::modules::wrap;
 use super::platform;
 use super::preload::{self, Preloaded};
 use super::source::without_nul;
-use super::sys::{self, CompiledScript};
+use super::sys::{heap_bytes, share_bytes, stack_starts_here};
 use std::collections::HashMap;
 use std::rc::Rc;
+use sys::CompiledScript;
 use vm_system_protocol::limits::MODULE_SET_HEAP_MB;
 
 /// The text of a module as it was loaded.
@@ -71,10 +74,10 @@ impl Preloaded {
     /// reports what is wrong with it. Called at most once, before any session.
     pub fn compile(&mut self, modules: Vec<ModuleText>) {
         let machine = &self.0;
-        let before = sys::heap_bytes();
+        let before = heap_bytes();
         machine.runtime.set_memory_limit(before + MODULE_SET_HEAP_MB as usize * 1024 * 1024);
         machine.context.with(|ctx| {
-            sys::stack_starts_here(&ctx);
+            stack_starts_here(&ctx);
             let state = &machine.state;
             for ModuleText { path, source } in modules {
                 let source: Rc<str> = without_nul(source).into();
@@ -91,6 +94,6 @@ impl Preloaded {
         preload::settle_heap(&machine.context, &machine.runtime);
         // Sessions begin with a limit of their own.
         machine.state.heap_limit.set(0);
-        sys::share_bytes(sys::heap_bytes().saturating_sub(before));
+        share_bytes(heap_bytes().saturating_sub(before));
     }
 }

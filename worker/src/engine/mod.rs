@@ -9,7 +9,7 @@
 //! text, messages in V8's words), `natives` and `prelude/` (globals), `stdin` (the input of a script that `run` started), `platform` (globals that are evaluated on first use).
 //!
 //! Invariants: values are inspected without running code of the script; every soft limit leaves the session usable;
-//! `unsafe` is in `sys` alone.
+//! `unsafe` is in files called `sys` alone.
 
 mod budget;
 mod codec;

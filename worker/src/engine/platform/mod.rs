@@ -17,8 +17,8 @@ mod url;
 
 pub(crate) use compression::expand;
 
+use super::compiled::sys::CompiledScript;
 use super::state::SharedState;
-use super::sys::CompiledScript;
 use rquickjs::context::EvalOptions;
 use rquickjs::{Array, Ctx, Exception, FromJs as _, Function, Object, Result, Value};
 use std::collections::HashMap;
