@@ -1,7 +1,7 @@
 //! Modules that zygotes compile for the sessions of an owner. What a session loads is recorded during one execution; if it is much, a
 //! zygote compiles it in the background, and the next sessions of the same scope are forked from that zygote.
 //!
-//! - A zygote compiles the texts and runs none. A session compares what it loads with what was compiled, so that a changed file is
+//! - A zygote compiles the texts and runs none. What a session loads is compared with what was compiled, so that a changed file is
 //!   compiled as it is.
 //! - The texts are those that the supervisor read for a session; nothing that a worker sends gets here.
 //! - One session of a scope records at a time, and few of one owner; an owner's zygotes are started with pauses between them.
