@@ -119,12 +119,14 @@ impl Driver<'_> {
 
     /// `false`: the session could not be used. It was not adopted yet, or its worker had been killed at the end of the work.
     fn compare_state(&mut self, known: &Known) -> bool {
-        // What runs still is settled as during the work.
+        // What runs still is settled as during the work. What that learns of steps is of the copy, and counts for none of them.
+        let totals = self.totals;
         self.known.push(known.clone());
         let last = self.known.len() - 1;
         self.settle(last);
         let compared = self.look(last);
         self.known.pop();
+        self.totals = totals;
         match compared {
             Ok(compared) => compared,
             Err(Failure::Refused(error)) => {
