@@ -120,7 +120,7 @@ impl Driver<'_> {
     /// `false`: the session could not be used. It was not adopted yet, or its worker had been killed at the end of the work.
     fn compare_state(&mut self, known: &Known) -> bool {
         // What runs still is settled as during the work. What that learns of steps is of the copy, and counts for none of them.
-        let totals = self.totals;
+        let totals = self.totals.clone();
         self.known.push(known.clone());
         let last = self.known.len() - 1;
         self.settle(last);

@@ -73,7 +73,7 @@ impl Strikes {
 }
 
 /// What a driver did.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub(crate) struct Totals {
     pub(crate) sessions: u32,
     pub(crate) forks: u32,
