@@ -117,7 +117,8 @@ impl Driver<'_> {
         }
     }
 
-    /// `false`: the session could not be used. It was not adopted yet, or its worker had been killed at the end of the work.
+    /// `false`: the session could not be used. It was not adopted yet, its worker had been killed at the end of the work, or the store has not
+    /// noticed yet that the disk is not full any more.
     fn compare_state(&mut self, known: &Known) -> bool {
         // What runs still is settled as during the work. What that learns of steps is of the copy, and counts for none of them.
         let totals = self.totals.clone();
@@ -130,7 +131,8 @@ impl Driver<'_> {
         match compared {
             Ok(compared) => compared,
             Err(Failure::Refused(error)) => {
-                let codes = [ErrorCode::SessionBusy, ErrorCode::SessionNotReady];
+                let codes =
+                    [ErrorCode::SessionBusy, ErrorCode::SessionNotReady, ErrorCode::StorageUnavailable];
                 assert!(codes.contains(&error.code), "{error:?} of {known:#?}");
                 false
             }
