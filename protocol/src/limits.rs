@@ -24,6 +24,8 @@ pub const LIBRARY_SET_BYTES: usize = 32 * 1024 * 1024;
 pub const LIBRARY_HEAP_MB: u32 = 256;
 /// CPU time in which a zygote must evaluate each of its libraries (milliseconds); the wall-clock limit is twice that.
 pub const LIBRARY_MS: u32 = 5_000;
+/// Time in which a zygote must evaluate all of its libraries (milliseconds), else SIGKILL.
+pub const LIBRARY_SET_MS: u64 = 15_000;
 /// Largest sum of the texts of a module set (bytes).
 pub const MODULE_SET_BYTES: usize = 4 * 1024 * 1024;
 /// Smallest sum for which a zygote is started (bytes).
@@ -32,8 +34,6 @@ pub const MODULE_SET_MIN_BYTES: usize = 64 * 1024;
 pub const MODULE_SET_HEAP_MB: u32 = 32;
 /// Time in which a zygote must compile a module set (milliseconds), else SIGKILL.
 pub const MODULE_SET_MS: u64 = 2_000;
-/// Time in which a zygote must evaluate all of its libraries (milliseconds), else SIGKILL.
-pub const LIBRARY_SET_MS: u64 = 15_000;
 /// Longest order to a zygote and longest reply of a zygote, without sources (bytes).
 pub const ZYGOTE_MESSAGE_BYTES: usize = 4 * 1024;
 /// Most unacknowledged messages that a worker keeps; above that it waits for acknowledgements (bytes).

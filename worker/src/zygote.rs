@@ -88,7 +88,7 @@ fn take_orders(channel: OwnedFd, mut body: Box<dyn WorkerBody>) -> ! {
     }
 }
 
-/// Prepares the engine for the workers that will be forked, and reports it. A zygote whose engine failed exits.
+/// Prepares the engine for the workers that will be forked, and reports it; exits if that panics.
 fn prepare(channel: &OwnedFd, work: impl FnOnce()) {
     if std::panic::catch_unwind(std::panic::AssertUnwindSafe(work)).is_err() {
         process::exit_now(EXIT_PRELOAD);

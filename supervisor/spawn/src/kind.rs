@@ -29,7 +29,7 @@ impl WorkerKind {
         Self::Session(libraries, None)
     }
 
-    /// The only owner whose workers are of this kind, if there is one.
+    /// The owner of all workers of this kind, if it is for one.
     pub(super) fn owner(&self) -> Option<&str> {
         match self {
             Self::Session(_, Some(modules)) => Some(modules.owner()),
@@ -73,7 +73,7 @@ impl fmt::Display for WorkerKind {
             Self::Session(libraries, modules) => {
                 f.write_str("sessions")?;
                 let mut parts = libraries.names();
-                parts.extend(modules.as_ref().map(|set| format!("{} compiled modules", set.texts().len())));
+                parts.extend(modules.as_ref().map(|set| format!("compiled modules ({})", set.texts().len())));
                 if parts.is_empty() { Ok(()) } else { write!(f, " with {}", parts.join(", ")) }
             }
             Self::Program => f.write_str("durable programs"),

@@ -160,7 +160,7 @@ impl KindZygotes {
             Some(KindZygoteInfo { kind: kind.clone(), pid: zygote.pids.here, forks })
         };
         let mut all: Vec<KindZygoteInfo> = kind_zygotes.iter().filter_map(infos).collect();
-        all.sort_by_cached_key(|set| (set.kind.engine(), set.kind.libraries()));
+        all.sort_by_cached_key(|set| (set.kind.engine(), set.kind.libraries(), set.pid));
         all
     }
 }

@@ -33,10 +33,10 @@ pub(super) struct Compiled {
 /// A module's function before it is created.
 pub(super) struct CompiledModule {
     /// The name in stacks.
-    name: String,
+    pub(super) name: String,
     source: Rc<str>,
     /// With the wrapper.
-    text: String,
+    pub(super) text: String,
     /// None for a text that is no script, or for which there was no memory.
     script: Option<CompiledScript>,
 }
@@ -56,16 +56,6 @@ impl Compiled {
     /// The script of a part of the platform.
     pub(super) fn part(&self, name: &str) -> Option<&CompiledScript> {
         self.parts.get(name)
-    }
-}
-
-impl CompiledModule {
-    pub(super) fn name(&self) -> &str {
-        &self.name
-    }
-
-    pub(super) fn text(&self) -> &str {
-        &self.text
     }
 }
 

@@ -137,7 +137,8 @@ fn warm(ctx: &Ctx<'_>, state: &SharedState) {
     state.forget_warm_up();
 }
 
-fn prelude<'js>(ctx: &Ctx<'js>, name: &str, source: &str) -> rquickjs::Result<Function<'js>> {
+/// The function that a script of ours evaluates to.
+pub(super) fn prelude<'js>(ctx: &Ctx<'js>, name: &str, source: &str) -> rquickjs::Result<Function<'js>> {
     let mut options = EvalOptions::default();
     options.filename = Some(name.to_owned());
     ctx.eval_with_options(source, options)

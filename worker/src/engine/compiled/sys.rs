@@ -1,8 +1,8 @@
 //! Owns QuickJS's scripts that are compiled and not run.
 
-use rquickjs::{Ctx, Error, Persistent, Result, Value, qjs};
+use rquickjs::{Ctx, Error, FromJs as _, Function, Persistent, Result, Value, qjs};
 
-/// A script that was compiled and may be run any number of times.
+/// A script that evaluates to a function, compiled; it may be evaluated any number of times.
 pub(in crate::engine) struct CompiledScript(Persistent<Value<'static>>);
 
 impl CompiledScript {
@@ -11,8 +11,8 @@ impl CompiledScript {
         compiled(ctx, text, name, 0).map(|script| Self(Persistent::save(ctx, script)))
     }
 
-    /// Runs it; its completion value.
-    pub(in crate::engine) fn evaluate<'js>(&self, ctx: &Ctx<'js>) -> Result<Value<'js>> {
+    /// Evaluates it: a new function.
+    pub(in crate::engine) fn evaluate<'js>(&self, ctx: &Ctx<'js>) -> Result<Function<'js>> {
         let script = self.0.clone().restore(ctx)?;
         // SAFETY: the value is a compiled script of this context, and QuickJS consumes a reference of its own; the result is owned by the
         // wrapper.
@@ -20,7 +20,7 @@ impl CompiledScript {
             let raw = ctx.as_raw().as_ptr();
             Value::from_raw(ctx.clone(), qjs::JS_EvalFunction(raw, qjs::JS_DupValue(raw, script.as_raw())))
         };
-        if result.is_exception() { Err(Error::Exception) } else { Ok(result) }
+        if result.is_exception() { Err(Error::Exception) } else { Function::from_js(ctx, result) }
     }
 }
 

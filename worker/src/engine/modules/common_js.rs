@@ -10,7 +10,7 @@ use crate::engine::position::{FileMap, Insertion};
 use crate::engine::state::SharedState;
 use rquickjs::context::EvalOptions;
 use rquickjs::function::This;
-use rquickjs::{Ctx, Error, FromJs as _, Function, Object, Result, Value};
+use rquickjs::{Ctx, Error, Function, Object, Result, Value};
 use vm_system_protocol::worker::SourceFormat;
 
 /// Without parentheses: QuickJS reads all between them twice, to know whether an arrow follows.
@@ -254,8 +254,8 @@ fn compile_wrapped<'js>(
     source: &str,
 ) -> Result<Function<'js>> {
     if let Some((module, script)) = state.compiled.borrow().find(path, source) {
-        state.texts.borrow_mut().keep(module.name(), module.text(), false);
-        return Function::from_js(ctx, script.evaluate(ctx)?);
+        state.texts.borrow_mut().keep(&module.name, &module.text, false);
+        return script.evaluate(ctx);
     }
     let (name, text) = wrap(state, path, source);
     state.texts.borrow_mut().keep(&name, &text, false);

@@ -18,9 +18,9 @@ mod url;
 pub(crate) use compression::expand;
 
 use super::compiled::sys::CompiledScript;
+use super::preload::prelude;
 use super::state::SharedState;
-use rquickjs::context::EvalOptions;
-use rquickjs::{Array, Ctx, Exception, FromJs as _, Function, Object, Result, Value};
+use rquickjs::{Array, Ctx, Exception, Function, Object, Result, Value};
 use std::collections::HashMap;
 
 /// A part of the platform. Its source is a function of its own natives, the natives of all, and what the prelude captured; it
@@ -133,12 +133,9 @@ pub(super) fn install_natives<'js>(ctx: &Ctx<'js>, state: &SharedState, natives:
     let load = move |ctx: Ctx<'js>, name: String| -> Result<Array<'js>> {
         let part = PARTS.iter().chain(node::PARTS).find(|part| part.name == name);
         let part = part.ok_or_else(|| Exception::throw_reference(&ctx, &name))?;
-        let make: Function = if let Some(script) = state.compiled.borrow().part(part.name) {
-            Function::from_js(&ctx, script.evaluate(&ctx)?)?
-        } else {
-            let mut options = EvalOptions::default();
-            options.filename = Some(part.file.to_owned());
-            ctx.eval_with_options(part.source, options)?
+        let make = match state.compiled.borrow().part(part.name) {
+            Some(script) => script.evaluate(&ctx)?,
+            None => prelude(&ctx, part.file, part.source)?,
         };
         let own = Object::new(ctx.clone())?;
         (part.natives)(&ctx, &state, &own)?;
