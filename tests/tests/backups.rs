@@ -105,7 +105,7 @@ fn backup_under_load_is_whole_and_starts_a_daemon() {
     daemon.stop();
 }
 
-/// A database with some executions and an empty log, of a daemon that was stopped. Each source text is a row of one letter.
+/// A database with some executions and an empty log, of a daemon that was stopped. Each source text repeats one letter.
 fn stopped() -> (TestDir, Vec<(String, u8)>) {
     let daemon = Daemon::start(User::AsStarted);
     let mut client = daemon.client();
@@ -125,8 +125,8 @@ fn damaged_page_is_reported_with_the_executions_that_it_cost() {
     let database = place.path("state/vm-system.db");
     let (code, whole) = check_file(&place, &database);
     assert_eq!((code, &whole["findings"]), (Some(0), &serde_json::json!([])), "{whole}");
-    // The page on which the source text of the last execution in the order of the key continues: searches for other keys seldom
-    // compare with the last one. A comparison reads the whole row, so a damaged row in the middle of the tree costs its neighbours, too.
+    // The page on which the source text of the execution with the greatest key continues: searches for other keys seldom compare
+    // with it. A comparison reads the whole row, so a damaged row in the middle of the tree makes its neighbours unreadable, too.
     let (damaged_id, letter) = executions.iter().max().expect("twenty");
     let content = std::fs::read(&database).expect("readable");
     let size = usize::try_from(PAGE_BYTES).expect("small");
