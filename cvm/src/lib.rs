@@ -32,10 +32,10 @@ mod state;
 mod value;
 mod vm;
 
-pub use compiler::{CompileError, CompileErrors, CompileOptions};
+pub use compiler::{CompileError, CompileErrors, CompileOptions, FileImport, SourceFile, candidates, imports};
 pub use format::{CheckpointPages, FormatError, VmPage};
 pub use outcome::{ConsoleLine, FETCH, HostResponse, HostResult, Level, PauseAnswer, RunOutcome};
-pub use program::CompiledProgram;
+pub use program::{CompiledProgram, SourcePosition};
 pub use state::{RunPhase, StateConfig, VmLimitKind, VmLimits, VmState};
 pub use vm::driver::{UNHANDLED_REJECTION, resume_host, resume_pause, run};
 pub use vm::inspect::{FrameView, frames, globals, set_variable};
@@ -54,9 +54,20 @@ pub fn has_typescript(source: &str) -> bool {
 
 /// Compiles source text to a program that is ready to run.
 pub fn compile(source: &str, options: &CompileOptions) -> Result<CompiledProgram, CompileErrors> {
+    compile_files(source, &[], options)
+}
+
+/// Compiles a program of several files: `source` is the text of the file [`CompileOptions::filename`], which may import `others`.
+/// Files that it does not reach are not compiled.
+pub fn compile_files(
+    source: &str,
+    others: &[SourceFile],
+    options: &CompileOptions,
+) -> Result<CompiledProgram, CompileErrors> {
     let generation = builtins::generations::newest();
     let unit = compiler::compile_unit(
         source,
+        others,
         options,
         &generation.prelude.functions,
         builtins::generations::newest_names(),

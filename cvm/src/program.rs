@@ -108,14 +108,37 @@ impl FunctionTemplate {
 pub(crate) struct Unit {
     /// Name for stacks and errors
     pub filename: String,
-    /// Source text
+    /// Source text; that of all files one after the other
     pub source: String,
+    /// The files, if there are several, in the order of their texts
+    pub files: Vec<SourceFileStart>,
     /// Functions; the first is the top level
     pub templates: Vec<FunctionTemplate>,
     /// Constants of all functions
     pub consts: Vec<Const>,
     /// Instructions of all functions; template and constant numbers are those of the unit
     pub code: Vec<Instruction>,
+}
+
+/// A file of a unit.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct SourceFileStart {
+    pub name: String,
+    /// Byte offset of its text in the unit's source
+    pub start: u32,
+}
+
+/// A position in the source of a program.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SourcePosition<'p> {
+    /// Name of the file
+    pub file: &'p str,
+    /// Line, from 1
+    pub line: u32,
+    /// Column in characters, from 1
+    pub column: u32,
+    /// The line's text
+    pub text: &'p str,
 }
 
 /// Template numbers below belong to the prelude.
@@ -167,9 +190,23 @@ impl CompiledProgram {
         &self.unit.filename
     }
 
-    /// Line and column (1-based) of a byte offset of the source.
-    pub fn line_column(&self, offset: u32) -> (u32, u32) {
-        line_column(&self.unit.source, offset)
+    /// Whether the program has several files.
+    pub fn has_files(&self) -> bool {
+        !self.unit.files.is_empty()
+    }
+
+    /// The position of a byte offset of the source.
+    pub fn position(&self, offset: u32) -> SourcePosition<'_> {
+        let Unit { files, filename, source, .. } = &*self.unit;
+        let next = files.partition_point(|file| file.start <= offset);
+        let (file, start) = match files.get(next.wrapping_sub(1)) {
+            Some(file) => (file.name.as_str(), file.start),
+            None => (filename.as_str(), 0),
+        };
+        let end = files.get(next).map_or(source.len(), |file| file.start as usize);
+        let text = source.get(start as usize..end).unwrap_or("");
+        let (line, column) = line_column(text, offset - start);
+        SourcePosition { file, line, column, text: text.lines().nth(line as usize - 1).unwrap_or("") }
     }
 }
 

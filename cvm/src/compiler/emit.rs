@@ -45,6 +45,8 @@ pub(super) struct FunctionBuilder {
     pub params: u16,
     pub length: u16,
     pub span: (u32, u32),
+    /// Offset of the file's text in the unit's source
+    pub origin: u32,
     pub code: Vec<Instruction>,
     labels: Vec<LabelPosition>,
     pub regions: Vec<Region>,
@@ -79,6 +81,7 @@ impl FunctionBuilder {
             params: 0,
             length: 0,
             span,
+            origin: 0,
             code: Vec::new(),
             labels: Vec::new(),
             regions: Vec::new(),
@@ -207,7 +210,7 @@ impl FunctionBuilder {
     }
 
     pub(super) fn position(&mut self, offset: u32) {
-        let offset = offset.saturating_sub(STRICT.len() as u32);
+        let offset = offset.saturating_sub(STRICT.len() as u32) + self.origin;
         let pc = self.pc();
         match self.positions.last_mut() {
             Some(last) if last.1 == offset => {}
@@ -234,7 +237,7 @@ impl FunctionBuilder {
                 });
             }
         }
-        let strict = STRICT.len() as u32;
+        let source_offset = |at: u32| at.saturating_sub(STRICT.len() as u32) + self.origin;
         let template = FunctionTemplate {
             name: self.name,
             flags: self.flags,
@@ -246,7 +249,7 @@ impl FunctionBuilder {
             len: self.code.len() as u32,
             handlers,
             positions: self.positions,
-            span: (self.span.0.saturating_sub(strict), self.span.1.saturating_sub(strict)),
+            span: (source_offset(self.span.0), source_offset(self.span.1)),
             bindings: self.bindings,
         };
         (template, self.code)
@@ -297,7 +300,8 @@ impl Compiler<'_, '_> {
         self.op_c(Opcode::LoadLoc, u32::from(local));
     }
 
-    pub(super) fn begin_function(&mut self, builder: FunctionBuilder) {
+    pub(super) fn begin_function(&mut self, mut builder: FunctionBuilder) {
+        builder.origin = self.current.origin;
         self.functions.push(builder);
     }
 

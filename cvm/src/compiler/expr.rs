@@ -151,8 +151,10 @@ impl Compiler<'_, '_> {
 
     fn refuse_expression(&mut self, e: &Expression<'_>) {
         let what = match e {
-            Expression::ImportExpression(_) => "`import()` is not supported: a program is one file",
-            Expression::ImportMeta(_) => "`import.meta` is not supported: a program is one file",
+            Expression::ImportExpression(_) => {
+                "`import()` is not supported: a program's files are known when it is loaded; use `import … from`"
+            }
+            Expression::ImportMeta(_) => super::unsupported::IMPORT_META,
             Expression::JSXElement(_) | Expression::JSXFragment(_) => "JSX is not supported",
             Expression::Super(_) => "`super` is not allowed here",
             _ => "this expression is not supported",

@@ -13,6 +13,7 @@ mod expr;
 mod function;
 mod loops;
 mod member;
+mod modules;
 mod parse;
 mod pattern;
 mod scope;
@@ -26,7 +27,10 @@ mod yields;
 
 use crate::builtins::generations::GlobalNames;
 use crate::program::{Const, FunctionTemplate, Unit};
+use modules::CurrentModule;
+use oxc_allocator::Allocator;
 use oxc_semantic::Scoping;
+use parse::Goal;
 use scope::ActiveScope;
 use std::collections::HashMap;
 
@@ -56,6 +60,8 @@ impl Default for CompileOptions {
 pub struct CompileError {
     /// The error, without its position
     pub message: String,
+    /// The file, if the program has several
+    pub file: Option<String>,
     /// Line, from 1
     pub line: u32,
     /// Column in characters, from 1
@@ -73,7 +79,12 @@ impl CompileError {
         let (line, column) = crate::program::line_column(source, at as u32);
         let snippet = source.lines().nth(line as usize - 1).unwrap_or("");
         let snippet: String = snippet.chars().take(400).collect();
-        CompileError { message: message.to_owned(), line, column, snippet }
+        CompileError { message: message.to_owned(), file: None, line, column, snippet }
+    }
+
+    fn in_file(mut self, name: &str) -> CompileError {
+        self.file = Some(name.to_owned());
+        self
     }
 
     /// The text is correct, but uses something that programs do not have.
@@ -95,6 +106,9 @@ impl CompileError {
 
 impl std::fmt::Display for CompileError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if let Some(file) = &self.file {
+            write!(f, "{file}:")?;
+        }
         write!(f, "{}:{}: {}\n{}", self.line, self.column, self.message, self.caret())
     }
 }
@@ -104,41 +118,49 @@ impl std::fmt::Display for CompileError {
 #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
 pub struct CompileErrors(pub Vec<CompileError>);
 
+pub use modules::{FileImport, SourceFile, candidates, imports};
 pub(crate) use parse::has_typescript;
 
-/// Compiles a program; [`crate::link`] links it to the prelude.
+/// Most errors that are reported.
+const ERRORS: usize = 20;
+
+/// Compiles a program with the files that it may import; [`crate::link`] links it to the prelude.
 pub(crate) fn compile_unit(
     source: &str,
+    others: &[SourceFile],
     options: &CompileOptions,
     prelude: &HashMap<String, u32>,
     names: &GlobalNames,
 ) -> Result<Unit, CompileErrors> {
-    if source.len() > MAX_SOURCE_BYTES {
+    if source.len() + others.iter().map(|file| file.text.len()).sum::<usize>() > MAX_SOURCE_BYTES {
         let message = format!("the source is too large: at most {} MiB", MAX_SOURCE_BYTES >> 20);
         return Err(CompileErrors(vec![CompileError::new("", 0, &message)]));
     }
-    parse::with_ast(source, options.typescript, options.plain_script, |program, scoping, facts| {
-        let mut compiler = Compiler::new(source, scoping, facts, prelude, false);
-        compiler.unit.filename.clone_from(&options.filename);
-        let names = (!options.plain_script).then_some(names);
-        for (at, message) in unsupported::find(program, scoping, names) {
-            compiler.refuse(at, &message);
-        }
-        compiler.script(program);
-        compiler.finish()
-    })
-    .map_err(CompileErrors)
+    let allocator = Allocator::default();
+    let goal = if options.plain_script { Goal::Script } else { Goal::Program };
+    let names = (!options.plain_script).then_some(names);
+    let named = |error: CompileError| if others.is_empty() { error } else { error.in_file(&options.filename) };
+    let parsed = parse::parse(&allocator, source, options.typescript, goal)
+        .map_err(|errors| CompileErrors(errors.into_iter().map(named).collect()))?;
+    if parsed.is_module {
+        return modules::compile(&allocator, (parsed, source), others, options, prelude, names);
+    }
+    let mut compiler = Compiler::new(source, &parsed.scoping, &parsed.facts, prelude, false);
+    compiler.unit.filename.clone_from(&options.filename);
+    for (at, message) in unsupported::find(parsed.program, &parsed.scoping, names) {
+        compiler.refuse(at, &message);
+    }
+    compiler.script(parsed.program);
+    compiler.finish().map_err(|errors| CompileErrors(errors.into_iter().map(named).collect()))
 }
 
 /// Compiles the prelude: every function and method becomes a template; `const X = { … }` lists methods.
 pub(crate) fn compile_prelude(source: &str) -> Result<(Unit, PreludeNames), CompileErrors> {
-    let empty = HashMap::new();
-    parse::with_ast(source, false, true, |program, scoping, facts| {
-        let mut compiler = Compiler::new(source, scoping, facts, &empty, true);
-        let names = compiler.prelude(program);
-        compiler.finish().map(|unit| (unit, names))
-    })
-    .map_err(CompileErrors)
+    let (empty, allocator) = (HashMap::new(), Allocator::default());
+    let parsed = parse::parse(&allocator, source, false, Goal::Script).map_err(CompileErrors)?;
+    let mut compiler = Compiler::new(source, &parsed.scoping, &parsed.facts, &empty, true);
+    let names = compiler.prelude(parsed.program);
+    compiler.finish().map(|unit| (unit, names)).map_err(CompileErrors)
 }
 
 /// The definitions of the prelude.
@@ -152,6 +174,7 @@ pub(crate) struct PreludeNames {
 
 /// State of one compilation.
 struct Compiler<'a, 's> {
+    /// Text of the file that is compiled
     source: &'s str,
     scoping: &'s Scoping,
     facts: &'s parse::ScopeFacts,
@@ -167,6 +190,7 @@ struct Compiler<'a, 's> {
     first_template: u32,
     /// Variables that have another location in the code being compiled than in the code around it
     aliases: Vec<scope::Alias>,
+    current: CurrentModule<'s>,
     /// Calls of the top level that it awaits at its end: source offset, and local with the result
     started_calls: Vec<(u32, u16)>,
 }
@@ -200,6 +224,7 @@ impl<'a, 's> Compiler<'a, 's> {
             in_prelude,
             own_names: HashMap::new(),
             aliases: Vec::new(),
+            current: CurrentModule::default(),
             started_calls: Vec::new(),
             first_template: if in_prelude { 0 } else { crate::program::USER_TEMPLATES },
         }
@@ -208,8 +233,12 @@ impl<'a, 's> Compiler<'a, 's> {
     /// Records a compile error; code generation continues in order to find more.
     fn refuse(&mut self, offset: u32, message: &str) {
         let at = offset.saturating_sub(parse::STRICT.len() as u32);
-        if self.errors.len() < 20 {
-            self.errors.push(CompileError::new(self.source, at, message));
+        if self.errors.len() < ERRORS {
+            let error = CompileError::new(self.source, at, message);
+            self.errors.push(match self.current.file {
+                Some(name) => error.in_file(name),
+                None => error,
+            });
         }
     }
 

@@ -6,16 +6,16 @@ use super::CompileError;
 use oxc_allocator::Allocator;
 use oxc_ast::AstKind;
 use oxc_ast::ast::{
-    ArrowFunctionExpression, BindingIdentifier, BindingPattern, CallExpression, Class, Expression,
+    ArrowFunctionExpression, AwaitExpression, BindingIdentifier, BindingPattern, CallExpression, Class, Expression,
     ForInStatement, ForOfStatement, ForStatementLeft, FormalParameter, FormalParameters, Function, Program,
-    StaticBlock, SwitchStatement, VariableDeclaration, VariableDeclarationKind, VariableDeclarator,
+    Statement, StaticBlock, SwitchStatement, VariableDeclaration, VariableDeclarationKind, VariableDeclarator,
 };
 use oxc_ast_visit::{Visit, walk};
 use oxc_parser::{ParseOptions, Parser};
 use oxc_semantic::{Scoping, SemanticBuilder};
 use oxc_span::{GetSpan, SourceType};
 use oxc_syntax::scope::{ScopeFlags, ScopeId};
-use oxc_syntax::symbol::SymbolId;
+use oxc_syntax::symbol::{SymbolFlags, SymbolId};
 use std::collections::{HashMap, HashSet};
 
 /// Makes the whole script strict; every position is shifted back by its length.
@@ -224,12 +224,50 @@ impl ScopeFacts {
 }
 
 impl ScopeFacts {
+    fn find_awaits(&mut self, program: &Program<'_>) {
+        let mut finder = TopLevelAwait { is_found: false };
+        finder.visit_program(program);
+        self.top_level_await = finder.is_found;
+    }
+
+    /// The functions at the top level of a module exist before any module runs.
+    fn share_functions(&mut self, scoping: &Scoping) {
+        let root = scoping.get_bindings(scoping.root_scope_id()).values();
+        let functions = root.filter(|symbol| scoping.symbol_flags(**symbol).intersects(SymbolFlags::Function));
+        self.captured.extend(functions);
+    }
+
     fn find_main_calls(&mut self, scoping: &Scoping, program: &Program<'_>) {
         let root = scoping.root_scope_id();
         let Some(main) = scoping.get_binding(root, "main".into()) else { return };
         let mut calls = MainCallFinder { main, scoping, facts: self, found: MainCalls::default() };
         calls.visit_program(program);
         self.main_calls = calls.found;
+    }
+}
+
+/// Finds `await` outside of functions.
+struct TopLevelAwait {
+    is_found: bool,
+}
+
+impl<'a> Visit<'a> for TopLevelAwait {
+    fn visit_function(&mut self, _: &Function<'a>, _: ScopeFlags) {}
+
+    fn visit_arrow_function_expression(&mut self, _: &ArrowFunctionExpression<'a>) {}
+
+    fn visit_await_expression(&mut self, _: &AwaitExpression<'a>) {
+        self.is_found = true;
+    }
+
+    fn visit_for_of_statement(&mut self, it: &ForOfStatement<'a>) {
+        self.is_found |= it.r#await;
+        walk::walk_for_of_statement(self, it);
+    }
+
+    fn visit_variable_declaration(&mut self, it: &VariableDeclaration<'a>) {
+        self.is_found |= it.kind == VariableDeclarationKind::AwaitUsing;
+        walk::walk_variable_declaration(self, it);
     }
 }
 
@@ -476,16 +514,33 @@ impl<'a> Visit<'a> for TypedMembers {
     }
 }
 
-/// Parses `source` and passes the AST with its scopes to `then`.
-///
-/// A program is a script. `await` at its top level is syntax of modules only: a text that is no script is parsed as a module, and
-/// accepted if it neither imports nor exports. `plain_script`: never.
-pub(super) fn with_ast<T>(
+/// What a text is parsed as.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Goal {
+    /// Exactly a script of the language
+    Script,
+    /// The first file of a program: a module if it imports or exports, else a script, with `await` at its top level
+    Program,
+    /// A file that is imported
+    Module,
+}
+
+/// A text that was parsed.
+pub(super) struct Parsed<'a> {
+    pub program: &'a Program<'a>,
+    pub scoping: Scoping,
+    pub facts: ScopeFacts,
+    /// It imports or exports, or is imported
+    pub is_module: bool,
+}
+
+/// Parses a text and finds its scopes.
+pub(super) fn parse<'a>(
+    allocator: &'a Allocator,
     source: &str,
     typescript: bool,
-    plain_script: bool,
-    then: impl FnOnce(&Program<'_>, &Scoping, &ScopeFacts) -> Result<T, Vec<CompileError>>,
-) -> Result<T, Vec<CompileError>> {
+    goal: Goal,
+) -> Result<Parsed<'a>, Vec<CompileError>> {
     if let Err((at, message)) = check_nesting(source) {
         return Err(vec![CompileError::new(source, at, message)]);
     }
@@ -498,30 +553,46 @@ pub(super) fn with_ast<T>(
         }
         None => text.push_str(source),
     }
+    let text = allocator.alloc_str(&text);
     let script = if typescript { SourceType::ts().with_script(true) } else { SourceType::script() };
-    let allocator = Allocator::default();
-    let as_script = parsed(&allocator, source, &text, script);
-    let awaits = |(_, scoping): &(_, Scoping)| scoping.root_unresolved_references().contains_key(AWAIT);
-    let may_be_module = !plain_script && source.contains(AWAIT) && as_script.as_ref().map_or(true, awaits);
-    let as_module =
-        may_be_module.then(|| parsed(&allocator, source, &text, script.with_module(true)).ok()).flatten();
-    let top_level_await = as_module.is_some();
-    let part_of_module = |(program, _): &(&Program<'_>, _)| {
-        program.body.iter().find(|statement| statement.is_module_declaration()).map(|s| s.span().start)
+    let as_module = || parsed(allocator, source, text, script.with_module(true));
+    let (program, scoping) = match goal {
+        Goal::Script => parsed(allocator, source, text, script)?,
+        Goal::Module => as_module()?,
+        Goal::Program => {
+            let as_script = parsed(allocator, source, text, script);
+            let awaits =
+                |(_, scoping): &(_, Scoping)| scoping.root_unresolved_references().contains_key(AWAIT);
+            let may_be_module = [AWAIT, "import", "export"].iter().any(|word| source.contains(word))
+                && as_script.as_ref().map_or(true, awaits);
+            match (may_be_module.then(as_module), as_script) {
+                (Some(Ok(module)), _) => module,
+                // The errors of the kind of text that it is meant to be.
+                (Some(Err(errors)), Err(found)) if found.iter().any(is_about_modules) => return Err(errors),
+                (_, as_script) => as_script?,
+            }
+        }
     };
-    if let Some(at) = as_module.as_ref().and_then(part_of_module) {
-        let message = "`import` and `export` are not allowed: a program is one file";
-        return Err(vec![CompileError::new(source, at.saturating_sub(STRICT.len() as u32), message)]);
-    }
-    let (program, scoping) = match as_module {
-        Some(module) => module,
-        None => as_script?,
-    };
-    let mut facts = ScopeFacts { top_level_await, ..ScopeFacts::default() };
+    let is_module = goal == Goal::Module || program.body.iter().any(Statement::is_module_declaration);
+    let mut facts = ScopeFacts::default();
     facts.visit_program(program);
     facts.find_captures(&scoping, program);
-    facts.find_main_calls(&scoping, program);
-    then(program, &scoping, &facts)
+    if goal != Goal::Script {
+        facts.find_awaits(program);
+    }
+    if goal != Goal::Module {
+        facts.find_main_calls(&scoping, program);
+    }
+    if is_module {
+        facts.share_functions(&scoping);
+    }
+    Ok(Parsed { program, scoping, facts, is_module })
+}
+
+/// The errors that the parser reports for declarations of modules in a script.
+fn is_about_modules(error: &CompileError) -> bool {
+    let parts = ["Cannot use import statement outside", "Cannot use export statement outside"];
+    parts.iter().any(|part| error.message.starts_with(part))
 }
 
 const AWAIT: &str = "await";

@@ -142,9 +142,11 @@ impl Compiler<'_, '_> {
         }
     }
 
-    /// A top-level `var` or function is a property of the global object.
+    /// A top-level `var` or function of a script is a property of the global object.
     pub(super) fn is_global_symbol(&self, symbol: SymbolId) -> bool {
-        if self.in_prelude || self.scoping.symbol_scope_id(symbol) != self.scoping.root_scope_id() {
+        if self.in_prelude
+            || self.current.is_module
+            || self.scoping.symbol_scope_id(symbol) != self.scoping.root_scope_id() {
             return false;
         }
         let flags = self.scoping.symbol_flags(symbol);
@@ -283,7 +285,7 @@ impl Compiler<'_, '_> {
 
     fn is_read_only(&self, symbol: SymbolId) -> bool {
         let flags = self.scoping.symbol_flags(symbol);
-        flags.intersects(SymbolFlags::ConstVariable | SymbolFlags::FunctionExpression)
+        flags.intersects(SymbolFlags::ConstVariable | SymbolFlags::FunctionExpression | SymbolFlags::Import)
             || (flags.intersects(SymbolFlags::Class)
                 && self.facts.class_scopes.contains(&self.scoping.symbol_scope_id(symbol)))
     }

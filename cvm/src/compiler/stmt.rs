@@ -9,7 +9,8 @@ use super::using::Resources;
 use crate::ops::Opcode;
 use crate::program::flag;
 use oxc_ast::ast::{
-    BindingPattern, Expression, Statement, TryStatement, VariableDeclaration, VariableDeclarationKind,
+    BindingPattern, Class, Declaration, ExportDefaultDeclarationKind, Expression, Function, Statement,
+    TSEnumDeclaration, TryStatement, VariableDeclaration, VariableDeclarationKind,
 };
 use oxc_span::GetSpan;
 use oxc_syntax::scope::ScopeId;
@@ -27,6 +28,11 @@ impl Compiler<'_, '_> {
     /// A list of statements in the active scope: hoists its declarations first.
     pub(super) fn statements(&mut self, list: &[Statement<'_>]) {
         self.hoist(list);
+        self.hoisted_statements(list);
+    }
+
+    /// The statements, after the hoisting.
+    pub(super) fn hoisted_statements(&mut self, list: &[Statement<'_>]) {
         self.with_resources(Resources::of(list), |c| {
             for s in list {
                 c.statement(s);
@@ -34,44 +40,95 @@ impl Compiler<'_, '_> {
         });
     }
 
-    /// Allocates slots for lexical declarations and creates the declared functions.
     pub(super) fn hoist(&mut self, list: &[Statement<'_>]) {
+        self.hoist_lexical(list);
+        self.hoist_functions(list);
+    }
+
+    /// Allocates slots for lexical declarations. Exported ones have slots of the cell that modules share.
+    pub(super) fn hoist_lexical(&mut self, list: &[Statement<'_>]) {
         for s in list {
             match s {
-                Statement::VariableDeclaration(d) if d.kind != VariableDeclarationKind::Var && !d.declare => {
-                    for v in &d.declarations {
-                        bound_names(&v.id, &mut |id| self.declare_lexical(id.symbol_id.get()));
+                Statement::VariableDeclaration(d) => self.hoist_variables(d),
+                Statement::ClassDeclaration(c) => self.hoist_class(c),
+                Statement::TSEnumDeclaration(e) => self.hoist_enum(e),
+                Statement::ExportDeclaration(d) => match &d.declaration {
+                    Declaration::VariableDeclaration(d) => self.hoist_variables(d),
+                    Declaration::ClassDeclaration(c) => self.hoist_class(c),
+                    Declaration::TSEnumDeclaration(e) => self.hoist_enum(e),
+                    _ => {}
+                },
+                Statement::ExportDefaultDeclaration(d) => {
+                    if let ExportDefaultDeclarationKind::ClassDeclaration(c) = &d.declaration {
+                        self.hoist_class(c);
                     }
                 }
-                Statement::ClassDeclaration(c) if !c.declare => {
-                    self.declare_lexical(c.id.as_ref().and_then(|id| id.symbol_id.get()));
-                }
-                Statement::TSEnumDeclaration(e) if !e.declare => self.declare_lexical(e.id.symbol_id.get()),
                 _ => {}
             }
         }
+    }
+
+    fn hoist_variables(&mut self, d: &VariableDeclaration<'_>) {
+        if d.kind != VariableDeclarationKind::Var && !d.declare {
+            for v in &d.declarations {
+                bound_names(&v.id, &mut |id| self.declare_lexical(id.symbol_id.get()));
+            }
+        }
+    }
+
+    fn hoist_class(&mut self, c: &Class<'_>) {
+        if !c.declare {
+            self.declare_lexical(c.id.as_ref().and_then(|id| id.symbol_id.get()));
+        }
+    }
+
+    fn hoist_enum(&mut self, e: &TSEnumDeclaration<'_>) {
+        if !e.declare {
+            self.declare_lexical(e.id.symbol_id.get());
+        }
+    }
+
+    /// Creates the declared functions.
+    pub(super) fn hoist_functions(&mut self, list: &[Statement<'_>]) {
         for s in list {
             let mut inner = s;
             while let Statement::LabeledStatement(l) = inner {
                 inner = &l.body;
             }
-            if let Statement::FunctionDeclaration(f) = inner
-                && f.body.is_some()
-                && let Some(id) = &f.id
-                && let Some(symbol) = id.symbol_id.get()
-            {
-                if self.is_global_symbol(symbol) {
-                    self.function(f, None, 0);
-                    let name = self.str_const(id.name.as_str());
-                    self.op_c(Opcode::DeclFunc, name);
-                } else {
-                    if !self.facts.captured.contains(&symbol) {
-                        self.declare_local(symbol);
+            match inner {
+                Statement::FunctionDeclaration(f) => self.hoist_function(f),
+                Statement::ExportDeclaration(d) => {
+                    if let Declaration::FunctionDeclaration(f) = &d.declaration {
+                        self.hoist_function(f);
                     }
-                    self.function(f, None, 0);
-                    self.init_symbol(symbol);
                 }
+                Statement::ExportDefaultDeclaration(d) => match &d.declaration {
+                    ExportDefaultDeclarationKind::FunctionDeclaration(f) if f.id.is_some() => {
+                        self.hoist_function(f);
+                    }
+                    ExportDefaultDeclarationKind::FunctionDeclaration(f) if f.body.is_some() => {
+                        self.default_function(f);
+                    }
+                    _ => {}
+                },
+                _ => {}
             }
+        }
+    }
+
+    fn hoist_function(&mut self, f: &Function<'_>) {
+        let Some(id) = f.id.as_ref().filter(|_| f.body.is_some()) else { return };
+        let Some(symbol) = id.symbol_id.get() else { return };
+        if self.is_global_symbol(symbol) {
+            self.function(f, None, 0);
+            let name = self.str_const(id.name.as_str());
+            self.op_c(Opcode::DeclFunc, name);
+        } else {
+            if !self.facts.captured.contains(&symbol) {
+                self.declare_local(symbol);
+            }
+            self.function(f, None, 0);
+            self.init_symbol(symbol);
         }
     }
 
@@ -154,18 +211,17 @@ impl Compiler<'_, '_> {
             | Statement::WhileStatement(_)
             | Statement::DoWhileStatement(_) => self.loop_statement(s, Vec::new()),
             Statement::SwitchStatement(w) => self.switch(w),
-            Statement::ClassDeclaration(c) => {
-                if !c.declare {
-                    self.class(c, None);
-                    match &c.id {
-                        Some(id) => self.init_binding(id),
-                        None => self.op(Opcode::Pop),
-                    }
-                }
-            }
+            Statement::ClassDeclaration(c) => self.class_declaration(c),
             Statement::FunctionDeclaration(_)
             | Statement::EmptyStatement(_)
             | Statement::DebuggerStatement(_) => {}
+            // Resolved before code generation.
+            Statement::ImportDeclaration(_)
+            | Statement::ExportNamedDeclaration(_)
+            | Statement::ExportFromDeclaration(_)
+            | Statement::ExportAllDeclaration(_) => {}
+            Statement::ExportDeclaration(d) => self.exported_declaration(&d.declaration),
+            Statement::ExportDefaultDeclaration(d) => self.export_default(d),
             Statement::TSTypeAliasDeclaration(_) | Statement::TSInterfaceDeclaration(_) => {}
             Statement::TSEnumDeclaration(e) => self.ts_enum(e),
             Statement::WithStatement(w) => {
@@ -175,27 +231,23 @@ impl Compiler<'_, '_> {
         }
     }
 
+    pub(super) fn class_declaration(&mut self, c: &Class<'_>) {
+        if c.declare {
+            return;
+        }
+        self.class(c, None);
+        match &c.id {
+            Some(id) => self.init_binding(id),
+            None => self.op(Opcode::Pop),
+        }
+    }
+
     fn refuse_statement(&mut self, s: &Statement<'_>) {
-        let what = match s {
-            Statement::ImportDeclaration(_) => {
-                "`import` declarations are not supported: a program is one file"
-            }
-            Statement::ExportAllDeclaration(_)
-            | Statement::ExportDefaultDeclaration(_)
-            | Statement::ExportDeclaration(_)
-            | Statement::ExportNamedDeclaration(_)
-            | Statement::ExportFromDeclaration(_) => "`export` is not supported: a program is one file",
-            Statement::TSNamespaceDeclaration(n) if n.declare => return,
-            Statement::TSNamespaceDeclaration(n) => {
-                let name = n.id.name.as_str();
-                let why = "use an object, or functions at the top level";
-                self.refuse(n.span.start, &format!("`namespace {name}` is not supported: {why}"));
-                return;
-            }
-            Statement::TSGlobalDeclaration(_) | Statement::TSExternalModuleDeclaration(_) => return,
-            _ => "this TypeScript declaration is not supported",
-        };
-        self.refuse(s.span().start, what);
+        match s {
+            Statement::TSNamespaceDeclaration(n) => self.refuse_namespace(n),
+            Statement::TSGlobalDeclaration(_) | Statement::TSExternalModuleDeclaration(_) => {}
+            _ => self.refuse(s.span().start, "this TypeScript declaration is not supported"),
+        }
     }
 
     /// The body of an `if` or a label, which is not a block; a function declaration in it has its own block.

@@ -19,31 +19,38 @@ const CALLED: &str = "main was called";
 const RESULT: &str = "result of main";
 
 impl Compiler<'_, '_> {
-    /// The top level of a program.
+    /// The top level of a program that is a script.
     pub(super) fn script(&mut self, program: &Program<'_>) {
-        let template = self.reserve_template();
         let is_async = self.facts.top_level_await || self.facts.main_calls.in_functions;
+        self.top_level(program.span.end, is_async, |c| {
+            let root = c.scoping.root_scope_id();
+            c.enter_scope(Some(root));
+            c.begin_main_calls();
+            for symbol in c.symbols_in(root) {
+                if c.is_global_symbol(symbol) {
+                    let name = c.scoping.symbol_name(symbol).to_owned();
+                    let name = c.str_const(&name);
+                    if !c.scoping.symbol_flags(symbol).intersects(SymbolFlags::Function) {
+                        c.op_c(Opcode::DeclVar, name);
+                    }
+                }
+            }
+            c.find_started_calls(program);
+            c.statements(&program.body);
+        });
+    }
+
+    /// The function of the top level, around its code; `end` is the source offset of its end.
+    pub(super) fn top_level(&mut self, end: u32, is_async: bool, body: impl FnOnce(&mut Self)) {
+        let template = self.reserve_template();
         let flags = if is_async { flag::ASYNC } else { 0 };
-        let mut builder = FunctionBuilder::new(template, flags, u32::MAX, (0, program.span.end));
+        let mut builder = FunctionBuilder::new(template, flags, u32::MAX, (0, end));
         builder.local();
         self.begin_function(builder);
         if is_async {
             self.op(Opcode::AsyncStart);
         }
-        let root = self.scoping.root_scope_id();
-        self.enter_scope(Some(root));
-        self.begin_main_calls();
-        for symbol in self.symbols_in(root) {
-            if self.is_global_symbol(symbol) {
-                let name = self.scoping.symbol_name(symbol).to_owned();
-                let name = self.str_const(&name);
-                if !self.scoping.symbol_flags(symbol).intersects(SymbolFlags::Function) {
-                    self.op_c(Opcode::DeclVar, name);
-                }
-            }
-        }
-        self.find_started_calls(program);
-        self.statements(&program.body);
+        body(self);
         if is_async {
             self.await_started_calls();
         }
@@ -61,7 +68,7 @@ impl Compiler<'_, '_> {
     }
 
     /// Slots for the program's own calls of `main`.
-    fn begin_main_calls(&mut self) {
+    pub(super) fn begin_main_calls(&mut self) {
         if self.facts.main_calls.at.is_empty() {
             return;
         }
@@ -91,7 +98,7 @@ impl Compiler<'_, '_> {
     }
 
     /// Locals for the calls that the top level makes as statements, if functions call `main`: they may do it later.
-    fn find_started_calls(&mut self, program: &Program<'_>) {
+    pub(super) fn find_started_calls(&mut self, program: &Program<'_>) {
         if !self.facts.main_calls.in_functions {
             return;
         }

@@ -36,11 +36,11 @@ const NAMES: &[(&str, &str)] = &[
     ("clearInterval", TIMERS),
     ("clearImmediate", TIMERS),
     ("queueMicrotask", "use `Promise.resolve().then(…)`"),
-    ("require", "a program is one file"),
+    ("require", "use `import`"),
     ("process", "use `args` and `env`"),
     ("performance", "use `Date.now()`; it does not advance between pauses"),
-    ("module", "a program is one file"),
-    ("exports", "a program is one file"),
+    ("module", "use `export`"),
+    ("exports", "use `export`"),
     ("prompt", "use `CC`"),
     ("alert", "use `console.log`"),
     ("AbortController", "a row of kind net has `timeout_ms`"),
@@ -57,31 +57,57 @@ const SHOWN_CHARS: usize = 100;
 /// Source offset and message.
 pub(super) type UnsupportedUse = (u32, String);
 
-/// All uses of unsupported names, and of names that are declared nowhere unless `names` is none. A program that tests whether a
-/// name exists (`typeof Temporal`, `globalThis.Temporal`) may use it.
+/// All uses of unsupported names in a script, and of names that are declared nowhere unless `names` is none. A program that tests
+/// whether a name exists (`typeof Temporal`, `globalThis.Temporal`) may use it.
 pub(super) fn find(
     program: &Program<'_>,
     scoping: &Scoping,
     names: Option<&GlobalNames>,
 ) -> Vec<UnsupportedUse> {
-    let mut uses = Uses {
-        scoping,
-        names,
-        found: Vec::new(),
-        tested: HashSet::new(),
-        escaped: HashSet::new(),
-        any_global: false,
-        in_functions: 0,
-    };
+    let mut uses = Uses::new(scoping, names, false);
     uses.visit_program(program);
-    let Uses { found, tested, escaped, any_global, .. } = uses;
-    let kept = found.into_iter().filter(|found| !tested.contains(&found.name));
-    let kept = kept.filter(|found| found.is_listed || !any_global);
-    // What an object inherits may have been changed through these.
-    let inherits = escaped.contains("Object.prototype") || escaped.contains("Function.prototype");
-    let kept =
-        kept.filter(|found| found.builtin.as_ref().is_none_or(|name| !inherits && !escaped.contains(name)));
-    kept.map(|found| (found.at, found.message)).collect()
+    let tests = uses.tests;
+    uses.found.into_iter().filter(|found| tests.refuse(found)).map(|found| (found.at, found.message)).collect()
+}
+
+/// The same in modules, each with a number: what one of them tests, all of them may use.
+pub(super) fn find_in_modules<'m, 'a: 'm>(
+    modules: impl Iterator<Item = (usize, &'m Program<'a>, &'m Scoping)>,
+    names: Option<&GlobalNames>,
+) -> Vec<(usize, UnsupportedUse)> {
+    let mut tests = Tests::default();
+    let mut found = Vec::new();
+    for (number, program, scoping) in modules {
+        let mut uses = Uses::new(scoping, names, true);
+        uses.visit_program(program);
+        found.extend(uses.found.into_iter().map(|found| (number, found)));
+        tests.any_global |= uses.tests.any_global;
+        tests.names.extend(uses.tests.names);
+        tests.escaped.extend(uses.tests.escaped);
+    }
+    let kept = found.into_iter().filter(|(_, found)| tests.refuse(found));
+    kept.map(|(number, found)| (number, (found.at, found.message))).collect()
+}
+
+/// How a program may have made names exist.
+#[derive(Default)]
+struct Tests {
+    /// Names of which it tests whether they exist
+    names: HashSet<String>,
+    /// Built-in objects that are used as values, and prototypes from which they inherit
+    escaped: HashSet<String>,
+    /// The global object is used as a value: it may get any properties
+    any_global: bool,
+}
+
+impl Tests {
+    fn refuse(&self, found: &FoundName) -> bool {
+        // What an object inherits may have been changed through these.
+        let inherits = || ["Object.prototype", "Function.prototype"].iter().any(|name| self.escaped.contains(*name));
+        !self.names.contains(&found.name)
+            && (found.is_listed || !self.any_global)
+            && found.builtin.as_ref().is_none_or(|name| !inherits() && !self.escaped.contains(name))
+    }
 }
 
 /// A name that programs do not have.
@@ -101,7 +127,7 @@ fn unsupported(name: &str, why: &str) -> String {
 }
 
 /// What a program has in place of a name, by the name in lower case.
-fn similar<'n>(name: &str, known: impl Iterator<Item = &'n String>) -> String {
+pub(super) fn similar<'n>(name: &str, known: impl Iterator<Item = &'n String>) -> String {
     let mut known = known.filter(|one| one.eq_ignore_ascii_case(name));
     known.next().map_or_else(String::new, |one| format!("; did you mean `{one}`?"))
 }
@@ -121,16 +147,17 @@ struct Uses<'s> {
     scoping: &'s Scoping,
     names: Option<&'s GlobalNames>,
     found: Vec<FoundName>,
-    tested: HashSet<String>,
-    /// Built-in objects that are used as values, and prototypes from which they inherit
-    escaped: HashSet<String>,
-    /// The global object is used as a value: it may get any properties
-    any_global: bool,
-    /// Functions around that have a `this` of their own
+    tests: Tests,
+    /// Code around that has a `this` of its own: functions, and modules
     in_functions: usize,
 }
 
-impl Uses<'_> {
+impl<'s> Uses<'s> {
+    fn new(scoping: &'s Scoping, names: Option<&'s GlobalNames>, is_module: bool) -> Self {
+        let in_functions = usize::from(is_module);
+        Uses { scoping, names, found: Vec::new(), tests: Tests::default(), in_functions }
+    }
+
     fn is_global(&self, id: &IdentifierReference<'_>) -> bool {
         id.reference_id.get().is_none_or(|r| self.scoping.get_reference(r).symbol_id().is_none())
     }
@@ -209,7 +236,7 @@ impl Uses<'_> {
             _ => false,
         };
         if is_global && let Some(name) = name {
-            self.tested.insert(name.to_owned());
+            self.tests.names.insert(name.to_owned());
         }
         is_global && name.is_some()
     }
@@ -221,7 +248,7 @@ impl Uses<'_> {
                 .names
                 .is_some_and(|names| names.of_host.iter().any(|(name, _)| *name == object.name.as_str()))
         {
-            self.tested.insert(format!("{}.{}", object.name, member.property.name));
+            self.tests.names.insert(format!("{}.{}", object.name, member.property.name));
         }
     }
 
@@ -230,9 +257,9 @@ impl Uses<'_> {
         let Some((object, _)) = self.builtin(&member.object) else { return false };
         let name = format!("{object}.{}", member.property.name);
         if matches!(name.as_str(), "Object.prototype" | "Function.prototype") {
-            self.escaped.insert(name);
+            self.tests.escaped.insert(name);
         } else {
-            self.tested.insert(name);
+            self.tests.names.insert(name);
         }
         true
     }
@@ -241,7 +268,7 @@ impl Uses<'_> {
 impl<'a> Visit<'a> for Uses<'_> {
     fn visit_unary_expression(&mut self, it: &UnaryExpression<'a>) {
         if let (UnaryOperator::Typeof, Expression::Identifier(id)) = (it.operator, &it.argument) {
-            self.tested.insert(id.name.to_string());
+            self.tests.names.insert(id.name.to_string());
         }
         walk::walk_unary_expression(self, it);
     }
@@ -268,7 +295,7 @@ impl<'a> Visit<'a> for Uses<'_> {
     }
 
     fn visit_this_expression(&mut self, _: &ThisExpression) {
-        self.any_global |= self.in_functions == 0;
+        self.tests.any_global |= self.in_functions == 0;
     }
 
     fn visit_function(&mut self, it: &Function<'a>, flags: ScopeFlags) {
@@ -327,7 +354,7 @@ impl<'a> Visit<'a> for Uses<'_> {
         if let Some(&(_, why)) = NAMES.iter().find(|(listed, _)| *listed == name) {
             self.listed(at, name, name, why);
         } else if name == "globalThis" {
-            self.any_global = true;
+            self.tests.any_global = true;
         } else if let Some(names) = self.names
             && !names.globals.contains(name)
             && name != "arguments"
@@ -343,21 +370,18 @@ impl<'a> Visit<'a> for Uses<'_> {
             });
         }
         if self.names.is_some_and(|names| names.of_builtins.contains_key(name)) {
-            self.escaped.insert(name.to_owned());
+            self.tests.escaped.insert(name.to_owned());
         }
     }
 }
 
+/// A program is stored with its files; they have no addresses.
+pub(super) const IMPORT_META: &str = "`import.meta` is not supported: a program's files have no addresses";
+
 /// The parser's message, reworded to name what a program can do instead.
 pub(super) fn reworded(message: &str) -> &str {
     match message {
-        "Cannot use import statement outside a module" => {
-            "`import` is not allowed here: a program is one file"
-        }
-        "Cannot use export statement outside a module" => {
-            "`export` is not allowed here: a program is one file"
-        }
-        "Unexpected import.meta expression" => "`import.meta` is not allowed here: a program is one file",
+        "Unexpected import.meta expression" => IMPORT_META,
         "'with' statements are not allowed" => "`with` is not allowed: programs are strict",
         "`await` is only allowed within async functions and at the top levels of modules" => {
             "`await` is only allowed within async functions and at the top level"

@@ -101,7 +101,11 @@ impl<'b> ByteReader<'b> {
 
     /// Fails if bytes are left over.
     pub(super) fn end(&self) -> Res<()> {
-        if self.bytes.is_empty() { Ok(()) } else { Err(FormatError::Invalid("trailing bytes")) }
+        if self.is_at_end() { Ok(()) } else { Err(FormatError::Invalid("trailing bytes")) }
+    }
+
+    pub(super) fn is_at_end(&self) -> bool {
+        self.bytes.is_empty()
     }
 
     pub(super) fn take(&mut self, n: usize) -> Res<&'b [u8]> {

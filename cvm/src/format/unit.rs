@@ -5,7 +5,7 @@ use super::codec::{ByteReader, ByteWriter};
 use super::{FormatError, checksum, frame, unframe, verify_code};
 use crate::builtins::generations::{self, Generation};
 use crate::ops::{Instruction, Opcode, Operand};
-use crate::program::{Binding, CompiledProgram, Const, ExceptionHandler, FunctionTemplate, Unit};
+use crate::program::{Binding, CompiledProgram, Const, ExceptionHandler, FunctionTemplate, SourceFileStart, Unit};
 
 const MAGIC: [u8; 2] = *b"CU";
 
@@ -94,6 +94,14 @@ pub(super) fn encode_unit(unit: &Unit, generation: u32) -> Vec<u8> {
             w.num(u64::from(ins.b));
         }
     }
+    // A unit of one file ends here.
+    if !unit.files.is_empty() {
+        w.count(unit.files.len());
+        for file in &unit.files {
+            w.bytes(file.name.as_bytes());
+            w.num(u64::from(file.start));
+        }
+    }
     w.out
 }
 
@@ -169,8 +177,28 @@ pub(super) fn decode_unit(body: &[u8]) -> Res<(u32, Unit)> {
         let b = if row.b == Operand::None { 0 } else { r.u16()? };
         unit.code.push(Instruction::new(op, c, b));
     }
+    if !r.is_at_end() {
+        unit.files = decode_files(&mut r, &unit.source)?;
+    }
     r.end()?;
     Ok((generation, unit))
+}
+
+/// The files of a unit with several.
+fn decode_files(r: &mut ByteReader<'_>, source: &str) -> Res<Vec<SourceFileStart>> {
+    let mut files: Vec<SourceFileStart> = Vec::new();
+    for _ in 0..r.count(2)? {
+        let (name, start) = (r.text()?, r.u32()?);
+        let expected = files.last().map_or(start == 0, |last| last.start <= start);
+        if !expected || !source.is_char_boundary(start as usize) {
+            return Err(FormatError::Invalid("files"));
+        }
+        files.push(SourceFileStart { name, start });
+    }
+    if files.len() < 2 {
+        return Err(FormatError::Invalid("files"));
+    }
+    Ok(files)
 }
 
 fn decode_template(r: &mut ByteReader<'_>, source: usize) -> Res<FunctionTemplate> {

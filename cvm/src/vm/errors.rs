@@ -5,7 +5,7 @@
 use super::{Raise, Vm};
 use crate::builtins::ids;
 use crate::heap::object::{Code, ObjectKind, Prop, attr};
-use crate::program::USER_TEMPLATES;
+use crate::program::{SourcePosition, USER_TEMPLATES};
 use crate::value::{Id, Value};
 
 /// Frames shown in a stack.
@@ -81,8 +81,8 @@ impl Vm<'_> {
                 continue;
             }
             let offset = template.position(frame.pc.saturating_sub(template.start + 1));
-            let (line, column) = self.p.line_column(offset);
-            let location = format!("{}:{line}:{column}", self.p.filename());
+            let SourcePosition { file, line, column, .. } = self.p.position(offset);
+            let location = format!("{file}:{line}:{column}");
             if name.is_empty() {
                 text.push_str(&format!("\n    at {location}"));
             } else {

@@ -26,8 +26,7 @@ impl Vm<'_> {
             let template = self.p.template(frame.template).clone();
             let pc = frame.pc.saturating_sub(template.start + 1);
             let offset = template.position(pc);
-            let (line, column) = self.p.line_column(offset);
-            let source_line = self.p.source().lines().nth(line as usize - 1).unwrap_or("").to_owned();
+            let position = self.p.position(offset);
             let mut variables: Vec<(String, String)> = Vec::new();
             for b in template.bindings.iter().rev().filter(|b| b.range.0 <= pc && pc < b.range.1) {
                 if variables.iter().any(|(n, _)| *n == b.name) {
@@ -47,7 +46,14 @@ impl Vm<'_> {
             }
             variables.reverse();
             let function = self.template_name(frame.template);
-            views.push(FrameView { function, line, column, source_line, variables });
+            views.push(FrameView {
+                function,
+                file: self.p.has_files().then(|| position.file.to_owned()),
+                line: position.line,
+                column: position.column,
+                source_line: position.text.to_owned(),
+                variables,
+            });
         }
         let more = frames.len() - views.len();
         (views, more as u64)
@@ -108,6 +114,8 @@ impl Vm<'_> {
 pub struct FrameView {
     /// Function name, empty at the top level and for anonymous functions
     pub function: String,
+    /// The file, if the program has several
+    pub file: Option<String>,
     /// Line, from 1
     pub line: u32,
     /// Column, from 1

@@ -361,7 +361,8 @@ impl Vm<'_> {
                 .iter()
                 .filter(seen)
                 .rfind(|b| Some(b.local) == local && b.slot == slot)
-                .map(|b| b.name.clone())
+                // A variable of another file has the name `FILE:NAME`.
+                .map(|b| b.name.rsplit(':').next().unwrap_or_default().to_owned())
         });
         let name = name.or_else(|| self.name_in_source());
         match name {

@@ -191,7 +191,7 @@ fn written(number: u32, source: &str) -> Vec<String> {
     let generation = get(number).expect("a generation of the list");
     let names = super::newest_names();
     let options = crate::CompileOptions::default();
-    let unit = crate::compiler::compile_unit(source, &options, &generation.prelude.functions, names);
+    let unit = crate::compiler::compile_unit(source, &[], &options, &generation.prelude.functions, names);
     let program = crate::program::CompiledProgram::compiled(generation, unit.expect("a script"));
     let mut state = crate::VmState::new(&program, &crate::StateConfig::default());
     let end = crate::run(&program, &mut state, u64::MAX);

@@ -64,23 +64,29 @@ pub(crate) struct JsonError {
 
 impl std::error::Error for JsonError {}
 
-impl fmt::Display for JsonError {
+impl fmt::Display for JsonErrorKind {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.problem {
-            JsonErrorKind::UnexpectedEnd => write!(out, "Unexpected end of JSON input")?,
+        match self {
+            JsonErrorKind::UnexpectedEnd => write!(out, "Unexpected end of JSON input"),
             JsonErrorKind::UnexpectedUnit(unit) => {
-                let shown = char::from_u32(u32::from(unit)).filter(|letter| !letter.is_control());
+                let shown = char::from_u32(u32::from(*unit)).filter(|letter| !letter.is_control());
                 match shown {
-                    Some(letter) => write!(out, "Unexpected token '{letter}' in JSON")?,
-                    None => write!(out, "Unexpected token U+{unit:04X} in JSON")?,
+                    Some(letter) => write!(out, "Unexpected token '{letter}' in JSON"),
+                    None => write!(out, "Unexpected token U+{unit:04X} in JSON"),
                 }
             }
             JsonErrorKind::ControlInString(unit) => {
-                write!(out, "Bad control character U+{unit:04X} in JSON string")?;
+                write!(out, "Bad control character U+{unit:04X} in JSON string")
             }
-            JsonErrorKind::BadEscape => write!(out, "Bad escape in JSON string")?,
+            JsonErrorKind::BadEscape => write!(out, "Bad escape in JSON string"),
         }
-        write!(out, " at position {} (line {} column {})", self.position, self.line, self.column)
+    }
+}
+
+impl fmt::Display for JsonError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let JsonError { problem, position, line, column } = self;
+        write!(out, "{problem} at position {position} (line {line} column {column})")
     }
 }
 
