@@ -192,7 +192,7 @@ export const main = () => [config, config === same, Object.getPrototypeOf(config
     );
     let wrong = errors(&text.replace("null}", "nul}"));
     assert!(wrong.starts_with("config.json:1:53: Unexpected token"), "{wrong}");
-    let named = errors(&text.replace("import same", "import { name }"));
+    let named = errors(&text.replace("import same", "import { name as same }"));
     assert!(named.contains("has no export `name`; a JSON file has a default export only"), "{named}");
     let attribute = errors("== main.js\nimport { a } from './a.js' with { type: 'json' };\n== a.js\nexport const a = 1;");
     assert!(attribute.contains("`a.js` is no JSON"), "{attribute}");
@@ -323,14 +323,14 @@ fn errors_name_the_file() {
         ("== main.js\nimport './a.js';\n== a.js\nlet x = ;", "a.js:1:9: Unexpected token"),
         ("== main.js\nimport './a.js';\n== a.js\n\nnope();", "a.js:2:1: `nope` is not defined"),
         ("== main.js\nimport './b.js';\n== a.js\n", "main.js:1:8: there is no file for `import` of `./b.js`"),
-        ("== main.js\nimport 'lodash';\n== a.js\n", "main.js:1:8: `import` of `lodash` is not supported: programs import files, not packages"),
+        ("== main.js\nimport 'lodash';\n== a.js\n", "main.js:1:8: `import` of `lodash` is not supported: programs import files (`./lib.js`), not packages"),
         ("== main.js\nimport { tax } from './a.js';\n== a.js\nexport const Tax = 1;", "main.js:1:10: `./a.js` has no export `tax`; did you mean `Tax`?"),
         ("== main.js\nimport './a.cjs';\n== a.cjs\nmodule.exports = 1;", "main.js:1:8: `a.cjs` is a CommonJS file"),
         ("== main.js\nexport * from './a.js'; export * from './b.js'; import { x } from './main.js';\n== a.js\nexport const x = 1;\n== b.js\nexport const x = 2;", "main.js:1:58: `x` is ambiguous"),
         ("== main.js\nexport { nope };\n== a.js\n", "nope"),
         ("== main.js\nimport './a.js'; const x = import('./a.js');\n== a.js\n", "main.js:1:28: `import()` is not supported"),
         ("== main.js\nimport './a.js'; import.meta.url;\n== a.js\n", "`import.meta` is not supported"),
-        ("== main.js\nimport x from './a.js';\nlet y = x +;\n== a.js\n", "main.js:3:12: Unexpected token"),
+        ("== main.js\nimport x from './a.js';\nlet y = x +;\n== a.js\n", "main.js:2:12: Unexpected token"),
         ("== main.js\nawait 1; let y = ;\n== a.js\n", "main.js:1:18: Unexpected token"),
         ("== main.js\nexport * from './a.js';\nimport { y } from './main.js';\n== a.js\nexport * from './main.js';", "has no export `y`"),
     ] {

@@ -111,7 +111,7 @@ fn await_works_at_the_top_level() {
     assert!(stuck.contains("waits for a promise that nothing can settle"), "{stuck}");
     assert_eq!(
         refused("await 1;\nimport x from 'x';"),
-        "2:1 `import` and `export` are not allowed: a program is one file"
+        "2:15 `import` of `x` is not supported: programs import files (`./lib.js`), not packages or modules of Node"
     );
     assert!(refused("function f() { await 1; }").contains("`await` is only allowed"));
 }

@@ -101,7 +101,7 @@ pub(super) fn compile<'a>(
     let Graph { mut modules, mut errors, .. } = graph;
     let links = if errors.is_empty() { link(&modules, &mut errors) } else { Links::default() };
     if !errors.is_empty() {
-        return Err(in_order(errors, &options.filename));
+        return Err(reported(errors, others, &options.filename));
     }
     links.mark(&mut modules);
     let Some(entry) = &modules[0].code else { return Err(CompileErrors(Vec::new())) };
@@ -113,11 +113,14 @@ pub(super) fn compile<'a>(
     }
     compiler.refuse_unsupported(&modules, names);
     compiler.modules(&modules, &links);
-    compiler.finish().map_err(|errors| in_order(errors, &options.filename))
+    compiler.finish().map_err(|errors| reported(errors, others, &options.filename))
 }
 
-/// The errors of the entry first.
-fn in_order(mut errors: Vec<CompileError>, entry: &str) -> CompileErrors {
+/// The errors of the entry first; without the file's name if there is one file.
+fn reported(mut errors: Vec<CompileError>, others: &[SourceFile], entry: &str) -> CompileErrors {
+    if others.is_empty() {
+        errors.iter_mut().for_each(|error| error.file = None);
+    }
     errors.sort_by_key(|error| {
         let file = error.file.clone().filter(|file| file != entry);
         (file, error.line, error.column)

@@ -56,12 +56,11 @@ pub fn candidates(importer: &str, specifier: &str) -> Result<Vec<String>, String
 
 fn refused(specifier: &str) -> String {
     let shown: String = specifier.chars().take(100).collect();
-    let why = if specifier.starts_with("node:") {
-        "programs have no modules of Node"
-    } else if specifier.starts_with('/') || specifier.contains(':') {
+    let is_address = specifier.starts_with('/') || (specifier.contains(':') && !specifier.starts_with("node:"));
+    let why = if is_address {
         "programs import files by paths that begin with `./` or `../`"
     } else {
-        "programs import files, not packages: name the package's file with `./`"
+        "programs import files (`./lib.js`), not packages or modules of Node"
     };
     format!("`import` of `{shown}` is not supported: {why}")
 }
@@ -103,7 +102,7 @@ mod tests {
     fn what_is_no_file_is_refused_with_the_reason() {
         for (specifier, part) in [
             ("lodash", "not packages"),
-            ("node:fs", "no modules of Node"),
+            ("node:fs", "modules of Node"),
             ("/etc/passwd.json", "begin with `./`"),
             ("file:///x.js", "begin with `./`"),
             ("https://x.test/a.js", "begin with `./`"),
