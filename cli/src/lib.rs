@@ -35,6 +35,7 @@ mod on_demand;
 mod output;
 mod parse;
 mod paths;
+mod program_files;
 mod read;
 mod reconnect;
 mod remote;

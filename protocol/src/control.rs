@@ -15,7 +15,7 @@ mod restoration;
 
 pub use archive::{ArchiveKind, ExportCursor, ExportPart, ExportPlace, NewImport, PART_BYTES};
 pub use database::{BackupInfo, CHECK_FINDINGS, CheckFinding, CheckReport};
-pub use durable::{CompiledPlan, DurableOp, DurableReply, GivenAnswer, NewRun, PlanText, ProgramCounts};
+pub use durable::{CompiledPlan, DurableOp, DurableReply, GivenAnswer, NewRun, PlanText, ProgramCounts, ProgramText};
 pub use op::{
     AGENT_TEMPLATE, INTERACTIVE_INPUT, ListCursor, ListPage, Listed, NewCapability, NewExecution, NewLibrary,
     NewSession, NewStartupFile, Op, SessionFilter, TYPESCRIPT_INPUT, TemplateChange,
@@ -31,13 +31,13 @@ use crate::codec::{Decode, Encode};
 use crate::model::Event;
 
 /// Version of this protocol; a server refuses others with a message.
-pub const CONTROL_PROTOCOL: u32 = 9;
+pub const CONTROL_PROTOCOL: u32 = 10;
 
 /// Name of this protocol in an HTTP upgrade.
 pub const UPGRADE_NAME: &str = "vm-system-control";
 
 /// Name and version ([`CONTROL_PROTOCOL`]) of this protocol, as the field `Upgrade` has them.
-pub const UPGRADE_PROTOCOL: &str = "vm-system-control/9";
+pub const UPGRADE_PROTOCOL: &str = "vm-system-control/10";
 
 /// Path of the upgrade, beneath the server's address.
 pub const UPGRADE_PATH: &str = "/api/v1/control";

@@ -33,6 +33,7 @@ pub mod keeper;
 pub mod limits;
 pub mod model;
 pub mod packet;
+pub mod program_source;
 pub mod reason;
 pub mod since;
 pub mod time;

@@ -3,7 +3,7 @@
 use crate::client::Client;
 use crate::watch::Watch;
 use vm_system_protocol::control::{
-    DurableOp, DurableReply, ErrorCode, GivenAnswer, ListPage, NewRun, Op, OpError, Reply,
+    DurableOp, DurableReply, ErrorCode, GivenAnswer, ListPage, NewRun, Op, OpError, ProgramText, Reply,
 };
 use vm_system_protocol::model::{CheckpointInfo, ExecutionStatus, ProgramState, Run, Task, TaskStatus};
 
@@ -60,7 +60,11 @@ impl Client {
     /// Loads a source under [`NAME`].
     pub fn load(&mut self, source: &str) {
         let op =
-            DurableOp::ProgramLoad { name: NAME.to_owned(), source: source.to_owned(), typescript: None };
+            DurableOp::ProgramLoad(Box::new(ProgramText {
+            name: NAME.to_owned(),
+            source: source.to_owned(),
+            ..ProgramText::default()
+        }));
         self.durable(op).expect("a program that compiles");
     }
 

@@ -11,12 +11,7 @@ use serde::Serialize;
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub enum DurableOp {
     /// Compile a source text and store it; another text under the same name creates a new version.
-    ProgramLoad {
-        name: String,
-        source: String,
-        /// TypeScript (true), JavaScript (false); none = decided by compiling it.
-        typescript: Option<bool>,
-    },
+    ProgramLoad(Box<ProgramText>),
     /// Programs, newest first.
     ProgramList(ListPage),
     /// One program with its source.
@@ -161,6 +156,20 @@ pub struct ProgramCounts {
     /// Loaded programs.
     pub programs: u64,
     pub executions: u64,
+}
+
+/// A program to compile; the client reads the files.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Encode, Decode)]
+pub struct ProgramText {
+    /// The program's name.
+    pub name: String,
+    pub source: String,
+    /// TypeScript (true), JavaScript (false); none = decided by compiling it.
+    pub typescript: Option<bool>,
+    /// Name of the source's file: others may import it. None = the program's name.
+    pub file: Option<String>,
+    /// Name, relative to the source's folder, and text of each other file that may be imported.
+    pub files: Vec<(String, String)>,
 }
 
 /// The source of a plan; the client reads the files.

@@ -49,6 +49,9 @@ pub struct ProgramVersion {
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize, Deserialize)]
 pub struct Diagnostic {
     pub message: String,
+    /// The file, if the program has several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
     /// Line, from 1.
     pub line: u32,
     /// Column, from 1.
@@ -154,6 +157,9 @@ impl ProgramState {
 pub struct ProgramFrame {
     /// Name of the function; empty at the top level.
     pub function: String,
+    /// The file, if the program has several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
     /// Line, from 1.
     pub line: u32,
     /// Column, from 1.
@@ -161,6 +167,14 @@ pub struct ProgramFrame {
     pub source_line: String,
     /// Variables with their values as text.
     pub variables: Vec<Variable>,
+}
+
+impl ProgramFrame {
+    /// `lib/tax.ts:5:10`, or `5:10` in a program of one file.
+    pub fn place(&self) -> String {
+        let file = self.file.as_deref().map_or_else(String::new, |file| format!("{file}:"));
+        format!("{file}{}:{}", self.line, self.column)
+    }
 }
 
 /// A variable.

@@ -82,7 +82,7 @@ structs! {
     NewExecution { session, kind, input, path, args, env, argv, wait, follow }
     Program { id, name, version, source_hash, format, created_at, modified_at, source, typescript, owner }
     ProgramVersion { version, source_hash, format, created_at }
-    Diagnostic { message, line, column, snippet }
+    Diagnostic { message, file, line, column, snippet }
     Task {
         id, execution_id, prompt, schema, attempts, created_at, deadline, first_attempt_at, last_attempt_at,
     }
@@ -90,13 +90,14 @@ structs! {
     Run { execution, name, program_id, program, program_version, task }
     CheckpointInfo { seq, at, cause, bytes }
     ProgramState { frames, more_frames, globals }
-    ProgramFrame { function, line, column, source_line, variables }
+    ProgramFrame { function, file, line, column, source_line, variables }
     Variable { name, value }
     ExportCursor { id, checkpoint, chain, records, place }
     ExportPart { text, next }
     NewImport { kind, name, program_name, template, worktree_path, as_user }
     NewRun { program, name, args, env, template, worktree_path, as_user, wait }
     PlanText { file, text, parts }
+    ProgramText { name, source, typescript, file, files }
     CompiledPlan { valid, blocks, block_ids, plan }
     ProgramCounts { programs, executions }
     StatePage { number, bytes }
@@ -201,7 +202,7 @@ enums! {
     End { Ok { result }, Threw { message, stack, full_bytes }, Limit(limit), Interrupted, Corrupt(what) }
     DurableLimit { Heap, Stack, Steps, Cpu, Wall, Events, Output, Result }
     DurableOp {
-        ProgramLoad { name, source, typescript }, ProgramList(page), ProgramGet { program, version }, ProgramDelete { program },
+        ProgramLoad(text), ProgramList(page), ProgramGet { program, version }, ProgramDelete { program },
         ProgramStart(run), RunGet { execution }, RunList { program, page }, TaskList(page),
         TaskGet { execution }, TaskSubmit { execution, task, result, wait }, StateGet { execution, checkpoint },
         StateSet { execution, name, value, frame }, CheckpointList { execution }, Rewind { execution, checkpoint },

@@ -46,7 +46,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use tokio::io::{AsyncRead, AsyncWrite};
 use vm_system_ops::Caller;
-use vm_system_protocol::control::{Op, OpError, Reply};
+use vm_system_protocol::control::{Op, OpError, ProgramText, Reply};
 
 /// The future of a method of a trait object.
 pub type VerbFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -88,6 +88,11 @@ pub trait McpBackend: Send + Sync + 'static {
 
     /// Reads a text file with the client's own rights, if the client may name it.
     fn read(&self, path: &Path, _most: usize) -> Result<String, FileRefusal> {
+        Err(FileRefusal::Denied(path.display().to_string()))
+    }
+
+    /// Reads a program's file and the files that it imports, with the client's own rights, if the client may name them.
+    fn read_program(&self, path: &Path, _most: usize) -> Result<ProgramText, FileRefusal> {
         Err(FileRefusal::Denied(path.display().to_string()))
     }
 

@@ -37,9 +37,8 @@ const NAME_CHARS: usize = 200;
 /// The rows of [`super::verbs::facts`].
 pub(super) fn facts(op: &DurableOp) -> (&'static str, Effect, &str) {
     match op {
-        DurableOp::ProgramLoad { name, .. } | DurableOp::PlanLoad { name, .. } => {
-            ("program load", Changes, name)
-        }
+        DurableOp::ProgramLoad(text) => ("program load", Changes, &text.name),
+        DurableOp::PlanLoad { name, .. } => ("program load", Changes, name),
         DurableOp::ProgramList(_) | DurableOp::Counts => ("program list", Reads, ""),
         DurableOp::ProgramVersions { program, .. } => ("program versions", Reads, program),
         DurableOp::ProgramGet { program, .. } => ("program get", Reads, program),
@@ -87,9 +86,7 @@ pub(super) fn reads_much(op: &DurableOp) -> bool {
 impl Ops {
     pub(super) async fn durable(&self, call: &VerbCall<'_>, op: DurableOp) -> Result<DurableReply, OpError> {
         match op {
-            DurableOp::ProgramLoad { name, source, typescript } => {
-                self.program_load(call, &name, source, typescript).await
-            }
+            DurableOp::ProgramLoad(text) => self.program_load(call, *text).await,
             DurableOp::ProgramList(page) => self.program_list(call, page).await,
             DurableOp::ProgramGet { program, version } => self.program_get(call, &program, version).await,
             DurableOp::ProgramVersions { program, page } => self.program_versions(call, &program, page).await,

@@ -9,7 +9,7 @@ mod limits;
 mod zygote;
 
 use std::time::Instant;
-use vm_system_protocol::control::{DurableOp, ErrorCode, GivenAnswer, NewRun, Op, Reply};
+use vm_system_protocol::control::{DurableOp, ErrorCode, GivenAnswer, NewRun, Op, ProgramText, Reply};
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{Engine, EventPayload, ExecutionStatus, Limits, ResultValue, Run, Settings};
 use vm_system_tests::PATIENCE;
@@ -413,11 +413,8 @@ fn limits_end_a_program_whatever_it_catches() {
 fn source_that_does_not_compile_is_refused_with_its_position() {
     let daemon = Daemon::start(User::AsStarted);
     let mut client = daemon.client();
-    let op = DurableOp::ProgramLoad {
-        name: "bad".to_owned(),
-        source: "let a = 1;\nlet b = ;\n".to_owned(),
-        typescript: None,
-    };
+    let (name, source) = ("bad".to_owned(), "let a = 1;\nlet b = ;\n".to_owned());
+    let op = DurableOp::ProgramLoad(Box::new(ProgramText { name, source, ..ProgramText::default() }));
     let error = client.durable(op).expect_err("refused");
     assert_eq!(error.code, ErrorCode::CompileError);
     assert!(error.message.starts_with("bad:2:"), "{}", error.message);

@@ -15,13 +15,14 @@ use crate::link::Link;
 use clock::SegmentClock;
 use std::collections::BTreeMap;
 use vm_system_cvm::{
-    CompileError, CompileOptions, CompiledProgram, HostResult, PauseAnswer, StateConfig, VmLimits, VmState,
-    compile, frames, globals, has_typescript, resume_host, resume_pause, set_variable,
+    CompileError, CompileOptions, CompiledProgram, HostResult, PauseAnswer, SourceFile, StateConfig, VmLimits,
+    VmState, compile_files, frames, globals, has_typescript, resume_host, resume_pause, set_variable,
 };
 use vm_system_protocol::durable::{
     CODE_BYTES, Cause, DurableLimits, FromDurable, Segment, TaskAnswer, ToDurable,
 };
 use vm_system_protocol::model::{Diagnostic, ProgramFrame, ProgramState, Variable};
+use vm_system_protocol::program_source;
 use vm_system_protocol::worker::{FromWorker, ToWorker};
 
 /// Exit code of a worker that got an order out of sequence.
@@ -199,10 +200,20 @@ fn engine_answer(answer: TaskAnswer) -> PauseAnswer {
 /// Compiles a text. Without a `typescript` flag the text is JavaScript, unless it compiles only as TypeScript and has syntax of
 /// TypeScript: that compiler also accepts texts that are neither.
 fn compiled(source: &str, file_name: &str, typescript: Option<bool>) -> FromDurable {
+    let (file_name, source, others) = match program_source::files(source) {
+        Ok(None) => (file_name, source, Vec::new()),
+        Ok(Some(files)) => {
+            let others = files[1..].iter();
+            let others = others.map(|(name, text)| SourceFile { name: (*name).into(), text: (*text).into() });
+            (files[0].0, files[0].1, others.collect())
+        }
+        Err(error) => return not_compiled(error.to_string()),
+    };
     let attempt = |typescript| {
         let options = CompileOptions { filename: file_name.to_owned(), typescript, plain_script: false };
         let language = if typescript { "TypeScript" } else { "JavaScript" };
-        compile(source, &options).map(|program| (program, typescript)).map_err(|errors| (errors.0, language))
+        let program = compile_files(source, &others, &options);
+        program.map(|program| (program, typescript)).map_err(|errors| (errors.0, language))
     };
     let result = match typescript {
         Some(typescript) => attempt(typescript),
@@ -224,13 +235,14 @@ fn compiled(source: &str, file_name: &str, typescript: Option<bool>) -> FromDura
             if code.len() <= CODE_BYTES {
                 return FromDurable::Compiled { code, typescript };
             }
-            let message = format!("the compiled program has {} bytes, more than {CODE_BYTES}", code.len());
-            FromDurable::NotCompiled(vec![Diagnostic { message, line: 1, column: 1, snippet: String::new() }])
+            not_compiled(format!("the compiled program has {} bytes, more than {CODE_BYTES}", code.len()))
         }
         Err((mut errors, language)) => {
             // What is not there is missing in both languages.
-            let is_syntax =
-                |error: &CompileError| !error.is_unsupported() && !error.message.contains("` is not defined");
+            let is_syntax = |error: &CompileError| {
+                let is_entry = error.file.as_deref().is_none_or(|file| file == file_name);
+                is_entry && !error.is_unsupported() && !error.message.contains("` is not defined")
+            };
             if let Some(first) = errors.first_mut().filter(|first| is_syntax(first)) {
                 if typescript.is_none() {
                     first.message.extend([" (read as ", language, ")"]);
@@ -243,6 +255,12 @@ fn compiled(source: &str, file_name: &str, typescript: Option<bool>) -> FromDura
     }
 }
 
+/// An error without a position.
+fn not_compiled(message: String) -> FromDurable {
+    let diagnostic = Diagnostic { message, file: None, line: 1, column: 1, snippet: String::new() };
+    FromDurable::NotCompiled(vec![diagnostic])
+}
+
 fn place(errors: &[CompileError]) -> (u32, u32) {
     errors.first().map_or((0, 0), |error| (error.line, error.column))
 }
@@ -250,7 +268,7 @@ fn place(errors: &[CompileError]) -> (u32, u32) {
 fn diagnostic(error: CompileError) -> Diagnostic {
     let mut snippet = error.snippet;
     output::cut(&mut snippet, SNIPPET_BYTES);
-    Diagnostic { message: error.message, line: error.line, column: error.column, snippet }
+    Diagnostic { message: error.message, file: error.file, line: error.line, column: error.column, snippet }
 }
 
 /// Limit of the shown text of all variables (bytes).
@@ -284,6 +302,7 @@ fn view(program: &CompiledProgram, state: &mut VmState) -> ProgramState {
             output::cut(&mut source_line, SNIPPET_BYTES);
             ProgramFrame {
                 function: frame.function,
+                file: frame.file,
                 line: frame.line,
                 column: frame.column,
                 source_line,

@@ -7,6 +7,7 @@ use crate::client::{CallError, Connection};
 use crate::error::{CliError, exit};
 use crate::hints::with_options;
 use crate::on_demand::{self, Starter};
+use crate::program_files;
 use crate::reconnect::Reconnect;
 use crate::target::DaemonTarget;
 use std::path::Path;
@@ -19,7 +20,7 @@ use uuid::Uuid;
 use vm_system_api::mcp::{
     self, CLIENT_CHARS, Extensions, FileRefusal, McpBackend, McpClient, ToolSets, VerbFuture,
 };
-use vm_system_protocol::control::{ErrorCode, Op, OpError, Reply};
+use vm_system_protocol::control::{ErrorCode, Op, OpError, ProgramText, Reply};
 use vm_system_protocol::limits::CONTROL_FRAME_BYTES;
 
 /// Most connections of one agent.
@@ -168,6 +169,11 @@ impl McpBackend for StdioFront {
 
     fn read(&self, path: &Path, most: usize) -> Result<String, FileRefusal> {
         self.files.read(path, most)
+    }
+
+    fn read_program(&self, path: &Path, most: usize) -> Result<ProgramText, FileRefusal> {
+        let source = self.files.read(path, most)?;
+        program_files::gather(path, source, most, &self.files).map_err(FileRefusal::from)
     }
 
     fn reads_files(&self) -> bool {

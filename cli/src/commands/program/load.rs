@@ -5,10 +5,15 @@ use crate::args::IdempotencyArgs;
 use crate::commands::run::source::looks_typed;
 use crate::context::{Context, expect_reply};
 use crate::error::{CliError, exit};
+use crate::program_files::{self, language_of};
 use crate::read::{read_file, read_stdin};
 use std::path::{Path, PathBuf};
-use vm_system_protocol::control::{DurableOp, DurableReply, ErrorCode, Op, Reply};
+use vm_system_protocol::control::{DurableOp, DurableReply, ErrorCode, Op, ProgramText, Reply};
+use vm_system_protocol::limits::CONTROL_FRAME_BYTES;
 use vm_system_protocol::model::Program;
+
+/// Most bytes of all files of a program; the daemon has a limit of its own.
+const SOURCE_BYTES: usize = CONTROL_FRAME_BYTES - (64 << 10);
 
 /// Arguments of `program load`.
 #[derive(Debug, clap::Args)]
@@ -30,7 +35,17 @@ pub struct Args {
     )]
     done: Option<PathBuf>,
     #[command(flatten)]
+    imports: ImportArgs,
+    #[command(flatten)]
     idempotency: IdempotencyArgs,
+}
+
+/// Arguments of commands that load a program from a file.
+#[derive(Debug, clap::Args)]
+pub(super) struct ImportArgs {
+    /// The folder with the files that FILE may import; FILE itself may be elsewhere [default: the folder of FILE]
+    #[arg(long, value_name = "DIR")]
+    import_root: Option<PathBuf>,
 }
 
 pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
@@ -41,7 +56,7 @@ pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
             args.name.or(stem).ok_or_else(|| CliError::usage("a plan needs a file name, or --name"))?;
         loaded(plan::load(context, &args.file, args.done.as_deref(), name, key).await?)?
     } else {
-        load(context, &args.file, args.name, key).await?
+        load(context, &args.file, args.name, &args.imports, key).await?
     };
     let language = if program.typescript == Some(true) { "TypeScript" } else { "JavaScript" };
     let (name, version, id) = (&program.name, program.version, program.id);
@@ -51,9 +66,13 @@ pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
 }
 
 /// Reads a file and loads it; returns the program's id. If the file does not exist, the text is the name of a program.
-pub(super) async fn of_file(context: &Context, file: &str) -> Result<String, CliError> {
+pub(super) async fn of_file(
+    context: &Context,
+    file: &str,
+    imports: &ImportArgs,
+) -> Result<String, CliError> {
     if file.contains('/') || Path::new(file).exists() {
-        return Ok(load(context, file, None, None).await?.id.to_string());
+        return Ok(load(context, file, None, imports, None).await?.id.to_string());
     }
     let op = DurableOp::ProgramGet { program: file.to_owned(), version: None };
     match context.call(Op::Durable(op)).await {
@@ -64,11 +83,12 @@ pub(super) async fn of_file(context: &Context, file: &str) -> Result<String, Cli
     }
 }
 
-/// Reads a file and loads it.
+/// Reads a file, and the files that it imports, and loads them.
 async fn load(
     context: &Context,
     file: &str,
     name: Option<String>,
+    imports: &ImportArgs,
     key: Option<String>,
 ) -> Result<Box<Program>, CliError> {
     let path = Path::new(file);
@@ -77,14 +97,12 @@ async fn load(
     let Some(name) = name.or(stem.filter(|_| file != "-")) else {
         return Err(CliError::usage("a program from stdin needs --name"));
     };
-    let typescript = match path.extension().and_then(|extension| extension.to_str()) {
-        Some("ts" | "mts" | "cts") => Some(true),
-        Some("js" | "mjs" | "cjs") => Some(false),
-        _ => None,
-    };
     let is_plan = path.extension().is_some_and(|extension| extension == "md");
-    let is_typed = typescript == Some(false) && looks_typed(&source);
-    match call(context, DurableOp::ProgramLoad { name, source, typescript }, key).await {
+    let is_typed = language_of(path) == Some(false) && looks_typed(&source);
+    let path = if file == "-" { Path::new("stdin") } else { path };
+    let text = program_files::of_user(path, source, imports.import_root.as_ref(), SOURCE_BYTES)?;
+    let text = ProgramText { name, ..text };
+    match call(context, DurableOp::ProgramLoad(Box::new(text)), key).await {
         Ok(reply) => loaded(reply),
         Err(error) if error.to_string().contains(ErrorCode::CompileError.as_str()) && is_plan => {
             Err(error.and_hint("a plan in Markdown is loaded with --plan"))

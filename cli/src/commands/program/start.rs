@@ -51,6 +51,8 @@ pub struct Args {
     #[arg(long, conflicts_with_all = ["interactive", "answers"])]
     no_wait: bool,
     #[command(flatten)]
+    imports: load::ImportArgs,
+    #[command(flatten)]
     idempotency: IdempotencyArgs,
 }
 
@@ -60,7 +62,11 @@ pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
         None => Answers::None,
     };
     let program =
-        if is_file(&args.program) { load::of_file(context, &args.program).await? } else { args.program };
+        if is_file(&args.program) {
+        load::of_file(context, &args.program, &args.imports).await?
+    } else {
+        args.program
+    };
     let worktree_path = args.worktree_path.as_deref();
     let worktree_path =
         worktree_path.map(|folder| crate::paths::worktree(folder, &context.target)).transpose()?;

@@ -49,8 +49,8 @@ fn text(state: &ProgramState, running: bool) -> String {
     }
     for (number, frame) in state.frames.iter().enumerate() {
         let function = if frame.function.is_empty() { "(top level)" } else { &frame.function };
-        let _ =
-            writeln!(text, "#{number} {} at {}:{}", escape::for_message(function), frame.line, frame.column);
+        let (function, place) = (escape::for_message(function), frame.place());
+        let _ = writeln!(text, "#{number} {function} at {}", escape::for_message(&place));
         let _ = writeln!(text, "    {}", escape::for_message(frame.source_line.trim()));
         variables(&mut text, &frame.variables);
     }

@@ -338,7 +338,7 @@ pub(super) fn variables(variables: &[Variable]) -> Vec<VariableView> {
 pub(super) fn stack(state: &ProgramState) -> Vec<String> {
     let calls = state.frames.iter().map(|frame| {
         let name = if frame.function.is_empty() { "(top level)" } else { &frame.function };
-        format!("{name} {}:{} {}", frame.line, frame.column, frame.source_line.trim())
+        format!("{name} {} {}", frame.place(), frame.source_line.trim())
     });
     let more = (state.more_frames > 0)
         .then(|| format!("… {}, further out", counted(state.more_frames, "more call")));

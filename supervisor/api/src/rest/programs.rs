@@ -7,7 +7,7 @@ use super::request::{RestRequest, unexpected};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
-use vm_system_protocol::control::{DurableOp, DurableReply, Op, PlanText, Reply};
+use vm_system_protocol::control::{DurableOp, DurableReply, Op, PlanText, ProgramText, Reply};
 use vm_system_protocol::ids::ProgramId;
 
 /// A new program; under the name of an existing one, its next version.
@@ -24,6 +24,10 @@ pub(super) struct NewProgram {
     done: Option<Vec<String>>,
     /// Whether the source is TypeScript (true) or JavaScript (false); absent: both are tried.
     typescript: Option<bool>,
+    /// Name of the source's file, which its other files may import; absent: the program's name.
+    file: Option<String>,
+    /// Texts of the other files that the program imports, by their names relative to the source's folder.
+    files: Option<BTreeMap<String, String>>,
 }
 
 /// A verb of programs.
@@ -47,7 +51,14 @@ pub(super) async fn list(request: RestRequest, params: QueryParams) -> RestResul
 pub(super) async fn load(request: RestRequest, JsonBody(body): JsonBody<NewProgram>) -> RestResult {
     let name = required("name", body.name)?;
     let op = match (body.source, body.plan) {
-        (Some(source), None) => DurableOp::ProgramLoad { name, source, typescript: body.typescript },
+        (Some(source), None) => {
+            let (typescript, file) = (body.typescript, body.file);
+            let files = body.files.unwrap_or_default().into_iter().collect();
+            DurableOp::ProgramLoad(Box::new(ProgramText { name, source, typescript, file, files }))
+        }
+        (None, Some(_)) if body.file.is_some() || body.files.is_some() => {
+            return Err(RestError::invalid("`file` and `files` belong to a source, not to a plan"));
+        }
         (None, Some(plan)) => {
             DurableOp::PlanLoad { name, plan: plan.get().to_owned(), done: body.done.unwrap_or_default() }
         }

@@ -5,7 +5,7 @@ use crate::errors::{invalid, stored};
 use crate::plans::{self, Plan};
 use crate::{Ops, VerbCall};
 use std::collections::{BTreeSet, HashMap};
-use vm_system_protocol::control::{CompiledPlan, DurableReply, ErrorCode, OpError, PlanText};
+use vm_system_protocol::control::{CompiledPlan, DurableReply, ErrorCode, OpError, PlanText, ProgramText};
 use vm_system_protocol::ids::ExecutionId;
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::EventPayload;
@@ -92,7 +92,9 @@ impl Ops {
             OpError::new(ErrorCode::PlanInvalid, "this is not a compiled plan")
                 .with_hint("compile one: parsePlan, or `vm-system program plan FILE`")
         })?;
-        self.program_load(call, name, source, Some(false)).await
+        let name = name.to_owned();
+        let text = ProgramText { name, source, typescript: Some(false), ..ProgramText::default() };
+        self.program_load(call, text).await
     }
 
     /// Sets which blocks are finished: those that were when its program was loaded, and those that earlier walks through

@@ -4,9 +4,10 @@ use super::checked_name;
 use crate::errors::{invalid, stored};
 use crate::{Caller, LIST_ROWS, Ops, VerbCall, fitting, now, page};
 use sha2::{Digest as _, Sha256};
-use vm_system_protocol::control::{DurableReply, ErrorCode, ListPage, OpError};
+use vm_system_protocol::control::{DurableReply, ErrorCode, ListPage, OpError, ProgramText};
 use vm_system_protocol::ids::ProgramId;
 use vm_system_protocol::model::{Diagnostic, Program, ProgramVersion};
+use vm_system_protocol::program_source;
 use vm_system_record::{NewProgramVersion, Owner, ProgramRow, Scope, Write};
 use vm_system_runtime::CompiledSource;
 use vm_system_spawn::libraries::hex;
@@ -25,6 +26,13 @@ fn language_of(name: &str) -> Option<bool> {
     }
 }
 
+/// The name of the source's file, if the client names none: the last part of the program's name.
+fn file_of(program: &str) -> String {
+    let last = program.rsplit('/').next().unwrap_or_default();
+    let last = if matches!(last, "" | "." | "..") { "program" } else { last };
+    last.to_owned()
+}
+
 /// The recorded format for a source.
 pub(super) fn format_of(source: &str) -> u32 {
     if crate::plans::walks(source) { WALK_FORMAT } else { CODE_FORMAT }
@@ -34,11 +42,16 @@ impl Ops {
     pub(super) async fn program_load(
         &self,
         call: &VerbCall<'_>,
-        name: &str,
-        source: String,
-        typescript: Option<bool>,
+        text: ProgramText,
     ) -> Result<DurableReply, OpError> {
-        let name = checked_name("program", name)?.to_owned();
+        let name = checked_name("program", &text.name)?.to_owned();
+        let file = text.file.unwrap_or_else(|| file_of(&name));
+        let typescript = text.typescript.or_else(|| language_of(&file));
+        let source = if text.files.is_empty() {
+            text.source
+        } else {
+            program_source::joined(&file, &text.source, text.files).map_err(|error| invalid(error.to_string()))?
+        };
         let most = self.options.ceilings.max_source_kb as usize * 1024;
         if source.len() > most {
             return Err(invalid(format!(
@@ -48,7 +61,6 @@ impl Ops {
         }
         self.check_quota(call)?;
         let owner = call.caller.owner.clone();
-        let typescript = typescript.or_else(|| language_of(&name));
         let compiled = self.durables()?.compile(source.clone(), name.clone(), typescript, &owner).await?;
         let CompiledSource { code, typescript } =
             compiled.map_err(|diagnostics| compile_error(&name, &diagnostics))?;
@@ -193,10 +205,14 @@ pub(super) fn compile_error(name: &str, diagnostics: &[Diagnostic]) -> OpError {
     let first = diagnostics.first();
     let place = first.map_or_else(
         || format!("{name} cannot be compiled"),
-        |first| format!("{name}:{}:{}: {}", first.line, first.column, first.message),
+        |first| {
+            let file = first.file.as_deref().unwrap_or(name);
+            format!("{file}:{}:{}: {}", first.line, first.column, first.message)
+        },
     );
     let error = OpError::new(ErrorCode::CompileError, place).with_details(&serde_json::json!({
         "diagnostics": diagnostics,
+        "file": first.and_then(|first| first.file.as_deref()),
         "line": first.map(|first| first.line),
         "column": first.map(|first| first.column),
         "snippet": first.map(|first| first.snippet.as_str()),

@@ -9,12 +9,15 @@ use crate::mcp::schema::{self, JsonSchema, schemars};
 use crate::mcp::views::ProgramView;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
+use std::collections::BTreeMap;
 use std::path::Path;
-use vm_system_protocol::control::{DurableOp, DurableReply, ErrorCode, ListPage, Op, Reply};
+use vm_system_protocol::control::{
+    DurableOp, DurableReply, ErrorCode, ListPage, Op, ProgramText, Reply,
+};
 use vm_system_protocol::limits::CONTROL_FRAME_BYTES;
 use vm_system_protocol::model::Program;
 
-/// Largest source that is read from a file (bytes); the compiler has its own limit.
+/// Largest source that is read from files (bytes); the compiler has its own limit.
 const SOURCE_BYTES: usize = CONTROL_FRAME_BYTES / 2;
 
 pub(super) fn rows() -> Vec<ToolRow> {
@@ -35,8 +38,8 @@ pub(super) fn rows() -> Vec<ToolRow> {
             title: "Load a program",
             description: "Compile a program (JavaScript or TypeScript) and keep it under a name. In it, `CC(prompt)` \
                 gives you a task and pauses: its state is kept until you answer, also across restarts. Another \
-                source under the same name becomes a new version; paused executions keep theirs. Pass `source`, or \
-                `filePath` if the server runs on your machine.",
+                source under the same name becomes a new version; paused executions keep theirs. Pass `source`, with \
+                `files` if it imports others, or `filePath` if the server runs on your machine.",
             input: schema::input::<Load>,
             output: schema::output::<ProgramView>,
             effect: Effect::Adds,
@@ -185,14 +188,19 @@ struct Load {
     program_id: String,
     /// Source text; `main()` is called if it is declared
     source: Option<String>,
-    /// Path of a .js or .ts file instead, in a folder that the server may read
+    /// Texts of the files that the source imports, by their names relative to it, such as `lib/tax.ts`
+    files: Option<BTreeMap<String, String>>,
+    /// Path of a .js or .ts file instead, in a folder that the server may read; what it imports is read from there, too
     file_path: Option<String>,
 }
 
 async fn load(call: &ToolCall<'_>) -> ToolResult {
-    let Load { program_id, source, file_path } = call.input()?;
+    let Load { program_id, source, files, file_path } = call.input()?;
     let source = match (source, file_path) {
         (Some(source), None) => source,
+        (None, Some(_)) if files.is_some() => {
+            return Err(ToolError::invalid("`files` belongs to `source`: the files that `filePath` imports are read"));
+        }
         (None, Some(file_path)) if call.backend.reads_files() => {
             return load_path(call, program_id, file_path).await;
         }
@@ -201,17 +209,14 @@ async fn load(call: &ToolCall<'_>) -> ToolResult {
         }
         _ => return Err(ToolError::invalid("pass `source` or `filePath`, one of them")),
     };
-    let program = compile(call, program_id, source, None).await?;
+    let files = files.unwrap_or_default().into_iter().collect();
+    let text = ProgramText { name: program_id, source, files, ..ProgramText::default() };
+    let program = compile(call, text).await?;
     Ok(ToolOutput::new(format!("Program loaded successfully: {}", program.name), &ProgramView::of(&program)))
 }
 
-async fn compile(
-    call: &ToolCall<'_>,
-    name: String,
-    source: String,
-    typescript: Option<bool>,
-) -> Result<Box<Program>, ToolError> {
-    match call.durable(DurableOp::ProgramLoad { name, source, typescript }).await? {
+async fn compile(call: &ToolCall<'_>, text: ProgramText) -> Result<Box<Program>, ToolError> {
+    match call.durable(DurableOp::ProgramLoad(Box::new(text))).await? {
         DurableReply::Program(program) => Ok(program),
         other => Err(ToolError::unexpected(&other)),
     }
@@ -238,13 +243,8 @@ async fn load_path(call: &ToolCall<'_>, program_id: String, file_path: String) -
         return Ok(ToolOutput::new(text, &ProgramView::of(&program)));
     }
     let path = Path::new(&file_path);
-    let source = call.backend.read(path, SOURCE_BYTES).map_err(|refusal| refused(&refusal))?;
-    let typescript = match path.extension().and_then(|extension| extension.to_str()) {
-        Some("ts" | "mts" | "cts") => Some(true),
-        Some("js" | "mjs" | "cjs") => Some(false),
-        _ => None,
-    };
-    let program = compile(call, program_id, source, typescript).await?;
+    let text = call.backend.read_program(path, SOURCE_BYTES).map_err(|refusal| refused(&refusal))?;
+    let program = compile(call, ProgramText { name: program_id, ..text }).await?;
     let text = format!("Program loaded successfully from {file_path}: {}", program.name);
     Ok(ToolOutput::new(text, &ProgramView::of(&program)))
 }

@@ -90,6 +90,9 @@ struct StateView {
 struct FrameView {
     /// Name of the function; empty at the top level
     function: String,
+    /// Name of the file, if the program has several
+    #[serde(skip_serializing_if = "Option::is_none")]
+    file: Option<String>,
     /// Line that the call has reached
     line: u32,
     /// Column that the call has reached
@@ -137,6 +140,7 @@ async fn get(call: &ToolCall<'_>) -> ToolResult {
     };
     let frames = state.frames.iter().map(|frame| FrameView {
         function: frame.function.clone(),
+        file: frame.file.clone(),
         line: frame.line,
         column: frame.column,
         source: frame.source_line.clone(),
