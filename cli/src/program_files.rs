@@ -58,7 +58,8 @@ pub(crate) fn gather(
         line,
     };
     let folder = path.parent().unwrap_or(Path::new("")).to_owned();
-    let name = path.file_name().map_or_else(|| "program".to_owned(), |name| name.to_string_lossy().into_owned());
+    let name =
+        path.file_name().map_or_else(|| "program".to_owned(), |name| name.to_string_lossy().into_owned());
     let mut seen = HashSet::from([name.clone()]);
     let mut left = most.saturating_sub(source.len());
     let mut list: Vec<SourceFile> = Vec::new();
@@ -107,14 +108,19 @@ pub(crate) fn of_user(
 ) -> Result<ProgramText, CliError> {
     let beside = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let root = root.map_or(beside, PathBuf::as_path);
-    gather(path, source, most, &Files::new(vec![root.to_owned()])?).map_err(|refused| match &refused.refusal {
-        FileRefusal::Denied(_) => {
-            let RefusedImport { file, importer, line, .. } = &refused;
-            let (file, root) = (file.display(), root.display());
-            let message = format!("{file} cannot be read, or is outside of {root}; {importer} imports it in line {line}");
-            CliError::new(exit::NOT_PERMITTED, message)
-                .with_hint("a program imports files of its own folder; --import-root DIR allows another one")
+    gather(path, source, most, &Files::new(vec![root.to_owned()])?).map_err(|refused| {
+        match &refused.refusal {
+            FileRefusal::Denied(_) => {
+                let RefusedImport { file, importer, line, .. } = &refused;
+                let (file, root) = (file.display(), root.display());
+                let message = format!(
+                    "{file} cannot be read, or is outside of {root}; {importer} imports it in line {line}"
+                );
+                CliError::new(exit::NOT_PERMITTED, message).with_hint(
+                    "a program imports files of its own folder; --import-root DIR allows another one",
+                )
+            }
+            _ => CliError::unfit(FileRefusal::from(refused).to_string()),
         }
-        _ => CliError::unfit(FileRefusal::from(refused).to_string()),
     })
 }

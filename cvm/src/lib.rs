@@ -32,7 +32,9 @@ mod state;
 mod value;
 mod vm;
 
-pub use compiler::{CompileError, CompileErrors, CompileOptions, FileImport, SourceFile, candidates, imports};
+pub use compiler::{
+    CompileError, CompileErrors, CompileOptions, FileImport, SourceFile, candidates, imports,
+};
 pub use format::{CheckpointPages, FormatError, VmPage};
 pub use outcome::{ConsoleLine, FETCH, HostResponse, HostResult, Level, PauseAnswer, RunOutcome};
 pub use program::{CompiledProgram, SourcePosition};

@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 use vm_system_cvm::{
-    CompileOptions, CompiledProgram, PauseAnswer, RunOutcome, SourceFile, StateConfig, VmState, compile_files,
-    frames, imports, resume_pause, run, set_variable,
+    CompileOptions, CompiledProgram, PauseAnswer, RunOutcome, SourceFile, StateConfig, VmState,
+    compile_files, frames, imports, resume_pause, run, set_variable,
 };
 
 /// Files written as one text: a line `== NAME` begins each.
@@ -20,7 +20,7 @@ fn files(text: &str) -> Vec<SourceFile> {
 fn compiled(text: &str) -> Result<CompiledProgram, String> {
     let mut files = files(text);
     let entry = files.remove(0);
-    let typescript = entry.name.ends_with(".ts");
+    let typescript = entry.name.rsplit('.').next() == Some("ts");
     let options = CompileOptions { filename: entry.name, typescript, plain_script: false };
     let program = compile_files(&entry.text, &files, &options).map_err(|errors| errors.to_string())?;
     // What is stored is what runs.
@@ -173,7 +173,10 @@ export function isEven(n) { return n === 0 || isOdd(n - 1); }
     let shown = outcome(&text);
     assert!(shown.starts_with("! ReferenceError: Cannot access 'late' before initialization"), "{shown}");
     assert!(shown.contains("at two.js:2:27"), "{shown}");
-    assert_eq!(outcome(&text.replace(", typeof late === 'never'", "")), "two\none\neven false\nmain true late\n= null");
+    assert_eq!(
+        outcome(&text.replace(", typeof late === 'never'", "")),
+        "two\none\neven false\nmain true late\n= null"
+    );
 }
 
 #[test]
@@ -186,15 +189,13 @@ export const main = () => [config, config === same, Object.getPrototypeOf(config
 == config.json
 {"name": "x", "__proto__": [1, 2], "deep": {"a": null}}
 "#;
-    assert_eq!(
-        outcome(text),
-        r#"= [{"name":"x","__proto__":[1,2],"deep":{"a":null}},true,true]"#
-    );
+    assert_eq!(outcome(text), r#"= [{"name":"x","__proto__":[1,2],"deep":{"a":null}},true,true]"#);
     let wrong = errors(&text.replace("null}", "nul}"));
     assert!(wrong.starts_with("config.json:1:53: Unexpected token"), "{wrong}");
     let named = errors(&text.replace("import same", "import { name as same }"));
     assert!(named.contains("has no export `name`; a JSON file has a default export only"), "{named}");
-    let attribute = errors("== main.js\nimport { a } from './a.js' with { type: 'json' };\n== a.js\nexport const a = 1;");
+    let attribute =
+        errors("== main.js\nimport { a } from './a.js' with { type: 'json' };\n== a.js\nexport const a = 1;");
     assert!(attribute.contains("`a.js` is no JSON"), "{attribute}");
     let kind = errors("== main.js\nimport a from './a.json' with { type: 'text' };\n== a.json\n1");
     assert!(kind.contains("`with { type: 'text' }` is not supported"), "{kind}");
@@ -220,6 +221,37 @@ export enum Kind { A, B }
     assert_eq!(outcome(text), "= [9,1,1]");
     let value = errors(&text.replace("Kind.B", "Shape"));
     assert!(value.contains("`Shape` is a type, and used as a value"), "{value}");
+}
+
+#[test]
+fn namespaces_are_shown_with_their_values() {
+    let text = "
+== main.js
+import * as all from './all.js';
+import * as empty from './empty.js';
+console.log(all, empty, [all.n]);
+({ tag: console.log({ get n() { return 1; } }) });
+export const main = () => ({ all });
+== all.js
+import * as self from './all.js';
+console.log(self);
+export let n = 1;
+export const text = 'x';
+export function f() { n += 1; }
+f();
+== empty.js
+";
+    assert_eq!(
+        outcome(text),
+        "[Module: null prototype] {
+  f: [Function: f],
+  n: <uninitialized>,
+  text: <uninitialized>
+}
+[Module: null prototype] { f: [Function: f], n: 2, text: 'x' } [Module: null prototype] {} [ 2 ]
+{ n: [Getter] }
+= {\"all\":{\"n\":2,\"text\":\"x\"}}"
+    );
 }
 
 #[test]
@@ -323,21 +355,41 @@ fn errors_name_the_file() {
         ("== main.js\nimport './a.js';\n== a.js\nlet x = ;", "a.js:1:9: Unexpected token"),
         ("== main.js\nimport './a.js';\n== a.js\n\nnope();", "a.js:2:1: `nope` is not defined"),
         ("== main.js\nimport './b.js';\n== a.js\n", "main.js:1:8: there is no file for `import` of `./b.js`"),
-        ("== main.js\nimport 'lodash';\n== a.js\n", "main.js:1:8: `import` of `lodash` is not supported: programs import files (`./lib.js`), not packages"),
-        ("== main.js\nimport { tax } from './a.js';\n== a.js\nexport const Tax = 1;", "main.js:1:10: `./a.js` has no export `tax`; did you mean `Tax`?"),
-        ("== main.js\nimport './a.cjs';\n== a.cjs\nmodule.exports = 1;", "main.js:1:8: `a.cjs` is a CommonJS file"),
-        ("== main.js\nexport * from './a.js'; export * from './b.js'; import { x } from './main.js';\n== a.js\nexport const x = 1;\n== b.js\nexport const x = 2;", "main.js:1:58: `x` is ambiguous"),
+        (
+            "== main.js\nimport 'lodash';\n== a.js\n",
+            "main.js:1:8: `import` of `lodash` is not supported: programs import files (`./lib.js`), not packages",
+        ),
+        (
+            "== main.js\nimport { tax } from './a.js';\n== a.js\nexport const Tax = 1;",
+            "main.js:1:10: `./a.js` has no export `tax`; did you mean `Tax`?",
+        ),
+        (
+            "== main.js\nimport './a.cjs';\n== a.cjs\nmodule.exports = 1;",
+            "main.js:1:8: `a.cjs` is a CommonJS file",
+        ),
+        (
+            "== main.js\nexport * from './a.js'; export * from './b.js'; import { x } from './main.js';\n== a.js\nexport const x = 1;\n== b.js\nexport const x = 2;",
+            "main.js:1:58: `x` is ambiguous",
+        ),
         ("== main.js\nexport { nope };\n== a.js\n", "nope"),
-        ("== main.js\nimport './a.js'; const x = import('./a.js');\n== a.js\n", "main.js:1:28: `import()` is not supported"),
+        (
+            "== main.js\nimport './a.js'; const x = import('./a.js');\n== a.js\n",
+            "main.js:1:28: `import()` is not supported",
+        ),
         ("== main.js\nimport './a.js'; import.meta.url;\n== a.js\n", "`import.meta` is not supported"),
         ("== main.js\nimport x from './a.js';\nlet y = x +;\n== a.js\n", "main.js:2:12: Unexpected token"),
         ("== main.js\nawait 1; let y = ;\n== a.js\n", "main.js:1:18: Unexpected token"),
-        ("== main.js\nexport * from './a.js';\nimport { y } from './main.js';\n== a.js\nexport * from './main.js';", "has no export `y`"),
+        (
+            "== main.js\nexport * from './a.js';\nimport { y } from './main.js';\n== a.js\nexport * from './main.js';",
+            "has no export `y`",
+        ),
     ] {
         let found = errors(text);
         assert!(found.contains(expected), "{text}\n{found}");
     }
-    let thrown = outcome("== main.js\nimport { f } from './lib/a.js';\nf();\n== lib/a.js\nexport function f() {\n  throw new Error('x');\n}");
+    let thrown = outcome(
+        "== main.js\nimport { f } from './lib/a.js';\nf();\n== lib/a.js\nexport function f() {\n  throw new Error('x');\n}",
+    );
     assert!(thrown.contains("at f (lib/a.js:2:9)\n    at main.js:2:1"), "{thrown}");
     // A test in one file allows the name in all.
     let text = "== main.js\nimport './a.js';\nglobalThis.later = 1;\n== a.js\nexport const f = () => later;";
@@ -348,10 +400,19 @@ fn errors_name_the_file() {
 fn the_imports_of_a_file_are_listed() {
     let list = |name: &str, text: &str| {
         let file = SourceFile { name: name.to_owned(), text: text.to_owned() };
-        imports(&file).into_iter().map(|one| format!("{}:{}:{}", one.specifier, one.line, one.column)).collect::<Vec<_>>()
+        imports(&file)
+            .into_iter()
+            .map(|one| format!("{}:{}:{}", one.specifier, one.line, one.column))
+            .collect::<Vec<_>>()
     };
-    assert_eq!(list("a.js", "import './x';\nexport * from './y.js';\nexport { z } from 'z';"), ["./x:1:8", "./y.js:2:15", "z:3:19"]);
-    assert_eq!(list("a.ts", "import type { T } from './t'; import { U } from './u'; let u: U;"), Vec::<String>::new());
+    assert_eq!(
+        list("a.js", "import './x';\nexport * from './y.js';\nexport { z } from 'z';"),
+        ["./x:1:8", "./y.js:2:15", "z:3:19"]
+    );
+    assert_eq!(
+        list("a.ts", "import type { T } from './t'; import { U } from './u'; let u: U;"),
+        Vec::<String>::new()
+    );
     assert_eq!(list("stdin", "import { U } from './u'; let u: U = U;"), ["./u:1:19"]);
     assert_eq!(list("a.json", "{}"), Vec::<String>::new());
     assert_eq!(list("a.js", "import './x'; let = = 1"), Vec::<String>::new());

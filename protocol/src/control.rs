@@ -15,7 +15,9 @@ mod restoration;
 
 pub use archive::{ArchiveKind, ExportCursor, ExportPart, ExportPlace, NewImport, PART_BYTES};
 pub use database::{BackupInfo, CHECK_FINDINGS, CheckFinding, CheckReport};
-pub use durable::{CompiledPlan, DurableOp, DurableReply, GivenAnswer, NewRun, PlanText, ProgramCounts, ProgramText};
+pub use durable::{
+    CompiledPlan, DurableOp, DurableReply, GivenAnswer, NewRun, PlanText, ProgramCounts, ProgramText,
+};
 pub use op::{
     AGENT_TEMPLATE, INTERACTIVE_INPUT, ListCursor, ListPage, Listed, NewCapability, NewExecution, NewLibrary,
     NewSession, NewStartupFile, Op, SessionFilter, TYPESCRIPT_INPUT, TemplateChange,

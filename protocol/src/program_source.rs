@@ -26,7 +26,9 @@ pub const PROGRAM_FILE_NAME_BYTES: usize = 1_000;
 pub enum ProgramSourceError {
     #[error("a program has at most {PROGRAM_FILES} files")]
     TooMany,
-    #[error("{0:?} is no name of a program's file: it is a path relative to the folder of the program's source")]
+    #[error(
+        "{0:?} is no name of a program's file: it is a path relative to the folder of the program's source"
+    )]
     Name(String),
     #[error("the file {0:?} is there twice")]
     Twice(String),
@@ -135,7 +137,8 @@ mod tests {
 
     #[test]
     fn files_come_back_in_a_fixed_order() {
-        let others = [("./lib/b.js", "//@file 3 evil.js\nx"), ("lib/./a.js", "é\n"), ("x/../../out.json", "")];
+        let others =
+            [("./lib/b.js", "//@file 3 evil.js\nx"), ("lib/./a.js", "é\n"), ("x/../../out.json", "")];
         let source = joined("main.ts", "1\n", owned(&others)).unwrap();
         let parts = files(&source).unwrap().unwrap();
         let expected = [
@@ -173,7 +176,9 @@ mod tests {
             let ends_after_file = source[..cut].ends_with("12345\n");
             assert_eq!(files(&source[..cut]).is_err(), !ends_after_file, "{cut}");
         }
-        for (from, to) in [("file 5", "file 4"), ("file 5", "file +5"), ("file 2", "file 1"), ("a.js", "../a/")] {
+        for (from, to) in
+            [("file 5", "file 4"), ("file 5", "file +5"), ("file 2", "file 1"), ("a.js", "../a/")]
+        {
             assert!(files(&source.replace(from, to)).is_err(), "{from} {to}");
         }
         assert!(files(&source.replace("a.js", "main.js")).is_err());

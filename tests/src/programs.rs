@@ -59,8 +59,7 @@ impl Client {
 
     /// Loads a source under [`NAME`].
     pub fn load(&mut self, source: &str) {
-        let op =
-            DurableOp::ProgramLoad(Box::new(ProgramText {
+        let op = DurableOp::ProgramLoad(Box::new(ProgramText {
             name: NAME.to_owned(),
             source: source.to_owned(),
             ..ProgramText::default()

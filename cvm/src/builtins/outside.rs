@@ -142,9 +142,15 @@ impl JsonExporter<'_, '_> {
         let mut first = !self.elements(id)?;
         for p in self.vm.st.heap.obj(id).props.iter() {
             self.step()?;
-            let hidden = p.flags & attr::E == 0 || p.flags & attr::ACCESSOR != 0;
-            let nothing = matches!(p.value, Value::Undefined | Value::Sym(_)) || self.vm.is_callable(p.value);
-            if hidden || nothing || self.vm.st.heap.key_is_symbol(p.key) {
+            let value = match p.flags & attr::ACCESSOR {
+                0 => Some(p.value),
+                // The export of a module
+                _ => self.vm.exported_value(p.value),
+            };
+            let Some(value) = value.filter(|_| p.flags & attr::E != 0) else { continue };
+            let nothing = matches!(value, Value::Undefined | Value::Uninit | Value::Sym(_))
+                || self.vm.is_callable(value);
+            if nothing || self.vm.st.heap.key_is_symbol(p.key) {
                 continue;
             }
             if !first {
@@ -156,7 +162,7 @@ impl JsonExporter<'_, '_> {
                 None => self.text(Id(p.key.0))?,
             }
             self.plain(":");
-            self.value(p.value, depth + 1)?;
+            self.value(value, depth + 1)?;
         }
         self.plain("}");
         Ok(())

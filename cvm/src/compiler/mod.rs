@@ -139,7 +139,8 @@ pub(crate) fn compile_unit(
     let allocator = Allocator::default();
     let goal = if options.plain_script { Goal::Script } else { Goal::Program };
     let names = (!options.plain_script).then_some(names);
-    let named = |error: CompileError| if others.is_empty() { error } else { error.in_file(&options.filename) };
+    let named =
+        |error: CompileError| if others.is_empty() { error } else { error.in_file(&options.filename) };
     let parsed = parse::parse(&allocator, source, options.typescript, goal)
         .map_err(|errors| CompileErrors(errors.into_iter().map(named).collect()))?;
     if parsed.is_module {

@@ -6,9 +6,10 @@ use super::CompileError;
 use oxc_allocator::Allocator;
 use oxc_ast::AstKind;
 use oxc_ast::ast::{
-    ArrowFunctionExpression, AwaitExpression, BindingIdentifier, BindingPattern, CallExpression, Class, Expression,
-    ForInStatement, ForOfStatement, ForStatementLeft, FormalParameter, FormalParameters, Function, Program,
-    Statement, StaticBlock, SwitchStatement, VariableDeclaration, VariableDeclarationKind, VariableDeclarator,
+    ArrowFunctionExpression, AwaitExpression, BindingIdentifier, BindingPattern, CallExpression, Class,
+    Expression, ForInStatement, ForOfStatement, ForStatementLeft, FormalParameter, FormalParameters,
+    Function, Program, Statement, StaticBlock, SwitchStatement, VariableDeclaration, VariableDeclarationKind,
+    VariableDeclarator,
 };
 use oxc_ast_visit::{Visit, walk};
 use oxc_parser::{ParseOptions, Parser};
@@ -233,7 +234,8 @@ impl ScopeFacts {
     /// The functions at the top level of a module exist before any module runs.
     fn share_functions(&mut self, scoping: &Scoping) {
         let root = scoping.get_bindings(scoping.root_scope_id()).values();
-        let functions = root.filter(|symbol| scoping.symbol_flags(**symbol).intersects(SymbolFlags::Function));
+        let functions =
+            root.filter(|symbol| scoping.symbol_flags(**symbol).intersects(SymbolFlags::Function));
         self.captured.extend(functions);
     }
 
@@ -589,10 +591,15 @@ pub(super) fn parse<'a>(
     Ok(Parsed { program, scoping, facts, is_module })
 }
 
-/// The errors that the parser reports for declarations of modules in a script.
+/// The errors that the parser reports in a script for what only modules have.
 fn is_about_modules(error: &CompileError) -> bool {
-    let parts = ["Cannot use import statement outside", "Cannot use export statement outside"];
-    parts.iter().any(|part| error.message.starts_with(part))
+    let starts = [
+        "Cannot use import statement",
+        "Cannot use export statement",
+        "`await` is only",
+        "`for await` is only",
+    ];
+    starts.iter().any(|start| error.message.starts_with(start))
 }
 
 const AWAIT: &str = "await";

@@ -146,7 +146,8 @@ impl Compiler<'_, '_> {
     pub(super) fn is_global_symbol(&self, symbol: SymbolId) -> bool {
         if self.in_prelude
             || self.current.is_module
-            || self.scoping.symbol_scope_id(symbol) != self.scoping.root_scope_id() {
+            || self.scoping.symbol_scope_id(symbol) != self.scoping.root_scope_id()
+        {
             return false;
         }
         let flags = self.scoping.symbol_flags(symbol);

@@ -67,7 +67,11 @@ pub(super) fn find(
     let mut uses = Uses::new(scoping, names, false);
     uses.visit_program(program);
     let tests = uses.tests;
-    uses.found.into_iter().filter(|found| tests.refuse(found)).map(|found| (found.at, found.message)).collect()
+    uses.found
+        .into_iter()
+        .filter(|found| tests.refuse(found))
+        .map(|found| (found.at, found.message))
+        .collect()
 }
 
 /// The same in modules, each with a number: what one of them tests, all of them may use.
@@ -103,7 +107,8 @@ struct Tests {
 impl Tests {
     fn refuse(&self, found: &FoundName) -> bool {
         // What an object inherits may have been changed through these.
-        let inherits = || ["Object.prototype", "Function.prototype"].iter().any(|name| self.escaped.contains(*name));
+        let inherits =
+            || ["Object.prototype", "Function.prototype"].iter().any(|name| self.escaped.contains(*name));
         !self.names.contains(&found.name)
             && (found.is_listed || !self.any_global)
             && found.builtin.as_ref().is_none_or(|name| !inherits() && !self.escaped.contains(name))

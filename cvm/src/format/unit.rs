@@ -5,7 +5,9 @@ use super::codec::{ByteReader, ByteWriter};
 use super::{FormatError, checksum, frame, unframe, verify_code};
 use crate::builtins::generations::{self, Generation};
 use crate::ops::{Instruction, Opcode, Operand};
-use crate::program::{Binding, CompiledProgram, Const, ExceptionHandler, FunctionTemplate, SourceFileStart, Unit};
+use crate::program::{
+    Binding, CompiledProgram, Const, ExceptionHandler, FunctionTemplate, SourceFileStart, Unit,
+};
 
 const MAGIC: [u8; 2] = *b"CU";
 

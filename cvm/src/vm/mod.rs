@@ -21,6 +21,7 @@ pub(crate) mod elements;
 pub(crate) mod errors;
 mod hints;
 pub(crate) mod inspect;
+mod namespaces;
 pub(crate) mod ops_class;
 pub(crate) mod ops_iter;
 mod ops_literal;

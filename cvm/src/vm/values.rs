@@ -137,6 +137,7 @@ impl EngineValues for Vm<'_> {
 
     fn class(&self, object: &Value) -> ObjectClass {
         match self.kind_of(object) {
+            ObjectKind::Plain if self.is_namespace(*object) => ObjectClass::Namespace,
             ObjectKind::Plain | ObjectKind::Weak(_) => ObjectClass::Plain,
             ObjectKind::Array(_) => ObjectClass::Array,
             ObjectKind::Arguments(_) => ObjectClass::Arguments,
@@ -218,7 +219,13 @@ impl EngineValues for Vm<'_> {
             let name = self.template_name_value(number);
             return Ok(matches!(name, Value::Str(_)).then(|| self.shown_property(name, attr::C)));
         }
-        Ok(Vm::own(self, id, *key).map(|own| self.shown_property(own.value, own.flags)))
+        let Some(own) = Vm::own(self, id, *key) else { return Ok(None) };
+        let is_accessor = own.flags & attr::ACCESSOR != 0;
+        match is_accessor.then(|| self.exported_value(own.value)).flatten() {
+            Some(Value::Uninit) => Err(Uninitialized),
+            Some(value) => Ok(Some(self.shown_property(value, own.flags & !attr::ACCESSOR))),
+            None => Ok(Some(self.shown_property(own.value, own.flags))),
+        }
     }
 
     fn element(&self, list: &Value, index: usize) -> Option<OwnKey<Value>> {

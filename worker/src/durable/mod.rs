@@ -15,8 +15,9 @@ use crate::link::Link;
 use clock::SegmentClock;
 use std::collections::BTreeMap;
 use vm_system_cvm::{
-    CompileError, CompileOptions, CompiledProgram, HostResult, PauseAnswer, SourceFile, StateConfig, VmLimits,
-    VmState, compile_files, frames, globals, has_typescript, resume_host, resume_pause, set_variable,
+    CompileError, CompileOptions, CompiledProgram, HostResult, PauseAnswer, SourceFile, StateConfig,
+    VmLimits, VmState, compile_files, frames, globals, has_typescript, resume_host, resume_pause,
+    set_variable,
 };
 use vm_system_protocol::durable::{
     CODE_BYTES, Cause, DurableLimits, FromDurable, Segment, TaskAnswer, ToDurable,

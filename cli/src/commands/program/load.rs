@@ -66,11 +66,7 @@ pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
 }
 
 /// Reads a file and loads it; returns the program's id. If the file does not exist, the text is the name of a program.
-pub(super) async fn of_file(
-    context: &Context,
-    file: &str,
-    imports: &ImportArgs,
-) -> Result<String, CliError> {
+pub(super) async fn of_file(context: &Context, file: &str, imports: &ImportArgs) -> Result<String, CliError> {
     if file.contains('/') || Path::new(file).exists() {
         return Ok(load(context, file, None, imports, None).await?.id.to_string());
     }

@@ -61,8 +61,7 @@ pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
         Some(file) => Answers::read(file)?,
         None => Answers::None,
     };
-    let program =
-        if is_file(&args.program) {
+    let program = if is_file(&args.program) {
         load::of_file(context, &args.program, &args.imports).await?
     } else {
         args.program

@@ -115,8 +115,7 @@ impl<'s> Compiler<'_, 's> {
     fn select(&mut self, modules: &'s [Module<'_>], number: usize) {
         let module = &modules[number];
         let Some(code) = &module.code else { return };
-        (self.source, self.scoping, self.facts) =
-            (module.source, &code.parsed.scoping, &code.parsed.facts);
+        (self.source, self.scoping, self.facts) = (module.source, &code.parsed.scoping, &code.parsed.facts);
         self.current = CurrentModule {
             file: (modules.len() > 1).then_some(module.name),
             origin: module.start,
@@ -167,7 +166,8 @@ impl<'s> Compiler<'_, 's> {
                 continue;
             };
             let scoping = &code.parsed.scoping;
-            let mut captured: Vec<SymbolId> = scoping.get_bindings(scoping.root_scope_id()).values().copied().collect();
+            let mut captured: Vec<SymbolId> =
+                scoping.get_bindings(scoping.root_scope_id()).values().copied().collect();
             captured.retain(|symbol| code.parsed.facts.captured.contains(symbol));
             captured.retain(|symbol| !scoping.symbol_flags(*symbol).intersects(SymbolFlags::Import));
             captured.sort_unstable();
@@ -180,7 +180,11 @@ impl<'s> Compiler<'_, 's> {
         }
         list.extend(links.namespaces.iter().map(|(n, _)| (Target::Namespace(*n), String::new())));
         if list.len() > MOST_SLOTS {
-            self.errors.push(CompileError::new("", 0, "the program's files have too many variables and functions"));
+            self.errors.push(CompileError::new(
+                "",
+                0,
+                "the program's files have too many variables and functions",
+            ));
             list.truncate(MOST_SLOTS);
         }
         let pc = self.f().pc();

@@ -119,7 +119,9 @@ pub(super) fn compile<'a>(
 /// The errors of the entry first; without the file's name if there is one file.
 fn reported(mut errors: Vec<CompileError>, others: &[SourceFile], entry: &str) -> CompileErrors {
     if others.is_empty() {
-        errors.iter_mut().for_each(|error| error.file = None);
+        for error in &mut errors {
+            error.file = None;
+        }
     }
     errors.sort_by_key(|error| {
         let file = error.file.clone().filter(|file| file != entry);
@@ -249,7 +251,8 @@ fn check_json(source: &str) -> Result<(), (u32, String)> {
             Ok(None) => return Ok(()),
             Err(error) => {
                 let before = units.get(..error.position).unwrap_or(&units);
-                let at = char::decode_utf16(before.iter().copied()).flatten().map(char::len_utf8).sum::<usize>();
+                let at =
+                    char::decode_utf16(before.iter().copied()).flatten().map(char::len_utf8).sum::<usize>();
                 return Err((at as u32, error.problem.to_string()));
             }
         }

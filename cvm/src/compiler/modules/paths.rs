@@ -56,7 +56,8 @@ pub fn candidates(importer: &str, specifier: &str) -> Result<Vec<String>, String
 
 fn refused(specifier: &str) -> String {
     let shown: String = specifier.chars().take(100).collect();
-    let is_address = specifier.starts_with('/') || (specifier.contains(':') && !specifier.starts_with("node:"));
+    let is_address =
+        specifier.starts_with('/') || (specifier.contains(':') && !specifier.starts_with("node:"));
     let why = if is_address {
         "programs import files by paths that begin with `./` or `../`"
     } else {

@@ -136,7 +136,8 @@ impl ModuleRecord {
 
     fn import(&mut self, d: &ImportDeclaration<'_>, scoping: &Scoping, typescript: bool) {
         if d.phase.is_some() {
-            self.errors.push((d.span.start, "`import source` and `import defer` are not supported".to_owned()));
+            self.errors
+                .push((d.span.start, "`import source` and `import defer` are not supported".to_owned()));
         }
         if d.import_kind.is_type() {
             return;

@@ -50,7 +50,8 @@ impl Ops {
         let source = if text.files.is_empty() {
             text.source
         } else {
-            program_source::joined(&file, &text.source, text.files).map_err(|error| invalid(error.to_string()))?
+            program_source::joined(&file, &text.source, text.files)
+                .map_err(|error| invalid(error.to_string()))?
         };
         let most = self.options.ceilings.max_source_kb as usize * 1024;
         if source.len() > most {

@@ -11,9 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::path::Path;
-use vm_system_protocol::control::{
-    DurableOp, DurableReply, ErrorCode, ListPage, Op, ProgramText, Reply,
-};
+use vm_system_protocol::control::{DurableOp, DurableReply, ErrorCode, ListPage, Op, ProgramText, Reply};
 use vm_system_protocol::limits::CONTROL_FRAME_BYTES;
 use vm_system_protocol::model::Program;
 
@@ -199,7 +197,9 @@ async fn load(call: &ToolCall<'_>) -> ToolResult {
     let source = match (source, file_path) {
         (Some(source), None) => source,
         (None, Some(_)) if files.is_some() => {
-            return Err(ToolError::invalid("`files` belongs to `source`: the files that `filePath` imports are read"));
+            return Err(ToolError::invalid(
+                "`files` belongs to `source`: the files that `filePath` imports are read",
+            ));
         }
         (None, Some(file_path)) if call.backend.reads_files() => {
             return load_path(call, program_id, file_path).await;
