@@ -6,7 +6,7 @@ use super::Compiler;
 use super::emit::{FunctionBuilder, ThisLocation};
 use super::expr::prefixed;
 use super::scope::{Alias, AliasKind};
-use super::{PreludeNames, parse};
+use super::{PreludeNames, facts, parse};
 use crate::ops::Opcode;
 use crate::program::flag;
 use oxc_ast::ast::{
@@ -183,7 +183,7 @@ impl Compiler<'_, '_> {
         let mut twins = Vec::new();
         let patterns = items.iter().map(|p| &p.pattern).chain(rest.map(|r| &r.rest.argument));
         for pattern in patterns {
-            parse::bound_names(pattern, &mut |id| {
+            facts::bound_names(pattern, &mut |id| {
                 twins.extend(id.symbol_id.get().filter(|s| self.facts.twins.contains(s)));
             });
         }

@@ -82,7 +82,7 @@ impl Compiler<'_, '_> {
             Some(ForStatementInit::VariableDeclaration(d)) => {
                 if d.kind != VariableDeclarationKind::Var {
                     for v in &d.declarations {
-                        super::parse::bound_names(&v.id, &mut |id| c.declare_lexical(id.symbol_id.get()));
+                        super::facts::bound_names(&v.id, &mut |id| c.declare_lexical(id.symbol_id.get()));
                     }
                 }
                 c.variable_declaration(d);
@@ -132,7 +132,7 @@ impl Compiler<'_, '_> {
                 }
                 for v in &d.declarations {
                     if d.kind != VariableDeclarationKind::Var {
-                        super::parse::bound_names(&v.id, &mut |id| self.declare_lexical(id.symbol_id.get()));
+                        super::facts::bound_names(&v.id, &mut |id| self.declare_lexical(id.symbol_id.get()));
                     }
                     self.bind_pattern(&v.id);
                 }
@@ -153,7 +153,7 @@ impl Compiler<'_, '_> {
                 && d.kind != VariableDeclarationKind::Var
             {
                 for v in &d.declarations {
-                    super::parse::bound_names(&v.id, &mut |id| c.declare_lexical(id.symbol_id.get()));
+                    super::facts::bound_names(&v.id, &mut |id| c.declare_lexical(id.symbol_id.get()));
                 }
             }
             c.expr(right);
@@ -163,7 +163,7 @@ impl Compiler<'_, '_> {
             && d.kind != VariableDeclarationKind::Var
         {
             for v in &d.declarations {
-                super::parse::bound_names(&v.id, &mut |id| {
+                super::facts::bound_names(&v.id, &mut |id| {
                     if let Some(symbol) = id.symbol_id.get() {
                         self.f().locals.remove(&symbol);
                     }

@@ -1,6 +1,6 @@
 //! From source text to bytecode.
 //!
-//! Reading order: `parse` (AST, scopes, facts), `emit` (code buffer, labels, stack depth), `scope` (where variables
+//! Reading order: `parse` (AST, scopes), `facts` (what is known of them), `emit` (code buffer, labels, stack depth), `scope` (where variables
 //! are stored), `control` (break, continue, return, finally), then one file per family of syntax.
 //! Owns: everything that uses the parser's AST. Must not: use the state or run code.
 
@@ -10,6 +10,7 @@ mod class;
 mod control;
 mod emit;
 mod expr;
+mod facts;
 mod function;
 mod loops;
 mod member;
@@ -178,7 +179,7 @@ struct Compiler<'a, 's> {
     /// Text of the file that is compiled
     source: &'s str,
     scoping: &'s Scoping,
-    facts: &'s parse::ScopeFacts,
+    facts: &'s facts::ScopeFacts,
     unit: Unit,
     consts: HashMap<ConstKey, u32>,
     functions: Vec<emit::FunctionBuilder>,
@@ -207,7 +208,7 @@ impl<'a, 's> Compiler<'a, 's> {
     fn new(
         source: &'s str,
         scoping: &'s Scoping,
-        facts: &'s parse::ScopeFacts,
+        facts: &'s facts::ScopeFacts,
         prelude_names: &'a HashMap<String, u32>,
         in_prelude: bool,
     ) -> Self {

@@ -4,7 +4,7 @@
 
 use super::Compiler;
 use super::control::{ControlEntry, Exit};
-use super::parse::bound_names;
+use super::facts::bound_names;
 use super::using::Resources;
 use crate::ops::Opcode;
 use crate::program::flag;

@@ -7,9 +7,9 @@ use super::super::emit::FunctionBuilder;
 use super::super::parse::STRICT;
 use super::super::unsupported;
 use super::super::{CompileError, Compiler};
-use super::exports::Target;
+use super::exports::ImportTarget;
 use super::record::Export;
-use super::{Links, Module, ModuleCode};
+use super::{Links, ModuleCode, ModuleFile};
 use crate::builtins::generations::GlobalNames;
 use crate::ops::Opcode;
 use crate::program::{Binding, flag};
@@ -47,14 +47,14 @@ struct ModuleVariables {
 
 /// The slots of the shared scope cell.
 struct Slots {
-    of: HashMap<Target, u16>,
+    of: HashMap<ImportTarget, u16>,
     modules: Vec<ModuleVariables>,
 }
 
 impl<'s> Compiler<'_, 's> {
     /// A compiler that begins with the first module.
     pub(super) fn of_modules<'p>(
-        modules: &'s [Module<'_>],
+        modules: &'s [ModuleFile<'_>],
         entry: &'s ModuleCode<'_>,
         prelude: &'p HashMap<String, u32>,
     ) -> Compiler<'p, 's> {
@@ -64,7 +64,7 @@ impl<'s> Compiler<'_, 's> {
         compiler
     }
 
-    pub(super) fn refuse_unsupported(&mut self, modules: &'s [Module<'_>], names: Option<&GlobalNames>) {
+    pub(super) fn refuse_unsupported(&mut self, modules: &'s [ModuleFile<'_>], names: Option<&GlobalNames>) {
         let code = modules.iter().enumerate().filter_map(|(n, module)| Some((n, module.code.as_ref()?)));
         let texts = code.map(|(n, code)| (n, code.parsed.program, &code.parsed.scoping));
         for (module, (at, message)) in unsupported::find_in_modules(texts, names) {
@@ -73,7 +73,7 @@ impl<'s> Compiler<'_, 's> {
         }
     }
 
-    pub(super) fn modules(&mut self, modules: &'s [Module<'_>], links: &Links) {
+    pub(super) fn modules(&mut self, modules: &'s [ModuleFile<'_>], links: &Links) {
         let all: Vec<(usize, &'s ModuleCode<'_>)> =
             links.order.iter().filter_map(|&n| Some((n, modules[n].code.as_ref()?))).collect();
         let awaits = all.iter().any(|(_, code)| code.parsed.facts.top_level_await);
@@ -112,7 +112,7 @@ impl<'s> Compiler<'_, 's> {
     }
 
     /// Makes a module's text, scopes and name those of the code that is compiled.
-    fn select(&mut self, modules: &'s [Module<'_>], number: usize) {
+    fn select(&mut self, modules: &'s [ModuleFile<'_>], number: usize) {
         let module = &modules[number];
         let Some(code) = &module.code else { return };
         (self.source, self.scoping, self.facts) = (module.source, &code.parsed.scoping, &code.parsed.facts);
@@ -124,9 +124,9 @@ impl<'s> Compiler<'_, 's> {
         };
     }
 
-    fn enter_module(&mut self, modules: &'s [Module<'_>], number: usize, slots: &mut Slots) {
+    fn enter_module(&mut self, modules: &'s [ModuleFile<'_>], number: usize, slots: &mut Slots) {
         self.select(modules, number);
-        self.current.default_slot = slots.of.get(&Target::Default(number)).copied();
+        self.current.default_slot = slots.of.get(&ImportTarget::Default(number)).copied();
         self.f().origin = self.current.origin;
         self.swap_variables(number, slots);
     }
@@ -137,7 +137,7 @@ impl<'s> Compiler<'_, 's> {
 
     fn in_module(
         &mut self,
-        modules: &'s [Module<'_>],
+        modules: &'s [ModuleFile<'_>],
         number: usize,
         slots: &mut Slots,
         compile: impl FnOnce(&mut Self),
@@ -156,13 +156,13 @@ impl<'s> Compiler<'_, 's> {
     }
 
     /// Gives a slot to everything that is shared; the imports of a module are the slots of their targets.
-    fn slots(&mut self, modules: &'s [Module<'_>], links: &Links) -> Slots {
+    fn slots(&mut self, modules: &'s [ModuleFile<'_>], links: &Links) -> Slots {
         let mut of = HashMap::new();
-        let mut list: Vec<(Target, String)> = Vec::new();
+        let mut list: Vec<(ImportTarget, String)> = Vec::new();
         for (n, module) in modules.iter().enumerate() {
             let prefix = if n == 0 { String::new() } else { format!("{}:", module.name) };
             let Some(code) = &module.code else {
-                list.push((Target::Default(n), format!("{prefix}default")));
+                list.push((ImportTarget::Default(n), format!("{prefix}default")));
                 continue;
             };
             let scoping = &code.parsed.scoping;
@@ -173,12 +173,14 @@ impl<'s> Compiler<'_, 's> {
             captured.sort_unstable();
             captured.dedup();
             let named = |symbol| format!("{prefix}{}", scoping.symbol_name(symbol));
-            list.extend(captured.into_iter().map(|symbol| (Target::Variable(n, symbol), named(symbol))));
+            list.extend(
+                captured.into_iter().map(|symbol| (ImportTarget::Variable(n, symbol), named(symbol))),
+            );
             if matches!(code.record.exports.get(super::record::DEFAULT), Some(Export::Default)) {
-                list.push((Target::Default(n), format!("{prefix}default")));
+                list.push((ImportTarget::Default(n), format!("{prefix}default")));
             }
         }
-        list.extend(links.namespaces.iter().map(|(n, _)| (Target::Namespace(*n), String::new())));
+        list.extend(links.namespaces.iter().map(|(n, _)| (ImportTarget::Namespace(*n), String::new())));
         if list.len() > MOST_SLOTS {
             self.errors.push(CompileError::new(
                 "",
@@ -202,7 +204,7 @@ impl<'s> Compiler<'_, 's> {
             if let Some(code) = &module.code {
                 let scoping = &code.parsed.scoping;
                 for &symbol in scoping.get_bindings(scoping.root_scope_id()).values() {
-                    symbols.extend(of.get(&Target::Variable(n, symbol)).map(|slot| (symbol, *slot)));
+                    symbols.extend(of.get(&ImportTarget::Variable(n, symbol)).map(|slot| (symbol, *slot)));
                 }
                 for (import, target) in code.record.imports.iter().zip(targets) {
                     let slot = target.as_ref().and_then(|target| of.get(target));
@@ -233,9 +235,9 @@ impl<'s> Compiler<'_, 's> {
     }
 
     /// The values of the JSON files.
-    fn json_values(&mut self, modules: &'s [Module<'_>], slots: &Slots) {
+    fn json_values(&mut self, modules: &'s [ModuleFile<'_>], slots: &Slots) {
         for (n, module) in modules.iter().enumerate().filter(|(_, module)| module.code.is_none()) {
-            let Some(&slot) = slots.of.get(&Target::Default(n)) else { continue };
+            let Some(&slot) = slots.of.get(&ImportTarget::Default(n)) else { continue };
             self.global_method("JSON", "parse");
             let text = self.str_const(module.source);
             self.op_c(Opcode::Const, text);
@@ -247,7 +249,7 @@ impl<'s> Compiler<'_, 's> {
     /// Creates the namespace objects: frozen, without a prototype, with a getter for each name.
     fn namespaces(&mut self, links: &Links, slots: &Slots) {
         for (module, names) in &links.namespaces {
-            let Some(&slot) = slots.of.get(&Target::Namespace(*module)) else { continue };
+            let Some(&slot) = slots.of.get(&ImportTarget::Namespace(*module)) else { continue };
             self.op(Opcode::NewObject);
             self.op(Opcode::Null);
             self.op(Opcode::SetProtoLit);

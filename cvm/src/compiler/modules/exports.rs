@@ -1,15 +1,15 @@
 //! Resolution of imports to variables across modules.
 //!
-//! Owns: [`Target`], the search through `export … from` and `export *`. Must not: emit code.
+//! Owns: [`ImportTarget`], the search through `export … from` and `export *`. Must not: emit code.
 
-use super::Module;
+use super::ModuleFile;
 use super::record::{DEFAULT, Export, ImportedName};
 use oxc_syntax::symbol::{SymbolFlags, SymbolId};
 use std::collections::{BTreeMap, HashSet};
 
 /// What an import is bound to.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
-pub(super) enum Target {
+pub(super) enum ImportTarget {
     /// A variable of a module
     Variable(usize, SymbolId),
     /// The value of a module's `export default` without a variable, or the value of a JSON file
@@ -21,7 +21,7 @@ pub(super) enum Target {
 /// The result of a search for an export.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Resolution {
-    Found(Target),
+    Found(ImportTarget),
     /// Only a type of that name is exported
     Type,
     /// Several `export *` have different ones
@@ -30,12 +30,12 @@ pub(super) enum Resolution {
 }
 
 /// The export of a name.
-pub(super) fn resolve(modules: &[Module<'_>], module: usize, name: &str) -> Resolution {
+pub(super) fn resolve(modules: &[ModuleFile<'_>], module: usize, name: &str) -> Resolution {
     search(modules, module, name, &mut HashSet::new())
 }
 
 fn search(
-    modules: &[Module<'_>],
+    modules: &[ModuleFile<'_>],
     module: usize,
     name: &str,
     visited: &mut HashSet<(usize, String)>,
@@ -46,16 +46,20 @@ fn search(
     }
     let Some(code) = &modules[module].code else {
         let is_default = name == DEFAULT;
-        return if is_default { Resolution::Found(Target::Default(module)) } else { Resolution::Missing };
+        return if is_default {
+            Resolution::Found(ImportTarget::Default(module))
+        } else {
+            Resolution::Missing
+        };
     };
     match code.record.exports.get(name) {
-        Some(Export::Default) => return Resolution::Found(Target::Default(module)),
+        Some(Export::Default) => return Resolution::Found(ImportTarget::Default(module)),
         Some(Export::From(from, imported, _)) => {
             return follow(modules, code.targets[*from], imported, visited);
         }
         Some(Export::Local(symbol)) => {
             if !code.parsed.scoping.symbol_flags(*symbol).intersects(SymbolFlags::Import) {
-                return Resolution::Found(Target::Variable(module, *symbol));
+                return Resolution::Found(ImportTarget::Variable(module, *symbol));
             }
             let import = code.record.imports.iter().find(|import| import.symbol == *symbol);
             let followed =
@@ -82,24 +86,24 @@ fn search(
 
 /// What an import or `export … from` of a module is bound to.
 fn follow(
-    modules: &[Module<'_>],
+    modules: &[ModuleFile<'_>],
     module: usize,
     imported: &ImportedName,
     visited: &mut HashSet<(usize, String)>,
 ) -> Resolution {
     match imported {
         ImportedName::Name(name) => search(modules, module, name, visited),
-        ImportedName::Namespace => Resolution::Found(Target::Namespace(module)),
+        ImportedName::Namespace => Resolution::Found(ImportTarget::Namespace(module)),
     }
 }
 
 /// What an import is bound to.
-pub(super) fn of_import(modules: &[Module<'_>], module: usize, imported: &ImportedName) -> Resolution {
+pub(super) fn of_import(modules: &[ModuleFile<'_>], module: usize, imported: &ImportedName) -> Resolution {
     follow(modules, module, imported, &mut HashSet::new())
 }
 
 /// The exports of a module that exist at run time, by name.
-pub(super) fn all(modules: &[Module<'_>], module: usize) -> BTreeMap<String, Target> {
+pub(super) fn all(modules: &[ModuleFile<'_>], module: usize) -> BTreeMap<String, ImportTarget> {
     let mut names = HashSet::new();
     let mut seen = HashSet::new();
     let mut left = vec![module];

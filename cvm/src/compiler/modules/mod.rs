@@ -19,9 +19,9 @@ use super::{CompileError, CompileErrors, CompileOptions, Compiler, unsupported};
 use crate::builtins::generations::GlobalNames;
 use crate::program::{SourceFileStart, Unit};
 use crate::pure::json::JsonScanner;
-use exports::{Resolution, Target};
+use exports::{ImportTarget, Resolution};
 use oxc_allocator::Allocator;
-use paths::FileKind;
+use paths::SourceKind;
 use record::{Export, ImportedName, ModuleRecord};
 use std::collections::{HashMap, HashSet};
 
@@ -44,7 +44,7 @@ pub struct FileImport {
 }
 
 /// A file that the program reaches.
-pub(super) struct Module<'a> {
+pub(super) struct ModuleFile<'a> {
     name: &'a str,
     source: &'a str,
     /// Offset of its text in the unit's source
@@ -63,9 +63,9 @@ pub(super) struct ModuleCode<'a> {
 /// The files that a file imports. Nothing for a text that does not compile: compiling it reports the errors.
 pub fn imports(file: &SourceFile) -> Vec<FileImport> {
     let typescript = match paths::kind_of(&file.name) {
-        Ok(FileKind::Json) => return Vec::new(),
-        Ok(FileKind::JavaScript) => Some(false),
-        Ok(FileKind::TypeScript) => Some(true),
+        Ok(SourceKind::Json) => return Vec::new(),
+        Ok(SourceKind::JavaScript) => Some(false),
+        Ok(SourceKind::TypeScript) => Some(true),
         Err(_) => None,
     };
     let of_language = |typescript: bool| {
@@ -134,7 +134,7 @@ fn reported(mut errors: Vec<CompileError>, others: &[SourceFile], entry: &str) -
 struct Graph<'a> {
     allocator: &'a Allocator,
     files: &'a [SourceFile],
-    modules: Vec<Module<'a>>,
+    modules: Vec<ModuleFile<'a>>,
     errors: Vec<CompileError>,
 }
 
@@ -150,20 +150,20 @@ impl<'a> Graph<'a> {
             let record = ModuleRecord::of(&parsed, typescript);
             ModuleCode { parsed, record, targets: Vec::new() }
         });
-        self.modules.push(Module { name, source, start, code });
+        self.modules.push(ModuleFile { name, source, start, code });
         self.modules.len() - 1
     }
 
     /// None for JSON, and for a file with errors.
     fn parsed(&mut self, name: &str, source: &str) -> Option<(Parsed<'a>, bool)> {
         let kind = paths::kind_of(name);
-        if kind == Ok(FileKind::Json) {
+        if kind == Ok(SourceKind::Json) {
             if let Err((at, why)) = check_json(source) {
                 self.errors.push(CompileError::new(source, at, &why).in_file(name));
             }
             return None;
         }
-        let typescript = kind == Ok(FileKind::TypeScript);
+        let typescript = kind == Ok(SourceKind::TypeScript);
         match parse::parse(self.allocator, source, typescript, Goal::Module) {
             Ok(parsed) => Some((parsed, typescript)),
             Err(errors) => {
@@ -196,7 +196,7 @@ impl<'a> Graph<'a> {
                     found.ok_or_else(|| missing(&request.specifier))
                 });
                 let target = found.and_then(|name| match paths::kind_of(name) {
-                    Ok(kind) if request.json && kind != FileKind::Json => {
+                    Ok(kind) if request.json && kind != SourceKind::Json => {
                         Err(format!("`{name}` is no JSON: `with {{ type: 'json' }}` must not be there"))
                     }
                     // The entry may have any name.
@@ -263,14 +263,14 @@ fn check_json(source: &str) -> Result<(), (u32, String)> {
 #[derive(Default)]
 struct Links {
     /// Of each module, in the order of its record's imports; none for a type
-    imports: Vec<Vec<Option<Target>>>,
+    imports: Vec<Vec<Option<ImportTarget>>>,
     /// Modules with a namespace object, with its names
-    namespaces: Vec<(usize, Vec<(String, Target)>)>,
+    namespaces: Vec<(usize, Vec<(String, ImportTarget)>)>,
     /// Modules with code, each after those that it imports, as far as cycles allow
     order: Vec<usize>,
 }
 
-fn link(modules: &[Module<'_>], errors: &mut Vec<CompileError>) -> Links {
+fn link(modules: &[ModuleFile<'_>], errors: &mut Vec<CompileError>) -> Links {
     let mut links = Links { order: order(modules), ..Links::default() };
     let mut namespaces = HashSet::new();
     for module in modules {
@@ -316,7 +316,7 @@ fn link(modules: &[Module<'_>], errors: &mut Vec<CompileError>) -> Links {
     // The names of a namespace may be namespaces.
     let mut left: Vec<usize> = namespaces.iter().copied().collect();
     while let Some(module) = left.pop() {
-        let names: Vec<(String, Target)> = exports::all(modules, module).into_iter().collect();
+        let names: Vec<(String, ImportTarget)> = exports::all(modules, module).into_iter().collect();
         for (_, target) in &names {
             left.extend(namespace(target).filter(|inner| namespaces.insert(*inner)));
         }
@@ -326,15 +326,15 @@ fn link(modules: &[Module<'_>], errors: &mut Vec<CompileError>) -> Links {
     links
 }
 
-fn namespace(target: &Target) -> Option<usize> {
+fn namespace(target: &ImportTarget) -> Option<usize> {
     match target {
-        Target::Namespace(module) => Some(*module),
+        ImportTarget::Namespace(module) => Some(*module),
         _ => None,
     }
 }
 
 fn no_export(
-    modules: &[Module<'_>],
+    modules: &[ModuleFile<'_>],
     module: usize,
     specifier: &str,
     imported: &ImportedName,
@@ -352,7 +352,7 @@ fn no_export(
 }
 
 /// Post-order of the imports, in the order of the source.
-fn order(modules: &[Module<'_>]) -> Vec<usize> {
+fn order(modules: &[ModuleFile<'_>]) -> Vec<usize> {
     let mut order = Vec::new();
     let mut seen = vec![false; modules.len()];
     let mut path = vec![(0, 0)];
@@ -379,11 +379,11 @@ fn order(modules: &[Module<'_>]) -> Vec<usize> {
 impl Links {
     /// Marks the variables that need a slot of the shared scope cell, and the imports, which may be used before their
     /// initialisation.
-    fn mark(&self, modules: &mut [Module<'_>]) {
+    fn mark(&self, modules: &mut [ModuleFile<'_>]) {
         let imported = self.imports.iter().flatten().flatten();
         let named = self.namespaces.iter().flat_map(|(_, names)| names.iter().map(|(_, target)| target));
         for target in imported.chain(named) {
-            if let Target::Variable(module, symbol) = target
+            if let ImportTarget::Variable(module, symbol) = target
                 && let Some(code) = &mut modules[*module].code
             {
                 code.parsed.facts.captured.insert(*symbol);

@@ -12,19 +12,19 @@ const WRITTEN: &[(&str, &str)] = &[(".js", ".ts"), (".mjs", ".mts")];
 
 /// How a file is read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum FileKind {
+pub(super) enum SourceKind {
     JavaScript,
     TypeScript,
     Json,
 }
 
 /// The kind of a file by the ending of its name.
-pub(super) fn kind_of(name: &str) -> Result<FileKind, String> {
+pub(super) fn kind_of(name: &str) -> Result<SourceKind, String> {
     let ending = name.rsplit('/').next().and_then(|last| last.rsplit_once('.')).map_or("", |(_, end)| end);
     match ending {
-        "js" | "mjs" => Ok(FileKind::JavaScript),
-        "ts" | "mts" => Ok(FileKind::TypeScript),
-        "json" => Ok(FileKind::Json),
+        "js" | "mjs" => Ok(SourceKind::JavaScript),
+        "ts" | "mts" => Ok(SourceKind::TypeScript),
+        "json" => Ok(SourceKind::Json),
         "cjs" | "cts" => Err(format!("`{name}` is a CommonJS file; programs import ES modules and JSON")),
         "jsx" | "tsx" => Err(format!("`{name}`: JSX is not supported")),
         _ => Err(format!("`{name}`: programs import files that end with .js, .mjs, .ts, .mts or .json")),
@@ -115,6 +115,6 @@ mod tests {
         }
         assert!(kind_of("a/b.cjs").unwrap_err().contains("CommonJS"));
         assert!(kind_of("a.d/b").unwrap_err().contains("end with"));
-        assert_eq!(kind_of("a/b.d.ts"), Ok(FileKind::TypeScript));
+        assert_eq!(kind_of("a/b.d.ts"), Ok(SourceKind::TypeScript));
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! Owns: [`ModuleRecord`], and which imports of TypeScript exist at run time. Must not: know other modules.
 
-use super::super::parse::{Parsed, bound_names};
+use super::super::facts::bound_names;
+use super::super::parse::Parsed;
 use oxc_ast::ast::{
     Declaration, ExportDefaultDeclarationKind, ExportNamedDeclaration, ImportDeclaration,
     ImportDeclarationSpecifier, Statement, WithClause,
