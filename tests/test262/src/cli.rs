@@ -38,7 +38,7 @@ pub struct SuiteOptions {
 pub const USAGE: &str =
     "usage: vm-system-test262 [--section NAME]… [--filter TEXT] [--exclude TEXT] [--sample N] [--jobs N] [--summary-by-folder] [--verbose] \
 [--update-expectations]
-A section is cvm, cvm-intl402, quickjs, quickjs-modules, quickjs-typed-arrays or quickjs-intl402; without one all are run.
+A section is cvm, cvm-intl402, cvm-modules, quickjs, quickjs-modules, quickjs-typed-arrays or quickjs-intl402; without one all are run.
 The suite's path is read from VM_SYSTEM_TEST262.";
 
 impl SuiteOptions {

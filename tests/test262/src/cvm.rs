@@ -2,8 +2,10 @@
 
 use crate::engine::{Ending, Engine, ScriptRun};
 use crate::protocol::{Job, TestMode};
+use std::collections::{BTreeMap, VecDeque};
 use vm_system_cvm::{
-    CompileOptions, RunOutcome, StateConfig, UNHANDLED_REJECTION, VmLimits, VmState, compile, run,
+    CompileOptions, RunOutcome, SourceFile, StateConfig, UNHANDLED_REJECTION, VmLimits, VmState, candidates,
+    compile, compile_files, imports, run,
 };
 
 /// The engine of programs. All of their code is strict.
@@ -21,12 +23,30 @@ var $262 = { global: globalThis, gc() {}, detachArrayBuffer(buffer) { if (!buffe
 agent: { start() { throw new SyntaxError('agents are not supported'); } } }; \
 void globalThis.Temporal; void globalThis.queueMicrotask; void globalThis.SharedArrayBuffer; void globalThis.Atomics;\n";
 
+/// The first file of a program that runs a module: the harness, then the test.
+const ENTRY: &str = "entry.js";
+/// The file with the harness.
+const HARNESS: &str = "harness.js";
+
 impl Engine for Cvm {
-    fn run(&self, Job { prelude, source, .. }: &Job, _: TestMode) -> ScriptRun {
-        let script = if prelude.is_empty() { source.clone() } else { format!("{HOST}{prelude}\n{source}") };
-        let options =
-            CompileOptions { filename: "test.js".to_owned(), typescript: false, plain_script: true };
-        let program = match compile(&script, &options) {
+    fn run(&self, job: &Job, mode: TestMode) -> ScriptRun {
+        let compiled = match mode {
+            TestMode::Module => {
+                let source = format!("import './{HARNESS}'; import './{}';", job.path);
+                let options =
+                    CompileOptions { filename: ENTRY.to_owned(), typescript: false, plain_script: false };
+                compile_files(&source, &files(job), &options)
+            }
+            _ => {
+                let Job { prelude, source, .. } = job;
+                let script =
+                    if prelude.is_empty() { source.clone() } else { format!("{HOST}{prelude}\n{source}") };
+                let options =
+                    CompileOptions { filename: "test.js".to_owned(), typescript: false, plain_script: true };
+                compile(&script, &options)
+            }
+        };
+        let program = match compiled {
             Ok(program) => program,
             Err(errors) => {
                 let message = errors.0.first().map(|error| error.message.clone()).unwrap_or_default();
@@ -47,12 +67,45 @@ impl Engine for Cvm {
             // The suite's host ignores unhandled rejections.
             RunOutcome::Throw(message) if message.ends_with(UNHANDLED_REJECTION) => Ending::Finished,
             RunOutcome::Throw(message) => {
-                let name = message.split([':', '\n']).next().unwrap_or_default().trim();
-                Ending::Threw { name: name.trim_start_matches("Uncaught ").to_owned(), message }
+                let name = message.trim_start_matches("Uncaught ");
+                let end = name.find(|letter: char| !letter.is_alphanumeric()).unwrap_or(name.len());
+                Ending::Threw { name: name[..end].to_owned(), message }
             }
             RunOutcome::Limit(kind) => Ending::Stopped(format!("limit {kind:?}")),
             other => Ending::Stopped(format!("{other:?}")),
         };
         ScriptRun { ending, printed }
     }
+}
+
+/// The harness as a module, the test, and the files that it imports.
+fn files(job: &Job) -> Vec<SourceFile> {
+    let mut harness = format!("{HOST}{}\n", job.prelude);
+    // Scripts of the harness declare globals, a module does not.
+    for line in job.prelude.lines() {
+        let declared = ["function ", "function* ", "async function ", "class ", "var ", "let ", "const "]
+            .iter()
+            .find_map(|word| line.strip_prefix(word));
+        let is_part = |letter: &char| letter.is_alphanumeric() || matches!(letter, '_' | '$');
+        let name: String = declared.unwrap_or_default().chars().take_while(is_part).collect();
+        if !name.is_empty() {
+            harness.push_str(&format!("globalThis.{name} = {name};\n"));
+        }
+    }
+    harness.push_str("globalThis.print = print; globalThis.$262 = $262;\n");
+    let mut texts = BTreeMap::from([(HARNESS.to_owned(), harness)]);
+    let mut queue = VecDeque::from([SourceFile { name: job.path.clone(), text: job.source.clone() }]);
+    while let Some(file) = queue.pop_front() {
+        for import in imports(&file) {
+            let names = candidates(&file.name, &import.specifier).unwrap_or_default();
+            let read = |name: String| Some((std::fs::read_to_string(job.root.join(&name)).ok()?, name));
+            let found = names.into_iter().find_map(read);
+            if let Some((text, name)) = found.filter(|(_, name)| !texts.contains_key(name)) {
+                texts.insert(name.clone(), text.clone());
+                queue.push_back(SourceFile { name, text });
+            }
+        }
+        texts.insert(file.name, file.text);
+    }
+    texts.into_iter().map(|(name, text)| SourceFile { name, text }).collect()
 }

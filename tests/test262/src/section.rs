@@ -3,7 +3,7 @@
 use crate::engine::Engine;
 use crate::metadata::Metadata;
 use crate::protocol::TestMode;
-use crate::suite::{Set, TestFile, is_other_memory};
+use crate::suite::{Set, TestFile, is_other_memory, mentions_eval};
 use crate::{cvm, quickjs};
 use std::path::{Path, PathBuf};
 
@@ -38,6 +38,7 @@ impl EngineName {
     pub fn modes(self, metadata: &Metadata) -> Vec<TestMode> {
         let has = |flag| metadata.has_flag(flag);
         match self {
+            EngineName::Cvm if has("module") => vec![TestMode::Module],
             EngineName::Cvm => vec![TestMode::Script],
             EngineName::QuickJs if has("module") => vec![TestMode::Module],
             EngineName::QuickJs if has("onlyStrict") => vec![TestMode::StrictScript],
@@ -65,12 +66,19 @@ pub const CVM: SuiteSection = SuiteSection {
 };
 
 /// All sections; those of one engine have no test in common.
-pub const SECTIONS: [SuiteSection; 6] = [
+pub const SECTIONS: [SuiteSection; 7] = [
     CVM,
     SuiteSection {
         name: "cvm-intl402",
         engine: EngineName::Cvm,
         contains: |test| test.set != Set::Outside && test.is_intl(),
+    },
+    SuiteSection {
+        name: "cvm-modules",
+        engine: EngineName::Cvm,
+        contains: |test| {
+            is_of_sessions(test) && test.metadata.has_flag("module") && is_known_when_loaded(test)
+        },
     },
     SuiteSection {
         name: "quickjs",
@@ -141,6 +149,12 @@ fn is_about_modules(test: &TestFile) -> bool {
     test.metadata.has_flag("module") || features.iter().any(|feature| test.metadata.has_feature(feature))
 }
 
+/// Whether all code of a module is known before it runs, as that of programs is.
+fn is_known_when_loaded(test: &TestFile) -> bool {
+    let features = ["dynamic-import", "import.meta"];
+    !features.iter().any(|feature| test.metadata.has_feature(feature)) && !mentions_eval(&test.source)
+}
+
 fn is_about_buffers(test: &TestFile) -> bool {
     let rest = test.path.strip_prefix("built-ins/").unwrap_or_default();
     let folder = rest.split('/').next().unwrap_or_default();
@@ -164,7 +178,10 @@ mod tests {
     fn a_test_is_in_one_section_of_each_engine_that_has_it() {
         assert_eq!(sections("language/a.js", "", Set::B), ["cvm", "quickjs"]);
         assert_eq!(sections("language/a.js", "flags: [noStrict]", Set::Outside), ["quickjs"]);
-        assert_eq!(sections("language/a.js", "flags: [module]", Set::Outside), ["quickjs-modules"]);
+        assert_eq!(
+            sections("language/a.js", "flags: [module]", Set::Outside),
+            ["cvm-modules", "quickjs-modules"]
+        );
         assert_eq!(sections("built-ins/TypedArray/a.js", "", Set::A), ["cvm", "quickjs-typed-arrays"]);
         assert_eq!(sections("intl402/Collator/a.js", "", Set::A), ["cvm-intl402", "quickjs-intl402"]);
         assert!(sections("built-ins/Temporal/a.js", "", Set::Outside).is_empty());

@@ -23,6 +23,8 @@ pub enum Set {
 const CLASS_FROM_STRING: &str = "new Function('return class My' + type + ' extends ' + type + ' {}')()";
 /// The same without it, so that the tests that include this file are about buffers.
 const CLASS: &str = "class extends globalThis[type] {}";
+/// Of the harness for the global object, in the same way.
+const GLOBAL_FROM_STRING: &str = "Function(\"return this;\")()";
 
 /// One test file.
 #[derive(Clone, Debug)]
@@ -76,7 +78,10 @@ impl Suite {
         let mut harness = BTreeMap::new();
         for file in harness_files {
             let name = file.strip_prefix(root.join("harness"))?.to_string_lossy().into_owned();
-            harness.insert(name, read(&file)?.replace(CLASS_FROM_STRING, CLASS));
+            harness.insert(
+                name,
+                read(&file)?.replace(CLASS_FROM_STRING, CLASS).replace(GLOBAL_FROM_STRING, "globalThis"),
+            );
         }
         Ok(Suite { tests, root: root.join("test"), harness })
     }
@@ -159,7 +164,7 @@ fn classify(path: &str, metadata: &Metadata, source: &str) -> Set {
 }
 
 /// Whether the text has the word `eval`.
-fn mentions_eval(source: &str) -> bool {
+pub(crate) fn mentions_eval(source: &str) -> bool {
     let part_of_name = |letter: Option<char>| letter.is_some_and(|l| l.is_alphanumeric() || l == '_');
     source.match_indices("eval").any(|(at, word)| {
         !part_of_name(source[..at].chars().next_back())

@@ -9,7 +9,7 @@ use super::super::unsupported;
 use super::super::{CompileError, Compiler};
 use super::exports::ImportTarget;
 use super::record::Export;
-use super::{Links, ModuleCode, ModuleFile};
+use super::{Links, ModuleCode, ProgramModule};
 use crate::builtins::generations::GlobalNames;
 use crate::ops::Opcode;
 use crate::program::{Binding, flag};
@@ -54,7 +54,7 @@ struct Slots {
 impl<'s> Compiler<'_, 's> {
     /// A compiler that begins with the first module.
     pub(super) fn of_modules<'p>(
-        modules: &'s [ModuleFile<'_>],
+        modules: &'s [ProgramModule<'_>],
         entry: &'s ModuleCode<'_>,
         prelude: &'p HashMap<String, u32>,
     ) -> Compiler<'p, 's> {
@@ -64,7 +64,11 @@ impl<'s> Compiler<'_, 's> {
         compiler
     }
 
-    pub(super) fn refuse_unsupported(&mut self, modules: &'s [ModuleFile<'_>], names: Option<&GlobalNames>) {
+    pub(super) fn refuse_unsupported(
+        &mut self,
+        modules: &'s [ProgramModule<'_>],
+        names: Option<&GlobalNames>,
+    ) {
         let code = modules.iter().enumerate().filter_map(|(n, module)| Some((n, module.code.as_ref()?)));
         let texts = code.map(|(n, code)| (n, code.parsed.program, &code.parsed.scoping));
         for (module, (at, message)) in unsupported::find_in_modules(texts, names) {
@@ -73,7 +77,7 @@ impl<'s> Compiler<'_, 's> {
         }
     }
 
-    pub(super) fn modules(&mut self, modules: &'s [ModuleFile<'_>], links: &Links) {
+    pub(super) fn modules(&mut self, modules: &'s [ProgramModule<'_>], links: &Links) {
         let all: Vec<(usize, &'s ModuleCode<'_>)> =
             links.order.iter().filter_map(|&n| Some((n, modules[n].code.as_ref()?))).collect();
         let awaits = all.iter().any(|(_, code)| code.parsed.facts.top_level_await);
@@ -112,7 +116,7 @@ impl<'s> Compiler<'_, 's> {
     }
 
     /// Makes a module's text, scopes and name those of the code that is compiled.
-    fn select(&mut self, modules: &'s [ModuleFile<'_>], number: usize) {
+    fn select(&mut self, modules: &'s [ProgramModule<'_>], number: usize) {
         let module = &modules[number];
         let Some(code) = &module.code else { return };
         (self.source, self.scoping, self.facts) = (module.source, &code.parsed.scoping, &code.parsed.facts);
@@ -124,7 +128,7 @@ impl<'s> Compiler<'_, 's> {
         };
     }
 
-    fn enter_module(&mut self, modules: &'s [ModuleFile<'_>], number: usize, slots: &mut Slots) {
+    fn enter_module(&mut self, modules: &'s [ProgramModule<'_>], number: usize, slots: &mut Slots) {
         self.select(modules, number);
         self.current.default_slot = slots.of.get(&ImportTarget::Default(number)).copied();
         self.f().origin = self.current.origin;
@@ -137,7 +141,7 @@ impl<'s> Compiler<'_, 's> {
 
     fn in_module(
         &mut self,
-        modules: &'s [ModuleFile<'_>],
+        modules: &'s [ProgramModule<'_>],
         number: usize,
         slots: &mut Slots,
         compile: impl FnOnce(&mut Self),
@@ -156,7 +160,7 @@ impl<'s> Compiler<'_, 's> {
     }
 
     /// Gives a slot to everything that is shared; the imports of a module are the slots of their targets.
-    fn slots(&mut self, modules: &'s [ModuleFile<'_>], links: &Links) -> Slots {
+    fn slots(&mut self, modules: &'s [ProgramModule<'_>], links: &Links) -> Slots {
         let mut of = HashMap::new();
         let mut list: Vec<(ImportTarget, String)> = Vec::new();
         for (n, module) in modules.iter().enumerate() {
@@ -235,7 +239,7 @@ impl<'s> Compiler<'_, 's> {
     }
 
     /// The values of the JSON files.
-    fn json_values(&mut self, modules: &'s [ModuleFile<'_>], slots: &Slots) {
+    fn json_values(&mut self, modules: &'s [ProgramModule<'_>], slots: &Slots) {
         for (n, module) in modules.iter().enumerate().filter(|(_, module)| module.code.is_none()) {
             let Some(&slot) = slots.of.get(&ImportTarget::Default(n)) else { continue };
             self.global_method("JSON", "parse");

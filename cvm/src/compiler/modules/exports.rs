@@ -2,7 +2,7 @@
 //!
 //! Owns: [`ImportTarget`], the search through `export … from` and `export *`. Must not: emit code.
 
-use super::ModuleFile;
+use super::ProgramModule;
 use super::record::{DEFAULT, Export, ImportedName};
 use oxc_syntax::symbol::{SymbolFlags, SymbolId};
 use std::collections::{BTreeMap, HashSet};
@@ -30,12 +30,12 @@ pub(super) enum Resolution {
 }
 
 /// The export of a name.
-pub(super) fn resolve(modules: &[ModuleFile<'_>], module: usize, name: &str) -> Resolution {
+pub(super) fn resolve(modules: &[ProgramModule<'_>], module: usize, name: &str) -> Resolution {
     search(modules, module, name, &mut HashSet::new())
 }
 
 fn search(
-    modules: &[ModuleFile<'_>],
+    modules: &[ProgramModule<'_>],
     module: usize,
     name: &str,
     visited: &mut HashSet<(usize, String)>,
@@ -86,7 +86,7 @@ fn search(
 
 /// What an import or `export … from` of a module is bound to.
 fn follow(
-    modules: &[ModuleFile<'_>],
+    modules: &[ProgramModule<'_>],
     module: usize,
     imported: &ImportedName,
     visited: &mut HashSet<(usize, String)>,
@@ -98,12 +98,12 @@ fn follow(
 }
 
 /// What an import is bound to.
-pub(super) fn of_import(modules: &[ModuleFile<'_>], module: usize, imported: &ImportedName) -> Resolution {
+pub(super) fn of_import(modules: &[ProgramModule<'_>], module: usize, imported: &ImportedName) -> Resolution {
     follow(modules, module, imported, &mut HashSet::new())
 }
 
 /// The exports of a module that exist at run time, by name.
-pub(super) fn all(modules: &[ModuleFile<'_>], module: usize) -> BTreeMap<String, ImportTarget> {
+pub(super) fn all(modules: &[ProgramModule<'_>], module: usize) -> BTreeMap<String, ImportTarget> {
     let mut names = HashSet::new();
     let mut seen = HashSet::new();
     let mut left = vec![module];

@@ -44,7 +44,7 @@ pub struct FileImport {
 }
 
 /// A file that the program reaches.
-pub(super) struct ModuleFile<'a> {
+pub(super) struct ProgramModule<'a> {
     name: &'a str,
     source: &'a str,
     /// Offset of its text in the unit's source
@@ -134,7 +134,7 @@ fn reported(mut errors: Vec<CompileError>, others: &[SourceFile], entry: &str) -
 struct Graph<'a> {
     allocator: &'a Allocator,
     files: &'a [SourceFile],
-    modules: Vec<ModuleFile<'a>>,
+    modules: Vec<ProgramModule<'a>>,
     errors: Vec<CompileError>,
 }
 
@@ -150,7 +150,7 @@ impl<'a> Graph<'a> {
             let record = ModuleRecord::of(&parsed, typescript);
             ModuleCode { parsed, record, targets: Vec::new() }
         });
-        self.modules.push(ModuleFile { name, source, start, code });
+        self.modules.push(ProgramModule { name, source, start, code });
         self.modules.len() - 1
     }
 
@@ -270,7 +270,7 @@ struct Links {
     order: Vec<usize>,
 }
 
-fn link(modules: &[ModuleFile<'_>], errors: &mut Vec<CompileError>) -> Links {
+fn link(modules: &[ProgramModule<'_>], errors: &mut Vec<CompileError>) -> Links {
     let mut links = Links { order: order(modules), ..Links::default() };
     let mut namespaces = HashSet::new();
     for module in modules {
@@ -334,7 +334,7 @@ fn namespace(target: &ImportTarget) -> Option<usize> {
 }
 
 fn no_export(
-    modules: &[ModuleFile<'_>],
+    modules: &[ProgramModule<'_>],
     module: usize,
     specifier: &str,
     imported: &ImportedName,
@@ -352,7 +352,7 @@ fn no_export(
 }
 
 /// Post-order of the imports, in the order of the source.
-fn order(modules: &[ModuleFile<'_>]) -> Vec<usize> {
+fn order(modules: &[ProgramModule<'_>]) -> Vec<usize> {
     let mut order = Vec::new();
     let mut seen = vec![false; modules.len()];
     let mut path = vec![(0, 0)];
@@ -379,7 +379,7 @@ fn order(modules: &[ModuleFile<'_>]) -> Vec<usize> {
 impl Links {
     /// Marks the variables that need a slot of the shared scope cell, and the imports, which may be used before their
     /// initialisation.
-    fn mark(&self, modules: &mut [ModuleFile<'_>]) {
+    fn mark(&self, modules: &mut [ProgramModule<'_>]) {
         let imported = self.imports.iter().flatten().flatten();
         let named = self.namespaces.iter().flat_map(|(_, names)| names.iter().map(|(_, target)| target));
         for target in imported.chain(named) {
