@@ -33,6 +33,22 @@ fn a_purchase_is_approved() {
 }
 
 #[test]
+fn expenses_are_reviewed_by_a_program_of_several_files() {
+    let daemon = Daemon::start(User::AsStarted);
+    std::fs::create_dir(daemon.place.worktree().join("expenses")).expect("a folder");
+    for name in ["expenses/review.ts", "expenses/policy.json"] {
+        copy(&daemon, name);
+    }
+    let (program, answers) = (copy(&daemon, "expenses/main.ts"), copy(&daemon, "expenses/answers.json"));
+    let expenses = ["taxi=40", "hotel=310", "dinner=95"];
+    let arguments = ["program", "start", &program, "--answers", &answers, "--"];
+    let run = daemon.cli(&[&arguments[..], &expenses].concat());
+    let output = "350 EUR are paid\n{\"paid\":350,\"refused\":[\"dinner\"]}\n";
+    assert_eq!((run.code, run.stdout.as_str()), (Some(0), output), "{run:?}");
+    daemon.stop();
+}
+
+#[test]
 fn a_decision_tree_takes_what_fits_and_decides_where_nothing_does() {
     let daemon = Daemon::start(User::AsStarted);
     let (program, answers) = (copy(&daemon, "decisions.ts"), copy(&daemon, "decisions.answers.json"));
