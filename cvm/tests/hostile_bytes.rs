@@ -32,6 +32,28 @@ fn mutated_sources_compile_or_are_refused() {
     }
 }
 
+/// Three files behind the first one, each behind a form feed.
+const MODULES: &str = "import one, { two as zwei, f } from './a.ts'; import * as b from './b.js'; import c from './c.json';
+export * from './b.js'; export { two } from './a.ts'; export * as all from './a.ts'; export default class {}
+let own = 1; const answer = CC('x'); export function main() { return [one, zwei, f(), b.g(), c, own, answer]; }
+\u{c}import { g, own } from './b.js'; export default 5; export let two = 2; export const f = () => g() + own;
+export type T = number; export enum E { A } await null;
+\u{c}export { two as three } from './a.ts'; export var own = 7; export function g() { return own++; } import * as me from './b.js';
+\u{c}{\"a\": [1, 2, {\"b\": null}]}";
+
+#[test]
+fn mutated_files_compile_or_are_refused() {
+    check_source(MODULES);
+    let mut random = SeededRandom::new(12);
+    for _ in 0..400 {
+        let mut changed = MODULES.as_bytes().to_vec();
+        for _ in 0..=random.index(3) {
+            mutate(&mut random, &mut changed, 0);
+        }
+        check_source(&String::from_utf8_lossy(&changed));
+    }
+}
+
 #[test]
 fn endless_brackets_are_refused_without_a_stack_overflow() {
     for open in [

@@ -2,8 +2,8 @@
 //! without a panic and within its limits, whatever the bytes are.
 
 use vm_system_cvm::{
-    CompileOptions, CompiledProgram, HostResult, PauseAnswer, RunOutcome, StateConfig, VmLimits, VmState,
-    compile,
+    CompileOptions, CompiledProgram, HostResult, PauseAnswer, RunOutcome, SourceFile, StateConfig, VmLimits,
+    VmState, candidates, compile, compile_files, imports,
 };
 
 /// Bytes of the header before the body: magic, version, length, checksum.
@@ -62,12 +62,24 @@ pub(crate) fn edit(bytes: &mut Vec<u8>, from: usize, [what, low, high, with]: [u
     }
 }
 
+/// Names of the files that a text may have after its first one, each behind a form feed.
+const FILES: [&str; 3] = ["a.ts", "b.js", "c.json"];
+
 /// Compiles text as JavaScript and as TypeScript. A compiled program must be unchanged by storing it, and run within its limits.
 pub(crate) fn check_source(text: &str) {
     let mut ran = false;
+    let mut parts = text.split('\u{c}');
+    let text = parts.next().unwrap_or_default();
+    let file = |(name, text): (&str, &str)| SourceFile { name: name.to_owned(), text: text.to_owned() };
+    let others: Vec<SourceFile> = FILES.into_iter().zip(parts).map(file).collect();
+    let paths: Vec<String> =
+        imports(&file(("program.js", text))).into_iter().map(|one| one.specifier).collect();
+    for path in paths {
+        assert!(candidates("program.js", &path).map_or(true, |names| !names.is_empty()), "{path}");
+    }
     for typescript in [false, true] {
         let options = CompileOptions { typescript, ..CompileOptions::default() };
-        match compile(text, &options) {
+        match compile_files(text, &others, &options) {
             Ok(program) => {
                 let again = CompiledProgram::decode(&program.encode());
                 assert!(again.is_ok(), "a compiled program must decode: {:?}\n{text}", again.err());

@@ -23,28 +23,24 @@ var $262 = { global: globalThis, gc() {}, detachArrayBuffer(buffer) { if (!buffe
 agent: { start() { throw new SyntaxError('agents are not supported'); } } }; \
 void globalThis.Temporal; void globalThis.queueMicrotask; void globalThis.SharedArrayBuffer; void globalThis.Atomics;\n";
 
-/// The first file of a program that runs a module: the harness, then the test.
-const ENTRY: &str = "entry.js";
-/// The file with the harness.
+/// The file with the harness, which a program with a module imports before the test.
 const HARNESS: &str = "harness.js";
 
 impl Engine for Cvm {
     fn run(&self, job: &Job, mode: TestMode) -> ScriptRun {
-        let compiled = match mode {
-            TestMode::Module => {
-                let source = format!("import './{HARNESS}'; import './{}';", job.path);
-                let options =
-                    CompileOptions { filename: ENTRY.to_owned(), typescript: false, plain_script: false };
-                compile_files(&source, &files(job), &options)
-            }
-            _ => {
-                let Job { prelude, source, .. } = job;
-                let script =
-                    if prelude.is_empty() { source.clone() } else { format!("{HOST}{prelude}\n{source}") };
-                let options =
-                    CompileOptions { filename: "test.js".to_owned(), typescript: false, plain_script: true };
-                compile(&script, &options)
-            }
+        let options = |filename: &str, plain_script| CompileOptions {
+            filename: filename.to_owned(),
+            typescript: false,
+            plain_script,
+        };
+        let Job { prelude, source, path, .. } = job;
+        let compiled = if mode == TestMode::Module {
+            let entry = format!("import './{HARNESS}'; import './{path}';");
+            compile_files(&entry, &files(job), &options("entry.js", false))
+        } else {
+            let script =
+                if prelude.is_empty() { source.clone() } else { format!("{HOST}{prelude}\n{source}") };
+            compile(&script, &options("test.js", true))
         };
         let program = match compiled {
             Ok(program) => program,
@@ -89,7 +85,7 @@ fn files(job: &Job) -> Vec<SourceFile> {
         let is_part = |letter: &char| letter.is_alphanumeric() || matches!(letter, '_' | '$');
         let name: String = declared.unwrap_or_default().chars().take_while(is_part).collect();
         if !name.is_empty() {
-            harness.push_str(&format!("globalThis.{name} = {name};\n"));
+            harness.extend(["globalThis.", &name, " = ", &name, ";\n"]);
         }
     }
     harness.push_str("globalThis.print = print; globalThis.$262 = $262;\n");

@@ -38,9 +38,8 @@ impl EngineName {
     pub fn modes(self, metadata: &Metadata) -> Vec<TestMode> {
         let has = |flag| metadata.has_flag(flag);
         match self {
-            EngineName::Cvm if has("module") => vec![TestMode::Module],
+            _ if has("module") => vec![TestMode::Module],
             EngineName::Cvm => vec![TestMode::Script],
-            EngineName::QuickJs if has("module") => vec![TestMode::Module],
             EngineName::QuickJs if has("onlyStrict") => vec![TestMode::StrictScript],
             EngineName::QuickJs if has("noStrict") || has("raw") => vec![TestMode::Script],
             EngineName::QuickJs => vec![TestMode::Script, TestMode::StrictScript],

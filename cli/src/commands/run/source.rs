@@ -149,10 +149,16 @@ impl Script {
 
 /// Whether a text has words that TypeScript has and JavaScript has not.
 pub(crate) fn looks_typed(text: &str) -> bool {
+    let words = [": number", ": string", ": boolean", ": any", ": unknown", ": void"];
+    // `import { a as b }` is JavaScript.
+    let is_of_module = |line: &&str| line.starts_with("import") || line.starts_with("export {");
     has_line_of(text, &["interface ", "type ", "enum ", "declare "])
-        || [": number", ": string", ": boolean", ": any", ": unknown", ": void", " as "]
-            .iter()
-            .any(|word| text.contains(word))
+        || words.iter().any(|word| text.contains(word))
+        || text
+            .lines()
+            .map(str::trim_start)
+            .filter(|line| !is_of_module(line))
+            .any(|line| line.contains(" as "))
 }
 
 /// Whether a line begins with one of these words.
