@@ -44,12 +44,12 @@ impl From<RefusedImport> for FileRefusal {
 }
 
 /// The text of a program with the source `source`, read from `path`, and the files that it imports. The program has no name yet.
-/// `most`: bytes of all files together.
+/// `most`: bytes of all files together; `read` has the rights, and is given the most bytes of a file.
 pub(crate) fn gather(
     path: &Path,
     source: String,
     most: usize,
-    files: &Files,
+    read: impl Fn(&Path, usize) -> Result<String, FileRefusal>,
 ) -> Result<ProgramText, RefusedImport> {
     let refused = |refusal, file: &Path, importer: &SourceFile, line| RefusedImport {
         refusal,
@@ -75,7 +75,7 @@ pub(crate) fn gather(
                 if at.is_dir() {
                     continue;
                 }
-                match files.read(&at, left) {
+                match read(&at, left) {
                     Ok(text) => {
                         if seen.len() >= PROGRAM_FILES {
                             let why = format!("a program has at most {PROGRAM_FILES} files");
@@ -107,20 +107,25 @@ pub(crate) fn of_user(
     most: usize,
 ) -> Result<ProgramText, CliError> {
     let beside = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let root = root.map_or(beside, PathBuf::as_path);
-    gather(path, source, most, &Files::new(vec![root.to_owned()])?).map_err(|refused| {
-        match &refused.refusal {
-            FileRefusal::Denied(_) => {
-                let RefusedImport { file, importer, line, .. } = &refused;
-                let (file, root) = (file.display(), root.display());
-                let message = format!(
-                    "{file} cannot be read, or is outside of {root}; {importer} imports it in line {line}"
-                );
-                CliError::new(exit::NOT_PERMITTED, message).with_hint(
-                    "a program imports files of its own folder; --import-root DIR allows another one",
-                )
-            }
-            _ => CliError::unfit(FileRefusal::from(refused).to_string()),
+    let (root, is_named) = (root.map_or(beside, PathBuf::as_path), root.is_some());
+    if is_named && !root.is_dir() {
+        return Err(CliError::unfit(format!("{} is not a folder", root.display())));
+    }
+    let read = |file: &Path, most: usize| {
+        let files =
+            Files::new(vec![root.to_owned()]).map_err(|error| FileRefusal::Unfit(error.to_string()))?;
+        files.read(file, most)
+    };
+    gather(path, source, most, read).map_err(|refused| match &refused.refusal {
+        FileRefusal::Denied(_) => {
+            let RefusedImport { file, importer, line, .. } = &refused;
+            let (file, root) = (file.display(), root.display());
+            let message = format!(
+                "{file} cannot be read, or is outside of {root}; {importer} imports it in line {line}"
+            );
+            CliError::new(exit::NOT_PERMITTED, message)
+                .with_hint("a program imports files of its own folder; --import-root DIR allows another one")
         }
+        _ => CliError::unfit(FileRefusal::from(refused).to_string()),
     })
 }

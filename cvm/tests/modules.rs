@@ -190,13 +190,15 @@ export const main = () => [config, config === same, Object.getPrototypeOf(config
 {"name": "x", "__proto__": [1, 2], "deep": {"a": null}}
 "#;
     assert_eq!(outcome(text), r#"= [{"name":"x","__proto__":[1,2],"deep":{"a":null}},true,true]"#);
+    let marked = text.replace("{\"name\"", "\u{feff}{\"name\"");
+    assert_eq!(outcome(&marked), outcome(text), "a byte order mark");
     let wrong = errors(&text.replace("null}", "nul}"));
     assert!(wrong.starts_with("config.json:1:53: Unexpected token"), "{wrong}");
     let named = errors(&text.replace("import same", "import { name as same }"));
     assert!(named.contains("has no export `name`; a JSON file has a default export only"), "{named}");
     let attribute =
         errors("== main.js\nimport { a } from './a.js' with { type: 'json' };\n== a.js\nexport const a = 1;");
-    assert!(attribute.contains("`a.js` is no JSON"), "{attribute}");
+    assert!(attribute.contains("`a.js` is not JSON"), "{attribute}");
     let kind = errors("== main.js\nimport a from './a.json' with { type: 'text' };\n== a.json\n1");
     assert!(kind.contains("`with { type: 'text' }` is not supported"), "{kind}");
 }

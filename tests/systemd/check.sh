@@ -36,6 +36,14 @@ function main() {
     return [...before, fs.readFile('out/note.txt'), fs.listFiles('lib').length, name].join('|');
 }
 JS
+    mkdir -p "$folder/files"
+    echo '{"prompt": "whose turn?"}' >"$folder/files/words.json"
+    cat >"$folder/files/task.mjs" <<'JS'
+import words from './words.json';
+let count = 0;
+export const task = () => `${CC(words.prompt)} ${++count}`;
+JS
+    echo 'import { task } from "./task.mjs"; export const main = () => [task(), task()].join()' >"$folder/files/main.mjs"
     chown -R "$owner:$group" "$folder"
     chmod -R g+rwX "$folder"
 }
@@ -72,6 +80,7 @@ uses() {
     check "fork of a session" "-" v session fork "$session"
     check "program starts and creates a task" "who?" v program start "$folder/program.js" --name "p-$label" \
         --worktree-path "$folder"
+    check "program of several files" "whose turn?" v program start "$folder/files/main.mjs" --name "f-$label"
     check "state of the session" "" v exec repl "$session" 'globalThis.kept = 41; 0'
     check "the service restarts" "" started "${manage[@]}" restart vm-system.service
     if [ "$keeps" ]; then
@@ -86,6 +95,8 @@ uses() {
     fi
     check "task submit; readFile, writeFile and listFiles of a program" \
         $'true|some text\n||written|1|Ada' program_result "p-$label"
+    check "the files of a program are stored with it" "whose turn?" v task submit "f-$label" Ada
+    check "their variables, too" "Ada 1,Bob 2" v task submit "f-$label" Bob
 }
 
 # The service manager starts another daemon.

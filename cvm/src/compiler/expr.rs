@@ -154,7 +154,9 @@ impl Compiler<'_, '_> {
             Expression::ImportExpression(_) => {
                 "`import()` is not supported: a program's files are known when it is loaded; use `import … from`"
             }
-            Expression::ImportMeta(_) => super::unsupported::IMPORT_META,
+            Expression::ImportMeta(_) => {
+                "`import.meta` is not supported: a program's files have no addresses"
+            }
             Expression::JSXElement(_) | Expression::JSXFragment(_) => "JSX is not supported",
             Expression::Super(_) => "`super` is not allowed here",
             _ => "this expression is not supported",

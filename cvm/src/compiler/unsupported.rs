@@ -380,13 +380,12 @@ impl<'a> Visit<'a> for Uses<'_> {
     }
 }
 
-/// A program is stored with its files; they have no addresses.
-pub(super) const IMPORT_META: &str = "`import.meta` is not supported: a program's files have no addresses";
-
 /// The parser's message, reworded to name what a program can do instead.
 pub(super) fn reworded(message: &str) -> &str {
     match message {
-        "Unexpected import.meta expression" => IMPORT_META,
+        "Unexpected import.meta expression" => {
+            "`import.meta` is not allowed: a program's files have no addresses"
+        }
         "'with' statements are not allowed" => "`with` is not allowed: programs are strict",
         "`await` is only allowed within async functions and at the top levels of modules" => {
             "`await` is only allowed within async functions and at the top level"

@@ -173,7 +173,8 @@ impl McpBackend for StdioFront {
 
     fn read_program(&self, path: &Path, most: usize) -> Result<ProgramText, FileRefusal> {
         let source = self.files.read(path, most)?;
-        program_files::gather(path, source, most, &self.files).map_err(FileRefusal::from)
+        program_files::gather(path, source, most, |file, most| self.files.read(file, most))
+            .map_err(FileRefusal::from)
     }
 
     fn reads_files(&self) -> bool {

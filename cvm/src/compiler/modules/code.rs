@@ -107,7 +107,7 @@ impl<'s> Compiler<'_, 's> {
                     c.evaluate(code);
                     c.end_bindings(from);
                     c.f().release(mark);
-                    c.leave_module(n, &mut slots);
+                    c.swap_variables(n, &mut slots);
                 }
             }
             c.current.origin = 0;
@@ -135,10 +135,6 @@ impl<'s> Compiler<'_, 's> {
         self.swap_variables(number, slots);
     }
 
-    fn leave_module(&mut self, number: usize, slots: &mut Slots) {
-        self.swap_variables(number, slots);
-    }
-
     fn in_module(
         &mut self,
         modules: &'s [ProgramModule<'_>],
@@ -148,9 +144,10 @@ impl<'s> Compiler<'_, 's> {
     ) {
         self.enter_module(modules, number, slots);
         compile(self);
-        self.leave_module(number, slots);
+        self.swap_variables(number, slots);
     }
 
+    /// Makes a module's variables those that the code finds, and the other way round.
     fn swap_variables(&mut self, number: usize, slots: &mut Slots) {
         let variables = &mut slots.modules[number];
         std::mem::swap(&mut self.f().locals, &mut variables.locals);
@@ -243,7 +240,7 @@ impl<'s> Compiler<'_, 's> {
         for (n, module) in modules.iter().enumerate().filter(|(_, module)| module.code.is_none()) {
             let Some(&slot) = slots.of.get(&ImportTarget::Default(n)) else { continue };
             self.global_method("JSON", "parse");
-            let text = self.str_const(module.source);
+            let text = self.str_const(super::json_text(module.source));
             self.op_c(Opcode::Const, text);
             self.op_b(Opcode::Call, 1);
             self.store_shared(slot);

@@ -22,7 +22,7 @@ use crate::pure::json::JsonScanner;
 use exports::{ImportTarget, Resolution};
 use oxc_allocator::Allocator;
 use paths::SourceKind;
-use record::{Export, ImportedName, ModuleRecord};
+use record::{Export, ImportedName, ModuleRecord, Request};
 use std::collections::{HashMap, HashSet};
 
 /// A file of a program.
@@ -68,6 +68,10 @@ pub fn imports(file: &SourceFile) -> Vec<FileImport> {
         Ok(SourceKind::TypeScript) => Some(true),
         Err(_) => None,
     };
+    // Most programs have one file.
+    if !file.text.contains("import") && !file.text.contains("export") {
+        return Vec::new();
+    }
     let of_language = |typescript: bool| {
         let allocator = Allocator::default();
         let parsed = parse::parse(&allocator, &file.text, typescript, Goal::Program).ok()?;
@@ -142,11 +146,7 @@ impl<'a> Graph<'a> {
     /// Adds a module; one that was parsed already is given with its language.
     fn add(&mut self, name: &'a str, source: &'a str, parsed: Option<(Parsed<'a>, bool)>) -> usize {
         let start = self.modules.last().map_or(0, |last| last.start + last.source.len() as u32);
-        let code = match parsed {
-            Some((parsed, typescript)) => Some((parsed, typescript)),
-            None => self.parsed(name, source),
-        };
-        let code = code.map(|(parsed, typescript)| {
+        let code = parsed.or_else(|| self.parsed(name, source)).map(|(parsed, typescript)| {
             let record = ModuleRecord::of(&parsed, typescript);
             ModuleCode { parsed, record, targets: Vec::new() }
         });
@@ -158,7 +158,7 @@ impl<'a> Graph<'a> {
     fn parsed(&mut self, name: &str, source: &str) -> Option<(Parsed<'a>, bool)> {
         let kind = paths::kind_of(name);
         if kind == Ok(SourceKind::Json) {
-            if let Err((at, why)) = check_json(source) {
+            if let Err((at, why)) = check_json(json_text(source)) {
                 self.errors.push(CompileError::new(source, at, &why).in_file(name));
             }
             return None;
@@ -188,47 +188,29 @@ impl<'a> Graph<'a> {
             };
             let mut targets = Vec::new();
             for request in &requests {
-                let found = paths::candidates(importer, &request.specifier).and_then(|candidates| {
-                    let found = candidates.iter().find_map(|name| {
-                        let at = known.get_key_value(name.as_str()).map(|(name, _)| *name);
-                        at.or_else(|| by_name.get_key_value(name.as_str()).map(|(name, _)| *name))
-                    });
-                    found.ok_or_else(|| missing(&request.specifier))
-                });
-                let target = found.and_then(|name| match paths::kind_of(name) {
-                    Ok(kind) if request.json && kind != SourceKind::Json => {
-                        Err(format!("`{name}` is no JSON: `with {{ type: 'json' }}` must not be there"))
-                    }
-                    // The entry may have any name.
-                    Err(why) if known.get(name) != Some(&0) => Err(why),
-                    _ => Ok(name),
-                });
-                match target {
-                    Ok(name) => {
-                        let target = match known.get(name) {
-                            Some(&target) => target,
-                            None => {
-                                let file = by_name[name];
-                                let target = self.add(&file.name, &file.text, None);
-                                known.insert(&file.name, target);
-                                target
-                            }
-                        };
-                        targets.push(target);
-                    }
+                let named = match file_of(importer, request, &known, &by_name) {
+                    Ok(name) => name,
                     Err(why) => {
-                        let at = request.at.saturating_sub(parse::STRICT.len() as u32);
-                        self.errors.push(CompileError::new(source, at, &why).in_file(importer));
-                        targets.push(next);
+                        self.errors.push(error_at((importer, source), request.at, &why));
+                        importer
                     }
-                }
+                };
+                let target = match known.get(named) {
+                    Some(&target) => target,
+                    None => {
+                        let file = by_name[named];
+                        let target = self.add(&file.name, &file.text, None);
+                        known.insert(&file.name, target);
+                        target
+                    }
+                };
+                targets.push(target);
             }
             if let Some(code) = &mut self.modules[next].code {
                 code.record.requests = requests;
                 code.targets = targets;
                 for (at, why) in std::mem::take(&mut code.record.errors) {
-                    let at = at.saturating_sub(parse::STRICT.len() as u32);
-                    self.errors.push(CompileError::new(source, at, &why).in_file(importer));
+                    self.errors.push(error_at((importer, source), at, &why));
                 }
             }
             next += 1;
@@ -236,9 +218,40 @@ impl<'a> Graph<'a> {
     }
 }
 
-fn missing(specifier: &str) -> String {
-    let shown: String = specifier.chars().take(200).collect();
-    format!("there is no file for `import` of `{shown}`")
+/// The name of the file that a request names; `known` have been added already.
+fn file_of<'a>(
+    importer: &str,
+    request: &Request,
+    known: &HashMap<&'a str, usize>,
+    files: &HashMap<&'a str, &'a SourceFile>,
+) -> Result<&'a str, String> {
+    let candidates = paths::candidates(importer, &request.specifier)?;
+    let found = candidates.iter().find_map(|name| {
+        let known = known.get_key_value(name.as_str()).map(|(name, _)| *name);
+        known.or_else(|| files.get_key_value(name.as_str()).map(|(name, _)| *name))
+    });
+    let name = found.ok_or_else(|| {
+        let shown: String = request.specifier.chars().take(200).collect();
+        format!("there is no file for `import` of `{shown}`")
+    })?;
+    match paths::kind_of(name) {
+        Ok(kind) if request.json && kind != SourceKind::Json => {
+            Err(format!("`{name}` is not JSON: remove `with {{ type: 'json' }}`"))
+        }
+        // The entry may have any name.
+        Err(why) if known.get(name) != Some(&0) => Err(why),
+        _ => Ok(name),
+    }
+}
+
+/// An error at an offset of a file's AST.
+fn error_at((name, source): (&str, &str), at: u32, why: &str) -> CompileError {
+    CompileError::new(source, at.saturating_sub(parse::STRICT.len() as u32), why).in_file(name)
+}
+
+/// The text of a JSON file without a byte order mark.
+fn json_text(source: &str) -> &str {
+    source.trim_start_matches('\u{feff}')
 }
 
 /// Byte offset and message of the first error in a JSON text.
@@ -275,10 +288,7 @@ fn link(modules: &[ProgramModule<'_>], errors: &mut Vec<CompileError>) -> Links 
     let mut namespaces = HashSet::new();
     for module in modules {
         let mut targets = Vec::new();
-        let mut report = |at: u32, why: &str| {
-            let at = at.saturating_sub(parse::STRICT.len() as u32);
-            errors.push(CompileError::new(module.source, at, why).in_file(module.name));
-        };
+        let mut report = |at: u32, why: &str| errors.push(error_at((module.name, module.source), at, why));
         if let Some(code) = &module.code {
             for import in &code.record.imports {
                 let from = code.targets[import.from];

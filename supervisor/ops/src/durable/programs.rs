@@ -213,7 +213,6 @@ pub(super) fn compile_error(name: &str, diagnostics: &[Diagnostic]) -> OpError {
     );
     let error = OpError::new(ErrorCode::CompileError, place).with_details(&serde_json::json!({
         "diagnostics": diagnostics,
-        "file": first.and_then(|first| first.file.as_deref()),
         "line": first.map(|first| first.line),
         "column": first.map(|first| first.column),
         "snippet": first.map(|first| first.snippet.as_str()),
