@@ -27,7 +27,7 @@ pub(super) struct Compiled {
     /// By their paths.
     modules: HashMap<String, CompiledModule>,
     /// The parts of the platform by their names: what loads modules mostly uses some of them.
-    parts: HashMap<&'static str, CompiledScript>,
+    pub(super) parts: HashMap<&'static str, CompiledScript>,
 }
 
 /// A module's function before it is created.
@@ -79,7 +79,7 @@ impl Preloaded {
                     .modules
                     .insert(path, CompiledModule { name, source, text, script });
             }
-            state.compiled.borrow_mut().parts = platform::compile_parts(&ctx);
+            state.compiled.borrow_mut().parts = platform::compile_parts(&ctx, &platform::part_names());
         });
         preload::settle_heap(&machine.context, &machine.runtime);
         // Sessions begin with a limit of their own.

@@ -60,7 +60,10 @@ pub fn preload() -> Result<Preloaded, EngineError> {
         shared.rejections.borrow_mut().track(&ctx, promise, reason, handled);
     })));
     modules::install_loader(&runtime, &state);
-    context.with(|ctx| warm(&ctx, &state));
+    context.with(|ctx| {
+        warm(&ctx, &state);
+        state.compiled.borrow_mut().parts = platform::compile_parts(&ctx, platform::COMMON_PARTS);
+    });
     settle_heap(&context, &runtime);
     Ok(Preloaded(Machine { context, _collector: collector, runtime, state }))
 }

@@ -147,10 +147,19 @@ pub(super) fn install_natives<'js>(ctx: &Ctx<'js>, state: &SharedState, natives:
     natives.set("platformPart", Function::new(ctx.clone(), load)?)
 }
 
-/// Compiles all parts, by their names.
-pub(super) fn compile_parts(ctx: &Ctx<'_>) -> HashMap<&'static str, CompiledScript> {
+/// Parts that every zygote compiles: a collection in a session writes to the pages of what is compiled, so these are few.
+pub(super) const COMMON_PARTS: &[&str] = &["node_path"];
+
+/// The names of all parts.
+pub(super) fn part_names() -> Vec<&'static str> {
+    PARTS.iter().chain(node::PARTS).map(|part| part.name).collect()
+}
+
+/// Compiles parts, by their names.
+pub(super) fn compile_parts(ctx: &Ctx<'_>, names: &[&str]) -> HashMap<&'static str, CompiledScript> {
+    let chosen = |part: &&Part| names.contains(&part.name);
     let compile = |part: &Part| Some((part.name, CompiledScript::compile(ctx, part.source, part.file)?));
-    PARTS.iter().chain(node::PARTS).filter_map(compile).collect()
+    PARTS.iter().chain(node::PARTS).filter(chosen).filter_map(compile).collect()
 }
 
 /// Defines the globals of all parts.

@@ -74,6 +74,7 @@ pub(super) const PARTS: &[Part] = &[
     part("node_types", "node:types", include_str!("../prelude/node/types.js"), &[]),
     part("node_compare", "node:compare", include_str!("../prelude/node/compare.js"), &[]),
     part("node_path", "node:path", include_str!("../prelude/node/path.js"), &[]),
+    part("node_path_win32", "node:path_win32", include_str!("../prelude/node/path_win32.js"), &[]),
     part("node_events", "node:events", include_str!("../prelude/node/events.js"), &[]),
     part("node_util", "node:util", include_str!("../prelude/node/util.js"), &[]),
     part("node_parse_args", "node:parse_args", include_str!("../prelude/node/parse_args.js"), &[]),
