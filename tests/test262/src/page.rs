@@ -37,7 +37,10 @@ const CAUSES: &[(&str, &str)] = &[
         EMOJI,
         "`\\p{RGI_Emoji}` and `\\p{RGI_Emoji_ZWJ_Sequence}`: the tables of emoji sequences are not built in; patterns with them are refused at load.",
     ),
-    (SCRIPTS, "Tests that run a second script in the realm of the first: a program has one realm and one first file."),
+    (
+        SCRIPTS,
+        "Tests that run a second script in the realm of the first: a program has one realm and one first file.",
+    ),
     (DETAIL, "Single tests; the message names the expectation."),
 ];
 
