@@ -61,11 +61,13 @@ pub(crate) fn gather(
     let name =
         path.file_name().map_or_else(|| "program".to_owned(), |name| name.to_string_lossy().into_owned());
     let mut seen = HashSet::from([name.clone()]);
+    let mut has_imports = false;
     let mut left = most.saturating_sub(source.len());
     let mut list: Vec<SourceFile> = Vec::new();
     let mut queue = VecDeque::from([SourceFile { name, text: source }]);
     while let Some(importer) = queue.pop_front() {
         for import in imports(&importer) {
+            has_imports = true;
             let Ok(names) = candidates(&importer.name, &import.specifier) else { continue };
             for name in names {
                 if seen.contains(&name) {
@@ -95,8 +97,9 @@ pub(crate) fn gather(
     }
     let entry = list.remove(0);
     let files = list.into_iter().map(|file| (file.name, file.text)).collect();
-    let (source, file, typescript) = (entry.text, Some(entry.name), language_of(path));
-    Ok(ProgramText { name: String::new(), source, typescript, file, files })
+    let typescript = language_of(path);
+    let file = has_imports.then_some(entry.name);
+    Ok(ProgramText { name: String::new(), source: entry.text, typescript, file, files })
 }
 
 /// The files of a program that its user names: beneath the source's folder, or beneath `root`.

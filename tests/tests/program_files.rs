@@ -127,10 +127,17 @@ mod cases {
         let allowed = daemon.cli(&["program", "start", &up, "--import-root", &root]).ok();
         assert!(allowed.contains(r#"Result: {"key":"hidden"}"#), "{allowed}");
 
+        place.write(
+            "app/self.mjs",
+            "import * as own from './self.mjs'; export const main = () => Object.keys(own);",
+        );
+        let own = daemon.cli(&["program", "start", &file(place, "app/self.mjs")]).ok();
+        assert!(own.contains(r#"Result: ["main"]"#), "{own}");
         place.write("app/missing.js", "\nimport { a } from './nowhere.js';");
         let missing = daemon.cli(&["program", "load", &file(place, "app/missing.js")]).fails(1);
         assert!(
-            missing.contains("missing:2:19: there is no file for `import` of `./nowhere.js` (COMPILE_ERROR)"),
+            missing
+                .contains("missing:2:19: there is no file for `import` of `./nowhere.js` (COMPILE_ERROR)"),
             "{missing}"
         );
         place.write("app/wrong.js", "import { a } from './lib/wrong.js';\nexport const main = () => a;");

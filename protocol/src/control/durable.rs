@@ -166,7 +166,7 @@ pub struct ProgramText {
     pub source: String,
     /// TypeScript (true), JavaScript (false); none = decided by compiling it.
     pub typescript: Option<bool>,
-    /// Name of the source's file: others may import it. None = the program's name.
+    /// Name of the source's file: it and the others may import it. None = the program's name, in a program of one file.
     pub file: Option<String>,
     /// Name, relative to the source's folder, and text of each other file that may be imported.
     pub files: Vec<(String, String)>,

@@ -24,7 +24,7 @@ pub(super) struct NewProgram {
     done: Option<Vec<String>>,
     /// Whether the source is TypeScript (true) or JavaScript (false); absent: both are tried.
     typescript: Option<bool>,
-    /// Name of the source's file, which its other files may import; absent: the program's name.
+    /// Name of the source's file, which it and its other files may import; absent: the program's name.
     file: Option<String>,
     /// Texts of the other files that the program imports, by their names relative to the source's folder.
     files: Option<BTreeMap<String, String>>,

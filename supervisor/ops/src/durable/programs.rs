@@ -45,13 +45,15 @@ impl Ops {
         text: ProgramText,
     ) -> Result<DurableReply, OpError> {
         let name = checked_name("program", &text.name)?.to_owned();
+        // A source whose file has a name may import itself.
+        let has_files = text.file.is_some() || !text.files.is_empty();
         let file = text.file.unwrap_or_else(|| file_of(&name));
         let typescript = text.typescript.or_else(|| language_of(&file));
-        let source = if text.files.is_empty() {
-            text.source
+        let source = if has_files {
+            let joined = program_source::joined(&file, &text.source, text.files);
+            joined.map_err(|error| invalid(error.to_string()))?
         } else {
-            program_source::joined(&file, &text.source, text.files)
-                .map_err(|error| invalid(error.to_string()))?
+            text.source
         };
         let most = self.options.ceilings.max_source_kb as usize * 1024;
         if source.len() > most {
