@@ -76,15 +76,15 @@ REASONS = {
     # Files of clients that went away are dropped after a minute.
     "importProgram": ("VALIDATION_ERROR: line 1 of the file", FULL),
     "checkPlan": ("PLAN_INVALID",),
-    # Which blocks there are is in the plan.
-    "loadProgram": ("COMPILE_ERROR", "PLAN_INVALID", "VALIDATION_ERROR: \"", FULL),
+    # Which blocks there are is in the plan. A name of a file is a relative path, and each file is there once.
+    "loadProgram": ("COMPILE_ERROR", "PLAN_INVALID", "VALIDATION_ERROR: \"", "VALIDATION_ERROR: the file \"", FULL),
     # A name is that of one session that has not ended.
     "createSession": ("CONFLICT", WORKTREE, USER, NO_AGENT, OTHER_ENGINE, "STARTUP_FAILED", "LIBRARY_NOT_INSTALLED", "LIMIT_NOT_ALLOWED", FULL),
     "forkSession": (*NOT_READY, FULL),
     "inspectSession": NOT_READY,
     "listSessionCheckpoints": NOT_READY,
-    # That a name is no number is not described.
-    "createSessionCheckpoint": (*NOT_READY, "VALIDATION_ERROR: a checkpoint's name", FULL),
+    # That a name is no number, and that the session has no other one of this name, is not described.
+    "createSessionCheckpoint": (*NOT_READY, "CONFLICT", "VALIDATION_ERROR: a checkpoint's name", FULL),
     "deleteSessionCheckpoint": NOT_READY,
     "rollbackSession": (*NOT_READY, FULL),
     "suspendSession": NOT_READY,
@@ -100,7 +100,7 @@ REASONS = {
     "deleteTemplate": (BUILT_IN,),
     "updateTemplate": (BUILT_IN, "CONFLICT", "LIMIT_NOT_ALLOWED", TYPE_CHECK),
     # The patterns of rows of kind net are checked by their parser.
-    "addCapability": (BUILT_IN, "CONFLICT", "VALIDATION_ERROR: config.allow"),
+    "addCapability": (BUILT_IN, "CONFLICT", "VALIDATION_ERROR: config.allow", "VALIDATION_ERROR: \""),
     "removeCapability": (BUILT_IN,),
     "addTemplateLibrary": (BUILT_IN, OTHER_ENGINE),
     "removeTemplateLibrary": (BUILT_IN,),

@@ -136,8 +136,7 @@ mod cases {
         place.write("app/missing.js", "\nimport { a } from './nowhere.js';");
         let missing = daemon.cli(&["program", "load", &file(place, "app/missing.js")]).fails(1);
         assert!(
-            missing
-                .contains("missing:2:19: there is no file for `import` of `./nowhere.js` (COMPILE_ERROR)"),
+            missing.contains("missing:2:19: there is no file for `import` of `./nowhere.js` (COMPILE_ERROR)"),
             "{missing}"
         );
         place.write("app/wrong.js", "import { a } from './lib/wrong.js';\nexport const main = () => a;");
