@@ -48,9 +48,20 @@ pub(super) struct ImportArgs {
     import_root: Option<PathBuf>,
 }
 
+impl ImportArgs {
+    /// Refuses the option where no file is loaded that may import others.
+    pub(super) fn refuse(&self, why: &str) -> Result<(), CliError> {
+        match self.import_root {
+            Some(_) => Err(CliError::usage(format!("--import-root is for a file: {why}"))),
+            None => Ok(()),
+        }
+    }
+}
+
 pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
     let key = args.idempotency.idempotency_key;
     let program = if args.plan {
+        args.imports.refuse("a plan imports nothing")?;
         let stem = Path::new(&args.file).file_stem().map(|stem| stem.to_string_lossy().into_owned());
         let name =
             args.name.or(stem).ok_or_else(|| CliError::usage("a plan needs a file name, or --name"))?;
@@ -70,6 +81,7 @@ pub(super) async fn of_file(context: &Context, file: &str, imports: &ImportArgs)
     if file.contains('/') || Path::new(file).exists() {
         return Ok(load(context, file, None, imports, None).await?.id.to_string());
     }
+    imports.refuse("no file has this name")?;
     let op = DurableOp::ProgramGet { program: file.to_owned(), version: None };
     match context.call(Op::Durable(op)).await {
         Ok(Reply::Durable(DurableReply::Program(program))) => Ok(program.id.to_string()),

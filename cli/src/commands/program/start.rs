@@ -64,6 +64,7 @@ pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
     let program = if is_file(&args.program) {
         load::of_file(context, &args.program, &args.imports).await?
     } else {
+        args.imports.refuse("the program is loaded already")?;
         args.program
     };
     let worktree_path = args.worktree_path.as_deref();
