@@ -307,6 +307,10 @@ fn parsed<'a>(
 fn diagnostics(source: &str, found: oxc_diagnostics::Diagnostics) -> Vec<CompileError> {
     let mut errors = Vec::new();
     for d in found.into_vec() {
+        // Each position costs a search for its line.
+        if errors.len() == super::ERRORS {
+            break;
+        }
         if d.severity != oxc_diagnostics::Severity::Error {
             continue;
         }

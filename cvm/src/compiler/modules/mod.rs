@@ -39,8 +39,6 @@ pub struct FileImport {
     pub specifier: String,
     /// Line, from 1
     pub line: u32,
-    /// Column in characters, from 1
-    pub column: u32,
 }
 
 /// A file that the program reaches.
@@ -76,10 +74,14 @@ pub fn imports(file: &SourceFile) -> Vec<FileImport> {
         let allocator = Allocator::default();
         let parsed = parse::parse(&allocator, &file.text, typescript, Goal::Program).ok()?;
         let requests = ModuleRecord::of(&parsed, typescript).requests;
+        // In the order of the source: each line is counted once.
+        let (mut line, mut from) = (1, 0);
         let imports = requests.into_iter().map(|request| {
-            let at = request.at.saturating_sub(parse::STRICT.len() as u32);
-            let (line, column) = crate::program::line_column(&file.text, at);
-            FileImport { specifier: request.specifier, line, column }
+            let at = request.at.saturating_sub(parse::STRICT.len() as u32) as usize;
+            let before = file.text.as_bytes().get(from..at).unwrap_or_default();
+            line += before.iter().filter(|&&byte| byte == b'\n').count() as u32;
+            from = from.max(at);
+            FileImport { specifier: request.specifier, line }
         });
         Some(imports.collect())
     };
