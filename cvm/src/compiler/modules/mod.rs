@@ -78,8 +78,7 @@ pub fn imports(file: &SourceFile) -> Vec<FileImport> {
         let (mut line, mut from) = (1, 0);
         let imports = requests.into_iter().map(|request| {
             let at = request.at.saturating_sub(parse::STRICT.len() as u32) as usize;
-            let before = file.text.as_bytes().get(from..at).unwrap_or_default();
-            line += before.iter().filter(|&&byte| byte == b'\n').count() as u32;
+            line += file.text.get(from..at).unwrap_or_default().matches('\n').count() as u32;
             from = from.max(at);
             FileImport { specifier: request.specifier, line }
         });
