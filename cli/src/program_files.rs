@@ -57,7 +57,7 @@ pub(crate) fn gather(
         importer: importer.name.clone(),
         line,
     };
-    let folder = path.parent().unwrap_or(Path::new("")).to_owned();
+    let folder = path.parent().unwrap_or(Path::new(""));
     let name =
         path.file_name().map_or_else(|| "program".to_owned(), |name| name.to_string_lossy().into_owned());
     let mut seen = HashSet::from([name.clone()]);

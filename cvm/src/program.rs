@@ -185,11 +185,6 @@ impl CompiledProgram {
         self.generation
     }
 
-    /// The file name under which the program was compiled.
-    pub fn filename(&self) -> &str {
-        &self.unit.filename
-    }
-
     /// Whether the program has several files.
     pub fn has_files(&self) -> bool {
         !self.unit.files.is_empty()

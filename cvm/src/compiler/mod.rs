@@ -1,7 +1,8 @@
 //! From source text to bytecode.
 //!
-//! Reading order: `parse` (AST, scopes), `facts` (what is known of them), `emit` (code buffer, labels, stack depth), `scope` (where variables
-//! are stored), `control` (break, continue, return, finally), then one file per family of syntax.
+//! Reading order: `parse` (AST, scopes), `facts` (what is known of them), `emit` (code buffer, labels, stack depth), `scope` (where
+//! variables are stored), `control` (break, continue, return, finally), then one file per family of syntax; `modules` (programs of
+//! several files).
 //! Owns: everything that uses the parser's AST. Must not: use the state or run code.
 
 mod assign;

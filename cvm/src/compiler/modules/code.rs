@@ -94,7 +94,9 @@ impl<'s> Compiler<'_, 's> {
             c.namespaces(links, &slots);
             c.begin_main_calls();
             for &(n, code) in &all {
-                c.in_module(modules, n, &mut slots, |c| c.instantiate(code));
+                c.enter_module(modules, n, &mut slots);
+                c.instantiate(code);
+                c.swap_variables(n, &mut slots);
             }
             for &(n, code) in &all {
                 c.enter_module(modules, n, &mut slots);
@@ -132,18 +134,6 @@ impl<'s> Compiler<'_, 's> {
         self.select(modules, number);
         self.current.default_slot = slots.of.get(&ImportTarget::Default(number)).copied();
         self.f().origin = self.current.origin;
-        self.swap_variables(number, slots);
-    }
-
-    fn in_module(
-        &mut self,
-        modules: &'s [ProgramModule<'_>],
-        number: usize,
-        slots: &mut Slots,
-        compile: impl FnOnce(&mut Self),
-    ) {
-        self.enter_module(modules, number, slots);
-        compile(self);
         self.swap_variables(number, slots);
     }
 

@@ -30,10 +30,6 @@ pub(super) enum Resolution {
 }
 
 /// The export of a name.
-pub(super) fn resolve(modules: &[ProgramModule<'_>], module: usize, name: &str) -> Resolution {
-    search(modules, module, name, &mut HashSet::new())
-}
-
 fn search(
     modules: &[ProgramModule<'_>],
     module: usize,
@@ -123,9 +119,10 @@ pub(super) fn all(modules: &[ProgramModule<'_>], module: usize) -> BTreeMap<Stri
             None => {}
         }
     }
-    let found = names.into_iter().filter_map(|name| match resolve(modules, module, &name) {
-        Resolution::Found(target) => Some((name, target)),
-        _ => None,
-    });
+    let found =
+        names.into_iter().filter_map(|name| match search(modules, module, &name, &mut HashSet::new()) {
+            Resolution::Found(target) => Some((name, target)),
+            _ => None,
+        });
     found.collect()
 }

@@ -45,7 +45,7 @@ impl Ops {
         text: ProgramText,
     ) -> Result<DurableReply, OpError> {
         let name = checked_name("program", &text.name)?.to_owned();
-        // A source whose file has a name may import itself.
+        // A source in a named file may import itself.
         let has_files = text.file.is_some() || !text.files.is_empty();
         let file = text.file.unwrap_or_else(|| file_of(&name));
         let typescript = text.typescript.or_else(|| language_of(&file));
