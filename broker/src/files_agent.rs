@@ -22,9 +22,12 @@ use std::os::fd::OwnedFd;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 use vm_system_protocol::codec;
 use vm_system_protocol::files_agent::{FromFilesAgent, ToFilesAgent};
-use vm_system_protocol::limits::{FILES_AGENT_CALLS, FILES_AGENT_ORDER_BYTES, FILES_AGENT_REPLY_BYTES};
+use vm_system_protocol::limits::{
+    FILES_AGENT_CALLS, FILES_AGENT_ORDER_BYTES, FILES_AGENT_REPLY_BYTES, FILES_AGENT_START_MS,
+};
 use vm_system_sandbox::identity::Identity;
 use vm_system_sandbox::namespaces::become_untraced;
 use vm_system_sandbox::process::{self, ChildExits};
@@ -73,7 +76,12 @@ fn inherited(
     let (channel, user_namespace) = (process::inherited(CHANNEL)?, process::inherited(CHANNEL + 1).ok());
     process::close_inherited();
     if arguments.iter().any(|argument| argument == LISTEN) {
-        // Started because a supervisor connects.
+        // Started because a supervisor connects, or again after an agent that failed: then there may be nobody.
+        let mut polled = PollSet::with_capacity(1);
+        polled.add(&channel);
+        if !polled.wait(Some(Duration::from_millis(FILES_AGENT_START_MS)))? {
+            process::exit_now(0);
+        }
         return Ok((socket::accept(&channel)?, None, None));
     }
     let user = crate::role::user_argument(&mut arguments.into_iter())?.ok_or(io::ErrorKind::InvalidInput)?;

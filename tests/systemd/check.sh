@@ -92,6 +92,10 @@ uses() {
     if [ "$keeps" ]; then
         check "the session outlives the SIGKILL" "43" v exec repl "$session" 'kept + 2'
         check "its files, too" "some text" v exec repl "$session" 'require("fs").readFileSync("data.txt", "utf8")'
+        check "ten restarts in a row" "" in_a_row started "${manage[@]}" restart vm-system.service
+        check "the session outlives them" "44" v exec repl "$session" 'kept + 3'
+        check "ten SIGKILLs in a row" "" in_a_row killed
+        check "the session outlives them, too" "45" v exec repl "$session" 'kept + 4'
     fi
     check "task submit; readFile, writeFile and listFiles of a program" \
         $'true|some text\n||written|1|Ada' program_result "p-$label"
@@ -102,8 +106,6 @@ uses() {
 # The service manager starts another daemon.
 killed() {
     local pid next
-    # The limit of starts counts those of these checks.
-    "${manage[@]}" reset-failed vm-system.service
     pid=$("${manage[@]}" show --property=MainPID --value vm-system.service)
     "${manage[@]}" kill --kill-whom=main --signal=KILL vm-system.service
     for _ in {1..100}; do
@@ -113,6 +115,11 @@ killed() {
     done
     "${manage[@]}" status --no-pager vm-system.service
     return 1
+}
+
+# More often than any limit of starts that systemd has by default, and within its interval.
+in_a_row() {
+    for _ in {1..10}; do "$@" || return 1; done
 }
 
 # In JSON, the line feed is two characters.
@@ -230,7 +237,6 @@ chown vm-system:vm-system /etc/vm-system/tokens.toml
 chmod 0600 /etc/vm-system/tokens.toml
 printf '\n[http]\ntokens = "/etc/vm-system/tokens.toml"\n' >>/etc/vm-system/config.toml
 http_starts() {
-    systemctl reset-failed vm-system.service
     systemctl stop vm-system.service && systemctl start vm-system-http.socket
 }
 check "HTTP: the socket of the service manager" "" started http_starts
@@ -238,6 +244,26 @@ check "HTTP: a connection starts the daemon, which refuses it without a token" "
 check "HTTP: a token is accepted" "200 OK" http "Authorization: Bearer $token"$'\r\n'
 check "HTTP: the same socket after a restart" "" started systemctl restart vm-system.service
 check "HTTP: a token is accepted after a restart" "200 OK" http "Authorization: Bearer $token"$'\r\n'
+# A binary that cannot run, for longer than the limit of triggers that systemd has by default.
+broken() {
+    mv /usr/bin/vm-system /usr/bin/vm-system.away && ln -s /bin/false /usr/bin/vm-system
+}
+whole() {
+    mv -f /usr/bin/vm-system.away /usr/bin/vm-system
+}
+http_waits() {
+    local answer
+    systemctl stop vm-system.service && broken
+    exec 9<>/dev/tcp/127.0.0.1/3210 || return 1
+    printf 'GET /api/v1/templates HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n' >&9
+    sleep 4
+    whole
+    answer=$(timeout 30 cat <&9)
+    exec 9<&- 9>&-
+    printf '%s\n' "$answer"
+    systemctl is-active vm-system-http.socket
+}
+check "HTTP: a connection waits for a daemon that starts at last" "401" http_waits
 systemctl stop vm-system-http.socket
 check "HTTP: without the socket unit" "" started systemctl restart vm-system.service
 
@@ -255,7 +281,6 @@ server_pid=$!
 cp /etc/vm-system/config.toml /etc/vm-system/config.before-egress.toml
 sed -i '1i egress_socket = "/run/vm-system-egress/socket"\nallow_net_private = ["http://127.0.0.1:8099"]' /etc/vm-system/config.toml
 egress_starts() {
-    systemctl reset-failed vm-system.service
     systemctl start vm-system-egress.socket && systemctl restart vm-system.service
 }
 check "egress: start" "" started egress_starts
@@ -270,7 +295,6 @@ check "egress: doctor" "egress" v ops doctor
 kill "$server_pid"
 mv /etc/vm-system/config.before-egress.toml /etc/vm-system/config.toml
 systemctl stop vm-system-egress.socket
-systemctl reset-failed vm-system.service
 check "egress: without the socket unit" "" started systemctl restart vm-system.service
 
 watchdog() {
@@ -435,6 +459,32 @@ impostor() {
 }
 check "a process of another user is not taken for the agent" "is served by uid 2, not $alice" impostor
 rm -r /etc/systemd/system/vm-files@.service.d
+systemctl stop "vm-files@$alice.service"
+systemctl daemon-reload
+# The daemon counts failures by user.
+systemctl restart vm-system.service
+agent_back() {
+    local name
+    systemctl stop "vm-files@$alice.service"
+    mkdir -p /etc/systemd/system/vm-files@.service.d
+    printf '[Service]\nExecStart=\nExecStart=/bin/false\n' >/etc/systemd/system/vm-files@.service.d/fails.conf
+    systemctl daemon-reload
+    # It fails more often than the limits of starts and triggers that systemd has by default permit.
+    for name in 1 2 3; do
+        ! v session create --template-id t-root --workspace-id w --base-commit c --worktree-path "$folder" --as-user alice || return 1
+    done
+    rm -r /etc/systemd/system/vm-files@.service.d
+    systemctl daemon-reload
+    for _ in {1..60}; do
+        if v session create --template-id t-root --workspace-id w --base-commit c --worktree-path "$folder" --as-user alice; then
+            return
+        fi
+        sleep 0.5
+    done
+    systemctl status --no-pager "vm-files@$alice.socket" "vm-files@$alice.service"
+    return 1
+}
+check "an agent that could not start is back by itself" "" agent_back
 systemctl stop vm-system.service "vm-files@$alice.socket"
 agents_ended() {
     ! runs 'files-agent [l]isten'
@@ -505,6 +555,7 @@ refused() {
     journalctl --no-pager --output=cat --unit vm-system.service
 }
 check "RestrictSUIDSGID=yes: the daemon does not start and names the setting" "RestrictSUIDSGID=yes" refused
+systemctl stop vm-system.service
 embedded() {
     ! systemd-run --quiet --wait --pipe --property=DynamicUser=yes vm-system run --eval 1
 }
