@@ -1,5 +1,8 @@
 //! Where a keeper waits for another supervisor: a socket, and the token that its supervisor must present, in a folder that only the
 //! daemon's user can enter. A worker reaches neither: it sees no file and has no call to connect.
+//!
+//! The folder holds spare files, with which an address can be made where the file system has no space and no inode left: a daemon
+//! that cannot make one cannot start, and the sessions of the one before it would end.
 
 use std::fs;
 use std::io::{self, Read as _, Write as _};
@@ -10,6 +13,10 @@ use vm_system_sandbox::socket;
 
 const SOCKET: &str = "sock";
 const TOKEN: &str = "token";
+const SPARE: &str = "spare";
+/// A daemon that starts makes two addresses, and the next one gives them back when its keepers have ended. Each takes a file with space
+/// for the token, and an inode for the socket.
+const SPARES: usize = 8;
 
 /// The files of one keeper.
 #[derive(Debug, Clone)]
@@ -25,10 +32,25 @@ impl KeeperAddress {
         getrandom::fill(&mut token)?;
         let number = getrandom::u64()?;
         let address = Self { path: folder.join(format!("{number:016x}")) };
-        let mut file =
-            fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(address.file(TOKEN))?;
-        file.write_all(&token)?;
+        match write_new(&address.file(TOKEN), &token) {
+            Ok(()) => {
+                for spare in spares(folder) {
+                    // Without space for it there may be others.
+                    let _ = write_new(&spare, &[0; 32]);
+                }
+            }
+            Err(error) if is_full(&error) => address.use_spare(folder, &token).ok_or(error)?,
+            Err(error) => return Err(error),
+        }
         Ok((address, token))
+    }
+
+    /// Stores the token in a spare file, which has its space: nobody else can take that.
+    fn use_spare(&self, folder: &Path, token: &[u8; 32]) -> Option<()> {
+        spares(folder).find_map(|spare| {
+            let mut file = fs::OpenOptions::new().write(true).open(&spare).ok()?;
+            file.write_all(token).and_then(|()| fs::rename(&spare, self.file(TOKEN))).ok()
+        })
     }
 
     /// The addresses that are in a folder.
@@ -44,7 +66,16 @@ impl KeeperAddress {
     }
 
     pub(super) fn bind(&self) -> io::Result<OwnedFd> {
-        socket::bind_at(&self.file(SOCKET)).inspect_err(|_| self.remove())
+        let path = self.file(SOCKET);
+        let bound = socket::bind_at(&path).or_else(|error| {
+            let folder = path.parent().filter(|_| is_full(&error));
+            match folder.and_then(|folder| spares(folder).find(|spare| fs::remove_file(spare).is_ok())) {
+                // With the inode of a spare.
+                Some(_) => socket::bind_at(&path),
+                None => Err(error),
+            }
+        });
+        bound.inspect_err(|_| self.remove())
     }
 
     pub(super) fn connect(&self) -> io::Result<OwnedFd> {
@@ -57,14 +88,35 @@ impl KeeperAddress {
         Ok(token)
     }
 
-    /// Removes the files; what is left is removed by the next supervisor.
+    /// Removes the files; what is left is removed by the next supervisor. The token's becomes a spare if one is missing.
     pub(super) fn remove(&self) {
-        for extension in [SOCKET, TOKEN] {
-            let _ = fs::remove_file(self.file(extension));
-        }
+        let _ = fs::remove_file(self.file(SOCKET));
+        let token = self.file(TOKEN);
+        let missing = token.parent().and_then(|folder| spares(folder).find(|spare| !spare.exists()));
+        let _ = match missing {
+            Some(spare) => fs::rename(&token, spare),
+            None => fs::remove_file(&token),
+        };
     }
 
     fn file(&self, extension: &str) -> PathBuf {
         self.path.with_extension(extension)
     }
+}
+
+/// The paths of the spare files.
+fn spares(folder: &Path) -> impl Iterator<Item = PathBuf> {
+    (0..SPARES).map(|number| folder.join(number.to_string()).with_extension(SPARE))
+}
+
+fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+    file.write_all(bytes).inspect_err(|_| {
+        let _ = fs::remove_file(path);
+    })
+}
+
+/// No space, no inode, or a quota that is used up.
+fn is_full(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }

@@ -40,6 +40,8 @@ struct EndedFile {
     /// None: ended sessions are forgotten with this process.
     path: Option<PathBuf>,
     lines: usize,
+    /// The last line was not written completely.
+    is_torn: bool,
 }
 
 #[derive(Debug, Default)]
@@ -93,9 +95,20 @@ impl EndedSessions {
                 of.add(began, id);
             }
         }
-        let mut file = EndedFile { path: Some(path.to_owned()), lines: 0 };
-        // Also ends a line that was not written completely.
-        file.rewrite(&text_of(&owners))?;
+        let is_torn = !text.is_empty() && !text.ends_with('\n');
+        let mut file = EndedFile { path: Some(path.to_owned()), lines: text.lines().count(), is_torn };
+        let said = text_of(&owners);
+        if is_torn || file.lines != said.lines().count() {
+            match file.rewrite(&said) {
+                // A start needs no space: the file says the same as it is.
+                Err(error)
+                    if matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded) =>
+                {
+                    tracing::warn!(path = %path.display(), %error, "the file of ended sessions is not shortened");
+                }
+                written => written?,
+            }
+        }
         Ok(Self(Arc::new(Ended { owners: Mutex::new(owners), file: Mutex::new(file) })))
     }
 
@@ -130,7 +143,13 @@ impl EndedFile {
         let Some(path) = &self.path else { return Ok(()) };
         let flags = nix::libc::O_NOFOLLOW;
         let mut file = File::options().append(true).create(true).mode(MODE).custom_flags(flags).open(path)?;
+        if self.is_torn {
+            file.write_all(b"\n")?;
+        }
+        // Until it is written: an error may leave a part of the line.
+        self.is_torn = true;
         file.write_all(line.as_bytes())?;
+        self.is_torn = false;
         self.lines += 1;
         file.sync_data()
     }
@@ -138,7 +157,7 @@ impl EndedFile {
     fn rewrite(&mut self, text: &str) -> io::Result<()> {
         let Some(path) = &self.path else { return Ok(()) };
         private_file::replace(path, text.as_bytes())?;
-        self.lines = text.lines().count();
+        (self.lines, self.is_torn) = (text.lines().count(), false);
         Ok(())
     }
 }
