@@ -1,10 +1,10 @@
 //! Figures of durable programs: a step (answer → run → next pause, committed under FULL) with small and large states, warm
 //! and cold; memory and storage of a paused program; pausing many programs and resuming all of them after every process was
-//! killed; the bytes written by a program that appends to a list; for comparison a step of the durable engines that are installed
-//! ([`durable_peer`]). Starts the real binary (build it in the same profile first); never asserts.
+//! killed; the bytes written by a program that appends to a list; steps beside one and beside twelve programs that fill their
+//! state, with a timeline; for comparison a step of the durable engines that are installed ([`durable_peer`]). Starts the real binary (build it in the same profile first); never asserts.
 //!
 //! `cargo run --release -p vm-system-benches --bin durable [-- PART…]`: only these parts (`step`, or one half of it, `warm`
-//! or `cold`; `many`, `growth`). `--awake` keeps the processors from sleeping during the measurement.
+//! or `cold`; `many`, `growth`, `beside`). `--awake` keeps the processors from sleeping during the measurement.
 //! `DURABLE_MANY` is the number of programs of `many` (10000), `DURABLE_KIB` the largest state of a step (102400).
 
 use std::path::Path;
@@ -43,6 +43,16 @@ const APPENDER: &str = "
     while (list.length < 1000) list.push(CC('more').repeat(64));
 ";
 
+/// After its answer it fills its state and ends.
+const FILLER: &str = "
+    function main() { CC('fill?'); const a = []; for (;;) a.push('x'.repeat(1000) + a.length) }
+";
+
+/// How long steps are measured beside programs that grow.
+const BESIDE: Duration = Duration::from_secs(20);
+/// An interval of the timeline.
+const INTERVAL: Duration = Duration::from_millis(500);
+
 fn main() {
     let mut parts: Vec<String> = std::env::args().skip(1).collect();
     let _awake = parts.extract_if(.., |part| part == "--awake").next().map(|_| Awake::start());
@@ -63,6 +73,10 @@ fn main() {
     }
     if wants("growth") {
         growth();
+    }
+    if wants("beside") {
+        beside(1);
+        beside(12);
     }
 }
 
@@ -252,5 +266,53 @@ fn growth() {
         "durable bytes written by {APPENDS} appends of 1 KB: {total} ({} each)",
         total / u64::from(APPENDS)
     );
+    daemon.stop();
+}
+
+/// Steps of a small program while others of the same owner fill their states.
+fn beside(others: usize) {
+    let daemon = daemon(TestDir::new(User::AsStarted), "[durable]\ncheckpoint_ms = 500\n");
+    let mut client = daemon.client();
+    client.load(FILLER);
+    let fillers: Vec<String> = (0..others)
+        .map(|_| client.start_program(NewRun::default()).expect("started").execution.id.to_string())
+        .collect();
+    client.load(HOLDER);
+    let small = NewRun { args: vec!["1".to_owned()], ..NewRun::default() };
+    let small = client.start_program(small).expect("started").execution.id.to_string();
+    let alone = Figure::of_times("durable step alone, FULL", STEPS, |_| {
+        client.submit(&small, "y").expect("accepted");
+    });
+    alone.print(None);
+    let (begin, state) = (Instant::now(), daemon.place.path("state"));
+    let mut steps = Vec::new();
+    std::thread::scope(|scope| {
+        for filler in &fillers {
+            let mut client = daemon.client();
+            scope.spawn(move || client.submit(filler, "y").expect("accepted"));
+        }
+        while begin.elapsed() < BESIDE {
+            let at = begin.elapsed();
+            client.submit(&small, "y").expect("accepted");
+            let mebibytes =
+                |name: &str| std::fs::metadata(state.join(name)).map_or(0, |file| file.len() >> 20);
+            let files = (mebibytes("vm-system.db"), mebibytes("vm-system.db-wal"));
+            steps.push((at, begin.elapsed().saturating_sub(at), files));
+        }
+    });
+    println!("   from ms  steps    p50 ms    max ms  database MiB  log MiB");
+    let interval = |at: &Duration| at.as_millis() / INTERVAL.as_millis();
+    for part in steps.chunk_by(|(one, ..), (other, ..)| interval(one) == interval(other)) {
+        let times = part.iter().map(|(_, took, _)| took.as_secs_f64() * 1e3).collect();
+        let figure = Figure::new("", "ms", times);
+        let Some((at, _, (database, log))) = part.last() else { continue };
+        let (from, count) = (interval(at) * INTERVAL.as_millis(), part.len());
+        let (median, most) = (figure.quantile(0.5), figure.quantile(1.0));
+        println!("{from:>10}  {count:>5}  {median:>8.1}  {most:>8.1}  {database:>12}  {log:>7}");
+    }
+    let times = steps.iter().map(|(_, took, _)| micros(*took)).collect();
+    let figure = Figure::new(format!("durable step beside {others} that grow, FULL"), "us", times);
+    figure.print(Some(&alone));
+    println!("  the longest: {:.1} ms", figure.quantile(1.0) / 1e3);
     daemon.stop();
 }

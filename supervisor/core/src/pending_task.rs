@@ -238,7 +238,7 @@ impl SessionMachine {
             Err(why) => {
                 let at = Timestamp(now.unix_ms);
                 let (refusal, last) = unfit(&mut pending.row, &why, at);
-                let mut batch = vec![Write::TaskAttempt { id: pending.row.id, at }];
+                let mut batch = vec![Write::TaskAttempt { execution, id: pending.row.id, at }];
                 if let Some(message) = last {
                     batch.extend(self.go_on_with(TaskOutcome::Failed, message, now, out));
                 }
@@ -285,7 +285,7 @@ impl SessionMachine {
         let Some(Current::Running(running)) = &mut self.current else { return Vec::new() };
         let (metrics, at) = (running.metrics(now, 0), Timestamp(now.unix_ms));
         vec![
-            Write::TaskEnd { id: task, outcome, answer: Some(answer), at },
+            Write::TaskEnd { execution, id: task, outcome, answer: Some(answer), at },
             Write::RunProgress { id: execution, status: ExecutionStatus::Running, metrics },
         ]
     }
@@ -303,7 +303,7 @@ impl SessionMachine {
         let at = Timestamp(now.unix_ms);
         let outcome = TaskOutcome::Withdrawn;
         let batch = vec![
-            Write::TaskEnd { id: pending.row.id, outcome, answer: None, at },
+            Write::TaskEnd { execution, id: pending.row.id, outcome, answer: None, at },
             Write::RunProgress { id: execution, status: ExecutionStatus::Running, metrics },
         ];
         self.persist(Pending { execution: Some(execution), ..Pending::default() }, batch, false, out);

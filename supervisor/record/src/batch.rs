@@ -187,9 +187,10 @@ pub enum Write {
     /// A pending task; an execution has at most one.
     TaskInsert(Box<TaskRow>),
     /// An answer that did not fit the schema: counts as an attempt.
-    TaskAttempt { id: TaskId, at: Timestamp },
+    TaskAttempt { execution: ExecutionId, id: TaskId, at: Timestamp },
     /// The end of a task. `Rejected(Finished)` if it is not pending.
     TaskEnd {
+        execution: ExecutionId,
         id: TaskId,
         outcome: TaskOutcome,
         /// The answer, or the message of the error that it becomes.
@@ -280,9 +281,10 @@ impl Batch {
         self.0.iter().filter(move |_| !durable).filter_map(Write::execution)
     }
 
-    /// Whether this batch must not be applied before an earlier one that is about `execution` alone.
-    pub fn follows(&self, execution: ExecutionId) -> bool {
-        self.0.iter().any(|write| write.follows(execution))
+    /// The executions whose rows this batch reads or changes. `None`: it names none and may be about any.
+    pub fn subjects(&self) -> Option<Vec<ExecutionId>> {
+        let mut subjects = Vec::new();
+        self.0.iter().all(|write| write.add_subjects(&mut subjects)).then_some(subjects)
     }
 }
 
@@ -314,10 +316,10 @@ impl Write {
         one.into_iter().chain(parent)
     }
 
-    /// Whether this write reads or changes rows that a write about `execution` alone changes.
-    fn follows(&self, execution: ExecutionId) -> bool {
+    /// Adds the executions whose rows this write reads or changes; false if it names none and may be about any.
+    fn add_subjects(&self, subjects: &mut Vec<ExecutionId>) -> bool {
         match self {
-            Self::ExecutionStarted { execution: of, .. } | Self::ExecutionEnded(of) => of.id == execution,
+            Self::ExecutionStarted { execution: of, .. } | Self::ExecutionEnded(of) => subjects.push(of.id),
             Self::ExecutionStatus { id, .. }
             | Self::ExecutionDegraded { id }
             | Self::ExecutionFacts { id, .. }
@@ -325,24 +327,22 @@ impl Write {
             | Self::RunProgress { id, .. }
             | Self::RunDelete { id }
             | Self::ProgramRun { execution: id, .. }
+            | Self::TaskAttempt { execution: id, .. }
+            | Self::TaskEnd { execution: id, .. }
             | Self::TasksWithdraw { execution: id, .. }
             | Self::CheckpointCompact { execution: id, .. }
             | Self::CheckpointsTrim { execution: id }
             | Self::StateBound { execution: id, .. }
-            | Self::CurrentSet { execution: id, .. } => *id == execution,
-            Self::Events(events) => events.iter().any(|event| event.execution_id == execution),
-            Self::TaskInsert(task) => task.execution == execution,
-            Self::Checkpoint(checkpoint) => checkpoint.execution == execution,
-            Self::CheckpointCopy { from, to, .. } => *from == execution || *to == execution,
-            // They name no execution, and may be about any.
-            Self::TaskAttempt { .. }
-            | Self::TaskEnd { .. }
-            | Self::HostRestart { .. }
-            | Self::Prune { .. }
-            | Self::PruneOwner { .. } => true,
+            | Self::CurrentSet { execution: id, .. } => subjects.push(*id),
+            Self::Events(events) => subjects.extend(events.iter().map(|event| event.execution_id)),
+            Self::TaskInsert(task) => subjects.push(task.execution),
+            Self::Checkpoint(checkpoint) => subjects.push(checkpoint.execution),
+            Self::CheckpointCopy { from, to, .. } => subjects.extend([*from, *to]),
+            Self::HostRestart { .. } | Self::Prune { .. } | Self::PruneOwner { .. } => return false,
             // An execution of a program ends in the same batch as its session.
-            _ => false,
+            _ => {}
         }
+        true
     }
 
     fn is_of_a_durable_step(&self) -> bool {

@@ -373,10 +373,12 @@ impl Checkpoint {
     /// What it takes in the database file (bytes): what is larger than a quarter of a page of the file has pages of its own. The
     /// triggers of the store compute the same.
     pub fn file_bytes(&self) -> u64 {
-        let size = |content| {
-            if content <= 962 { 60 + content * 3 / 2 } else { 1_024 + (content + 3_129) / 4_092 * 4_096 }
-        };
-        self.contents().map(size).sum()
+        self.contents().map(Self::page_file_bytes).sum()
+    }
+
+    /// What a page with so much content takes in the database file (bytes).
+    pub fn page_file_bytes(content: u64) -> u64 {
+        if content <= 962 { 60 + content * 3 / 2 } else { 1_024 + (content + 3_129) / 4_092 * 4_096 }
     }
 
     fn contents(&self) -> impl Iterator<Item = u64> {

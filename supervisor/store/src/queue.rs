@@ -2,15 +2,20 @@
 //!
 //! Each owner has a lane: a FIFO of its own with a bound of its own, so that nobody waits behind what another owner has queued. The
 //! lanes share the writer by deficit round robin (Shreedhar and Varghese, 1995): each gets [`QUANTUM`] bytes in turn, and keeps
-//! what is too little for its next batch. A checkpoint that is larger than a turn is written in pieces within the turns of all.
+//! what is too little for its next batch. A checkpoint that is larger than a turn is written in pieces within the turns of all;
+//! whole batches are committed before them, also those of its own lane that are about other executions.
 
+mod sizes;
 #[cfg(test)]
 mod tests;
+
+pub(super) use sizes::write_bytes;
 
 use super::admission::{Admission, Booking};
 use super::handle::Ticket;
 use super::{LAZY_MS, Lane, Urgency};
-use std::collections::{HashMap, VecDeque};
+use sizes::{bytes, file_bytes, has_state, imported, is_divisible};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
@@ -26,8 +31,9 @@ const LANE_UNITS: u32 = 1_024;
 const OWN_UNITS: u32 = 256;
 /// What a lane may write each time that it has its turn (bytes).
 const QUANTUM: usize = 64 << 10;
-/// What one commit writes, but for one large batch (bytes): how long a batch that comes during a commit waits for the next one.
-const TURN_BYTES: usize = 1 << 20;
+/// What one commit writes of whole batches, but for one large one, and of pieces (bytes of the file): how long a batch that comes
+/// during a commit waits for the next one. 512 KiB are about 5 ms of the writer and a flush.
+const TURN_BYTES: usize = 512 << 10;
 /// What a piece of a copied state costs (bytes): about what it is in the file.
 const COPY_BYTES: usize = TURN_BYTES;
 /// What a batch costs beside its content (bytes).
@@ -49,7 +55,7 @@ pub(super) struct Progress {
     pub(super) pages: usize,
     /// Of these, the numbers of those that are gone or replace a version.
     pub(super) replacing: Vec<u64>,
-    /// What is written of its content (bytes).
+    /// What is written of it (bytes of the file).
     pub(super) bytes: usize,
     /// The last page that was copied, if a state is copied; -1 before the first one.
     pub(super) copied_page: Option<i64>,
@@ -69,7 +75,7 @@ pub(super) struct QueuedBatch {
     pub(super) batch: Batch,
     pub(super) progress: Progress,
     lane: Lane,
-    /// About how much its content takes (bytes).
+    /// About how much its content takes in the file (bytes).
     content_bytes: usize,
     /// It may be written in pieces.
     in_pieces: bool,
@@ -191,24 +197,48 @@ struct LaneQueue {
     jobs: VecDeque<QueuedBatch>,
     /// What it may write without another turn (bytes).
     deficit: usize,
+    /// Of what it had, the part for batches that pass a checkpoint (bytes).
+    saved: usize,
 }
 
 impl LaneQueue {
-    /// Takes the first small batch that need not wait for the checkpoints before it, which are written in pieces: it is about other
-    /// executions. Small batches keep their order.
-    fn pass(&mut self, most: usize) -> Option<QueuedBatch> {
-        let (mut large, mut made) = (Vec::new(), Vec::new());
-        let index = self.jobs.iter().position(|job| {
-            large.extend(job.states_of());
-            made.extend(job.makes());
-            !job.is_large()
-        })?;
-        let job = self.jobs.get(index)?;
-        // Deleting what is being made ends that.
-        let ends = matches!(&job.batch.0[..], [Write::RunDelete { id }] if made.contains(id));
-        let follows = large.iter().any(|execution| job.batch.follows(*execution));
-        let may_pass = job.cost() <= most && (ends || !follows);
-        if may_pass { self.jobs.remove(index) } else { None }
+    /// Takes the batches that need not wait for the checkpoints before them, which are written in pieces: they are about other
+    /// executions than these, and than batches that wait for these. What is about one execution keeps its order. What is saved
+    /// for such batches stays if it is too little for the next one.
+    fn pass(&mut self, most: usize) -> Vec<QueuedBatch> {
+        let (mut held, mut made, mut passed) = (HashSet::new(), Vec::new(), Vec::new());
+        let (mut index, mut is_saving) = (0, false);
+        while let Some(job) = self.jobs.get(index) {
+            if job.is_large() {
+                held.extend(job.states_of());
+                made.extend(job.makes());
+                index += 1;
+                continue;
+            }
+            // Deleting what is being made ends that.
+            let ends = matches!(&job.batch.0[..], [Write::RunDelete { id }] if made.contains(id));
+            match job.batch.subjects() {
+                // It may be about any of them, as what is behind it.
+                None => break,
+                Some(subjects) if !ends && subjects.iter().any(|subject| held.contains(subject)) => {
+                    held.extend(subjects);
+                    index += 1;
+                }
+                Some(_) if job.cost() > most => break,
+                Some(_) if job.cost() > self.saved => {
+                    is_saving = true;
+                    break;
+                }
+                Some(_) => {
+                    self.saved -= job.cost();
+                    passed.extend(self.jobs.remove(index));
+                }
+            }
+        }
+        if !is_saving {
+            self.deficit += std::mem::take(&mut self.saved);
+        }
+        passed
     }
 }
 
@@ -224,6 +254,8 @@ struct State {
     lazy_until: Option<Instant>,
     /// When the sleeping writer wakes up by itself.
     sleeps_until: Option<Instant>,
+    /// Lanes with a piece that the turn before left to the next one, because it had whole batches.
+    begun: Vec<Lane>,
     closed: bool,
 }
 
@@ -272,10 +304,14 @@ impl State {
     }
 
     /// The batches of the next commit, and parts of some; only batches that fit into a quantum if `small_only`. One that is larger
-    /// than a commit and cannot be written in pieces waits until its lane has saved enough for it.
+    /// than a commit and cannot be written in pieces waits until its lane has saved enough for it. Pieces wait once for a commit of
+    /// whole batches: of two callers, the one of a small batch would wait for all that the other one writes.
     fn next_turn(&mut self, small_only: bool) -> Vec<QueuedBatch> {
         let (mut turn, mut left) = (Vec::new(), TURN_BYTES);
-        let (mut begun, mut passed_over) = (Vec::new(), 0);
+        let waited = !self.begun.is_empty();
+        let begun = self.begun.iter().filter_map(|lane| self.lanes.get(lane)?.jobs.front());
+        let mut left_for_pieces = TURN_BYTES.saturating_sub(begun.map(|job| job.allowance).sum());
+        let mut passed_over = 0;
         while left > 0
             && passed_over < self.ring.len()
             && let Some(lane) = self.ring.pop_front()
@@ -284,43 +320,49 @@ impl State {
             queue.deficit += QUANTUM;
             passed_over += 1;
             while left > 0
-                && let Some(job) = queue.jobs.front_mut()
+                && let Some(job) = queue.jobs.front()
             {
-                let missing = job.cost() - job.allowance;
-                let (in_turns, is_large) = (job.is_large(), job.cost() > QUANTUM);
-                if in_turns && missing > queue.deficit {
+                let (missing, is_large) = (job.cost() - job.allowance, job.cost() > QUANTUM);
+                if job.is_large() && missing > queue.deficit {
                     // The rest of the deficit is for the checkpoint.
-                    let mut most = (queue.deficit / 2).min(left);
-                    while let Some(small) = queue.pass(most) {
-                        most -= small.cost();
-                        queue.deficit -= small.cost();
-                        left -= small.cost();
+                    let half = queue.deficit / 2;
+                    queue.deficit -= half;
+                    queue.saved += half;
+                    let passing = queue.pass(if small_only { QUANTUM } else { usize::MAX });
+                    if !passing.is_empty() {
                         passed_over = 0;
-                        turn.push(small);
                     }
+                    left = left.saturating_sub(passing.iter().map(QueuedBatch::cost).sum());
+                    turn.extend(passing);
                 }
+                let Some(job) = queue.jobs.front_mut() else { break };
                 if small_only && is_large {
                     queue.deficit = queue.deficit.min(QUANTUM);
                     break;
                 }
-                passed_over = 0;
-                let Some(job) = queue.jobs.front_mut() else { break };
                 if missing <= queue.deficit {
+                    passed_over = 0;
                     queue.deficit -= missing;
                     left = left.saturating_sub(missing);
                     job.allowance = 0;
                     turn.extend(queue.jobs.pop_front());
                     continue;
                 }
-                if job.in_pieces {
-                    let part = queue.deficit.min(left);
+                if !job.in_pieces {
+                    // It is behind nothing but its own cost.
+                    passed_over = 0;
+                    break;
+                }
+                let part = queue.deficit.min(left_for_pieces);
+                if part > 0 {
+                    passed_over = 0;
                     if job.allowance == 0 {
-                        begun.push(lane.clone());
+                        self.begun.push(lane.clone());
                     }
                     job.allowance += part;
-                    queue.deficit -= part;
-                    left -= part;
+                    left_for_pieces -= part;
                 }
+                queue.deficit = (queue.deficit - part).min(QUANTUM);
                 break;
             }
             if queue.jobs.is_empty() {
@@ -329,7 +371,10 @@ impl State {
                 self.ring.push_back(lane);
             }
         }
-        for lane in begun {
+        if small_only || !(turn.is_empty() || waited) {
+            return turn;
+        }
+        for lane in std::mem::take(&mut self.begun) {
             let Some(queue) = self.lanes.get_mut(&lane) else { continue };
             turn.extend(queue.jobs.pop_front_if(|job| job.allowance > 0));
             if queue.jobs.is_empty() {
@@ -369,11 +414,12 @@ impl Queue {
         batch: Batch,
         urgency: Urgency,
     ) -> Result<Ticket, StoreError> {
-        let content_bytes = bytes(&batch);
-        let units = u32::try_from(1 + content_bytes / UNIT_BYTES).unwrap_or(u32::MAX);
+        let units = u32::try_from(1 + bytes(&batch) / UNIT_BYTES).unwrap_or(u32::MAX);
+        let file_bytes = file_bytes(&batch);
+        let content_bytes = usize::try_from(file_bytes).unwrap_or(usize::MAX);
         let booking = match &lane {
             Lane::Owner(owner) if batch.0.iter().any(has_state) => {
-                let booked = self.admission.book(owner, file_bytes(&batch), Instant::now());
+                let booked = self.admission.book(owner, file_bytes, Instant::now());
                 Some(booked.map_err(|limit| StoreError::Rejected(Rejection::Limit(limit)))?)
             }
             _ => None,
@@ -507,73 +553,10 @@ impl Queue {
         let mut state = self.state();
         state.ring.clear();
         state.lanes.clear();
+        state.begun.clear();
     }
 
     pub(super) fn len(&self) -> u64 {
         self.state().lanes.values().map(|queue| queue.jobs.len() as u64).sum()
-    }
-}
-
-/// Whether a write adds to the states that its owner stores.
-fn has_state(write: &Write) -> bool {
-    matches!(write, Write::Checkpoint(_) | Write::CheckpointCopy { .. })
-}
-
-/// Whether a batch may be written in pieces: the pages of a checkpoint of an execution that is in the store.
-fn is_divisible(batch: &Batch) -> bool {
-    let begins = |write: &Write| matches!(write, Write::ExecutionStarted { .. });
-    let has_pages = |write: &&Write| matches!(write, Write::Checkpoint(_));
-    batch.0.iter().filter(has_pages).count() == 1 && !batch.0.iter().any(begins)
-}
-
-/// The execution that a batch creates together with states of it.
-fn imported(batch: &Batch) -> Option<ExecutionId> {
-    batch.0.iter().find_map(|write| match write {
-        Write::Checkpoint(checkpoint) => {
-            let begins = |write: &Write| matches!(write, Write::ExecutionStarted { execution, .. } if execution.id == checkpoint.execution);
-            batch.0.iter().any(begins).then_some(checkpoint.execution)
-        }
-        _ => None,
-    })
-}
-
-/// About what a batch takes in the database file (bytes).
-fn file_bytes(batch: &Batch) -> u64 {
-    let size = |write: &Write| match write {
-        Write::Checkpoint(checkpoint) => checkpoint.file_bytes(),
-        write => write_bytes(write) as u64,
-    };
-    batch.0.iter().map(size).sum()
-}
-
-/// Approximate memory of a batch's content (bytes).
-fn bytes(batch: &Batch) -> usize {
-    batch.0.iter().map(write_bytes).sum()
-}
-
-pub(super) fn write_bytes(write: &Write) -> usize {
-    match write {
-        Write::Events(events) => {
-            events.iter().map(|event| 64 + event.payload.output_bytes() as usize).sum::<usize>()
-        }
-        Write::ExecutionStarted { execution, .. } | Write::ExecutionEnded(execution) => {
-            execution.input.as_ref().map_or(0, String::len)
-                + execution.args.as_str().len()
-                + execution.env.as_str().len()
-                + execution.result.as_ref().map_or(0, vm_system_protocol::model::ResultValue::bytes)
-                + execution.error.as_ref().map_or(0, |error| error.message.len())
-        }
-        Write::Checkpoint(checkpoint) => usize::try_from(checkpoint.bytes()).unwrap_or(usize::MAX),
-        Write::ProgramVersion(version) | Write::ProgramImport(version) => {
-            version.source.len() + version.code.len()
-        }
-        Write::KeyResponse { reply, .. } => reply.len(),
-        Write::TaskInsert(task) => {
-            let texts = [&task.schema, &task.fallback, &task.answer];
-            256 + task.prompt.len() + texts.into_iter().flatten().map(String::len).sum::<usize>()
-        }
-        Write::TaskEnd { answer, .. } => 256 + answer.as_ref().map_or(0, String::len),
-        Write::SessionEnd { last_error, .. } => 256 + last_error.as_ref().map_or(0, String::len),
-        _ => 256,
     }
 }

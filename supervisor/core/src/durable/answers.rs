@@ -73,7 +73,13 @@ impl DurableMachine {
         let Some(what) = super::stored::answer_of(&row) else { return };
         self.next = NextStep::Answer(what);
         self.record.status = ExecutionStatus::Running;
-        self.writes.unwritten.push(Write::TaskEnd { id: row.id, outcome, answer: Some(answer), at });
+        self.writes.unwritten.push(Write::TaskEnd {
+            execution: row.execution,
+            id: row.id,
+            outcome,
+            answer: Some(answer),
+            at,
+        });
         if !self.settle((outcome, &row), now, actions) {
             return;
         }
@@ -95,7 +101,7 @@ impl DurableMachine {
         let Some(row) = &mut self.task else { return };
         let at = Timestamp(now.unix_ms);
         let (refusal, last) = unfit(row, why, at);
-        self.writes.unwritten.push(Write::TaskAttempt { id: row.id, at });
+        self.writes.unwritten.push(Write::TaskAttempt { execution: row.execution, id: row.id, at });
         if let Some(message) = last {
             // A client that learns of its last attempt no longer finds the task.
             self.accept(TaskOutcome::Failed, message, now, actions);

@@ -173,7 +173,13 @@ impl DurableMachine {
         self.record.ended_at = Some(at);
         if let Some(task) = self.task.take() {
             let outcome = vm_system_record::TaskOutcome::Withdrawn;
-            self.writes.unwritten.push(Write::TaskEnd { id: task.id, outcome, answer: None, at });
+            self.writes.unwritten.push(Write::TaskEnd {
+                execution: task.execution,
+                id: task.id,
+                outcome,
+                answer: None,
+                at,
+            });
         }
         self.writes.unwritten.push(Write::ExecutionEnded(Arc::new(self.record.clone())));
         self.writes.unwritten.push(Write::SessionEnd {

@@ -93,7 +93,7 @@ impl Rows {
                     );
                     self.tasks.push(*task);
                 }
-                Write::TaskEnd { id, outcome, answer, at } => {
+                Write::TaskEnd { id, outcome, answer, at, .. } => {
                     let task = self.tasks.iter_mut().find(|task| task.id == id).expect("a task");
                     assert!(task.ended_at.is_none(), "answered twice");
                     (task.outcome, task.answer, task.ended_at) = (Some(outcome), answer, Some(at));

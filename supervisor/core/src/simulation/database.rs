@@ -153,7 +153,7 @@ impl Database {
                     row.attempts += 1;
                 }
             }
-            Write::TaskEnd { id: task, outcome, answer, at } => {
+            Write::TaskEnd { id: task, outcome, answer, at, .. } => {
                 if let Some(row) = self.questions.get_mut(&task) {
                     (row.outcome, row.answer, row.ended_at) = (Some(outcome), answer, Some(at));
                 }

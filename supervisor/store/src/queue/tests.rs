@@ -1,11 +1,14 @@
 //! Order, fairness and bounds of the queue.
 
-use super::{LANE_UNITS, Lane, Progress, QUANTUM, Queue, State, TURN_BYTES, Turn, UNIT_BYTES, UNITS};
+use super::{
+    LANE_UNITS, Lane, Progress, QUANTUM, Queue, State, TURN_BYTES, Turn, UNIT_BYTES, UNITS, file_bytes,
+};
 use crate::Urgency;
 use crate::admission::Admission;
 use std::sync::Arc;
 use std::time::Duration;
-use vm_system_protocol::ids::ExecutionId;
+use vm_system_protocol::ids::{ExecutionId, TaskId};
+use vm_system_protocol::time::Timestamp;
 use vm_system_record::{Batch, Checkpoint, Owner, Retention, StoreError, Write};
 
 fn meta(bytes: usize) -> Batch {
@@ -91,7 +94,7 @@ async fn an_owner_that_queues_much_leaves_the_others_their_part_of_every_turn() 
     let second = taken(&queue);
     assert!(first.iter().chain(&second).any(|bytes| *bytes == TURN_BYTES / 2), "it has saved enough for it");
     let of_first = |turn: &[usize]| turn.iter().filter(|bytes| **bytes == part).count();
-    assert!(of_first(&first) >= 10 && of_first(&second) >= 10, "{first:?} {second:?}");
+    assert!(of_first(&first) >= 5 && of_first(&second) >= 5, "{first:?} {second:?}");
 }
 
 #[tokio::test]
@@ -128,8 +131,9 @@ fn state_of(n: u8, bytes: usize) -> Batch {
 #[tokio::test]
 async fn large_checkpoint_is_written_in_pieces_within_the_turns_of_others_and_before_what_follows_it() {
     let queue = queue();
-    let large = 8 * TURN_BYTES;
-    let _large = queue.push(lane(1), state(large), Urgency::Now).await.expect("the store accepts it");
+    let large = state(8 * TURN_BYTES);
+    let cost = file_bytes(&large) as usize;
+    let _large = queue.push(lane(1), large, Urgency::Now).await.expect("the store accepts it");
     let follower = Write::CheckpointsTrim { execution: execution(1) };
     let _behind = queue.push(lane(1), follower.into(), Urgency::Now).await.expect("the store accepts it");
     let (mut written, mut turns) = (0, 0);
@@ -140,7 +144,7 @@ async fn large_checkpoint_is_written_in_pieces_within_the_turns_of_others_and_be
         turns += 1;
         let mut ended = false;
         for job in jobs {
-            assert!(job.turn_bytes() <= TURN_BYTES, "{}", job.turn_bytes());
+            assert!(job.turn_bytes() <= TURN_BYTES + QUANTUM, "{}", job.turn_bytes());
             ended |= job.content_bytes == 256;
             match job.piece() {
                 Some(bytes) => {
@@ -156,7 +160,11 @@ async fn large_checkpoint_is_written_in_pieces_within_the_turns_of_others_and_be
             break;
         }
     }
-    assert!((8..12).contains(&turns) && written > large - TURN_BYTES, "{turns} turns, {written} bytes");
+    let least = 2 * cost / TURN_BYTES - 2;
+    assert!(
+        (least..least + least / 4).contains(&turns) && written > cost - 2 * TURN_BYTES,
+        "{turns} turns, {written} of {cost} bytes"
+    );
 }
 
 #[tokio::test]
@@ -168,19 +176,74 @@ async fn small_batches_pass_the_large_checkpoints_of_other_executions_of_their_o
             let _large = queue.push(lane(1), large, Urgency::Now).await.expect("the store accepts it");
         }
         let delete = |n| Batch::from(Write::RunDelete { id: execution(n) });
-        for batch in [delete(3), meta(5), delete(2), meta(6)] {
+        let trim = |n| Batch::from(Write::CheckpointsTrim { execution: execution(n) });
+        for batch in [delete(3), answer(4), delete(2), meta(6), trim(2), answer(1), answer(5)] {
             let _small = queue.push(lane(1), batch, Urgency::Now).await.expect("the store accepts it");
         }
         let Turn::Work(jobs) = queue.take(Duration::ZERO, small_only) else { panic!("there is work") };
-        let small: Vec<usize> =
-            jobs.iter().filter(|job| !job.in_pieces).map(|job| job.content_bytes).collect();
+        assert!(jobs.iter().all(|job| !job.in_pieces), "pieces are in the next commit");
+        let passed: Vec<_> = jobs.iter().map(|job| job.batch.subjects()).collect();
+        let of = |n| Some(vec![execution(n)]);
         assert_eq!(
-            small,
-            [256, 5],
-            "the third is about an execution with a checkpoint, the fourth comes behind it"
+            passed,
+            [of(3), of(4), Some(Vec::new()), of(5)],
+            "those about an execution with a checkpoint come behind it, and nobody waits for them"
         );
-        assert_eq!(jobs.iter().any(|job| job.in_pieces), !small_only);
+        for job in jobs {
+            job.finish(Err(StoreError::Closed));
+        }
+        let behind = queue.take(Duration::ZERO, small_only);
+        let pieces = matches!(behind, Turn::Work(jobs) if jobs.iter().all(|job| job.in_pieces));
+        assert_eq!(pieces, !small_only);
     }
+}
+
+/// The end of a task of an execution.
+fn answer(n: u8) -> Batch {
+    let (id, at) = (TaskId::from_bytes([n; 16]), Timestamp(0));
+    let outcome = vm_system_record::TaskOutcome::Answered;
+    Write::TaskEnd { execution: execution(n), id, outcome, answer: None, at }.into()
+}
+
+#[tokio::test]
+async fn batch_that_is_larger_than_a_quantum_passes_a_checkpoint_within_a_few_turns() {
+    let queue = queue();
+    let _large = queue.push(lane(1), state(64 * TURN_BYTES), Urgency::Now).await.expect("it is accepted");
+    let _step = queue.push(lane(1), state_of(2, TURN_BYTES / 8), Urgency::Now).await.expect("it is accepted");
+    let mut turns = 0;
+    loop {
+        turns += 1;
+        assert!(turns < 4, "it waits for its part of a lane that has more to write");
+        let Turn::Work(jobs) = queue.take(Duration::ZERO, false) else { panic!("there is work") };
+        if jobs.iter().any(|job| !job.in_pieces) {
+            break;
+        }
+        for job in jobs {
+            let progress = Progress { bytes: job.progress.bytes + job.turn_bytes(), ..job.progress.clone() };
+            queue.put_back(job, progress);
+        }
+    }
+}
+
+#[tokio::test]
+async fn pieces_wait_for_one_commit_of_whole_batches_and_not_for_more() {
+    let queue = queue();
+    let _large = queue.push(lane(1), state(8 * TURN_BYTES), Urgency::Now).await.expect("it is accepted");
+    let mut has_pieces = Vec::new();
+    for _ in 0..6 {
+        let _small = queue.push(lane(2), meta(7), Urgency::Now).await.expect("it is accepted");
+        let Turn::Work(jobs) = queue.take(Duration::ZERO, false) else { panic!("there is work") };
+        assert!(jobs.iter().any(|job| job.content_bytes == 7), "a small batch waits for one commit");
+        has_pieces.push(jobs.iter().any(|job| job.in_pieces));
+        for job in jobs {
+            if job.piece().is_some() {
+                let progress =
+                    Progress { bytes: job.progress.bytes + job.turn_bytes(), ..job.progress.clone() };
+                queue.put_back(job, progress);
+            }
+        }
+    }
+    assert_eq!(has_pieces, [false, true, false, true, false, true]);
 }
 
 #[tokio::test]

@@ -142,9 +142,9 @@ fn apply_one(
         }
         Write::ProgramDelete { id, at } => durable::program_delete(c, *id, *at),
         Write::TaskInsert(task) => durable::task_insert(c, task),
-        Write::TaskAttempt { id, at } => durable::task_attempt(c, *id, *at),
+        Write::TaskAttempt { id, at, .. } => durable::task_attempt(c, *id, *at),
         Write::TasksWithdraw { execution, at } => durable::tasks_withdraw(c, *execution, *at),
-        Write::TaskEnd { id, outcome, answer, at } => {
+        Write::TaskEnd { id, outcome, answer, at, .. } => {
             durable::task_end(c, *id, *outcome, answer.as_deref(), *at)
         }
         Write::Checkpoint(checkpoint) => durable::checkpoint(c, checkpoint, written),

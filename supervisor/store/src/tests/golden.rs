@@ -228,9 +228,10 @@ fn program_rows() -> Vec<Write> {
         Write::ProgramRun { execution: execution_id(3), program: PROGRAM, version: 1 },
         checkpoint(1, vec![(0, Some(vec![1; 8])), (1, Some(vec![2; 8]))]),
         task(FIRST_TASK, 1),
-        Write::TaskAttempt { id: FIRST_TASK, at: Timestamp(4_100) },
-        Write::TaskAttempt { id: FIRST_TASK, at: Timestamp(4_200) },
+        Write::TaskAttempt { execution: execution_id(3), id: FIRST_TASK, at: Timestamp(4_100) },
+        Write::TaskAttempt { execution: execution_id(3), id: FIRST_TASK, at: Timestamp(4_200) },
         Write::TaskEnd {
+            execution: execution_id(3),
             id: FIRST_TASK,
             outcome: TaskOutcome::Answered,
             answer: Some("true".to_owned()),

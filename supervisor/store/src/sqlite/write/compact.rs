@@ -91,7 +91,7 @@ pub(in crate::sqlite) fn is_list_of_pages(bytes: &[u8]) -> bool {
 }
 
 /// Page versions that one piece of such work looks at: a few milliseconds.
-pub(in crate::sqlite) const PIECE_ROWS: usize = 1_024;
+pub(in crate::sqlite) const PIECE_ROWS: usize = 128;
 
 /// What one piece did.
 pub(in crate::sqlite) struct Piece {

@@ -16,7 +16,7 @@ use vm_system_protocol::model::{ExecutionError, ExecutionStatus, SessionStatus};
 use vm_system_record::{Applied, Batch, Entity, INCOMPLETE, StoreError, Write};
 
 /// What one piece copies (bytes), at least one page.
-const PIECE_BYTES: u64 = 512 << 10;
+const PIECE_BYTES: u64 = 128 << 10;
 
 /// A copy as its batch describes it.
 #[derive(Debug, Clone, Copy)]

@@ -214,9 +214,15 @@ pub(super) fn stage(
     }
     let mut progress = Progress { staging: Some(checkpoint.execution), ..written.clone() };
     stage_pages(c, checkpoint, &mut progress, most_bytes)?;
-    let added = int((progress.bytes - written.bytes) as u64);
+    let part = &checkpoint.pages[written.pages..progress.pages];
+    let added: u64 = part.iter().map(|(_, page)| DURABLE_PAGE_BYTES + length(page.as_ref())).sum();
+    let added = int(added);
     run(c, "UPDATE staged SET bytes = bytes + ?2 WHERE execution = ?1", params![execution, added])?;
     Ok(progress)
+}
+
+fn length(page: Option<&Vec<u8>>) -> u64 {
+    page.map_or(0, Vec::len) as u64
 }
 
 /// Writes a part of a checkpoint's pages, at least one if there are any.
@@ -231,7 +237,7 @@ fn stage_pages(
         && (progress.pages == first || progress.bytes - bytes_before < most_bytes)
     {
         progress.pages += 1;
-        progress.bytes += bytes.as_ref().map_or(0, Vec::len) + DURABLE_PAGE_BYTES as usize;
+        progress.bytes += Checkpoint::page_file_bytes(length(bytes.as_ref())) as usize;
     }
     let part = first..progress.pages;
     if checkpoint.seq > 1 {

@@ -200,10 +200,19 @@ async fn execution_has_at_most_one_pending_task() {
         assert_eq!(store.apply(insert(1, 9)).await, rejected(Rejection::Missing(Entity::Execution)));
         store.apply(insert(1, 1)).await.expect("new");
         assert_eq!(store.apply(insert(2, 1)).await, rejected(Rejection::Conflict(Entity::Task)));
-        store.apply(Write::TaskAttempt { id, at: Timestamp(4) }).await.expect("pending");
+        store
+            .apply(Write::TaskAttempt { execution: execution_id(1), id, at: Timestamp(4) })
+            .await
+            .expect("pending");
         assert_eq!(store.pending_tasks(&mine(), Page::ALL).await.expect("readable")[0].attempts, 1);
         let outcome = TaskOutcome::Answered;
-        let end = Write::TaskEnd { id, outcome, answer: Some("so".to_owned()), at: Timestamp(5) };
+        let end = Write::TaskEnd {
+            execution: execution_id(1),
+            id,
+            outcome,
+            answer: Some("so".to_owned()),
+            at: Timestamp(5),
+        };
         store.apply(end.clone()).await.expect("pending");
         assert_eq!(store.apply(end).await, rejected(Rejection::Finished(Entity::Task)));
         assert_eq!(store.pending_task(execution_id(1)).await, Ok(None));
