@@ -4,7 +4,7 @@
 
 use std::sync::{Arc, OnceLock};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::{UnixListener, UnixStream};
+use tokio::net::UnixStream;
 use vm_system_api::control::{OwnUser, PeerPolicy, ServerState};
 use vm_system_api::rest::{EndedSessions, Listeners, RestLimits, RestOptions, SessionKey, TokenBook, serve};
 use vm_system_fuzz::verbs::NoVerbs;
@@ -19,7 +19,7 @@ fn server() -> &'static Server {
     SERVER.get_or_init(|| {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
         let folder = tempfile::tempdir().expect("a folder");
-        let unix = runtime.block_on(async { UnixListener::bind(folder.path().join("s")) }).expect("a socket");
+        let unix = std::os::unix::net::UnixListener::bind(folder.path().join("s")).expect("a socket");
         let own = std::os::unix::fs::MetadataExt::uid(&std::fs::metadata(folder.path()).expect("ours"));
         let options = RestOptions {
             tokens: Arc::new(TokenBook::empty()),
@@ -33,7 +33,10 @@ fn server() -> &'static Server {
             ended_sessions: EndedSessions::default(),
         };
         let listeners = Listeners { unix: vec![unix], tcp: Vec::new() };
-        runtime.spawn(serve(listeners, Arc::new(NoVerbs), options, ServerState::default()));
+        let inside = runtime.enter();
+        let serving = serve(listeners, Arc::new(NoVerbs), options, ServerState::default());
+        runtime.spawn(serving.expect("a listener's thread"));
+        drop(inside);
         Server { runtime, folder }
     })
 }

@@ -194,7 +194,7 @@ impl Daemon {
     pub fn addresses(&self) -> Vec<SocketAddr> {
         let log = self.log();
         let lines = log.lines().filter(|line| line.contains("HTTP over TCP"));
-        let address = |line: &str| line.rsplit_once("Some(")?.1.trim_end().strip_suffix(')')?.parse().ok();
+        let address = |line: &str| line.rsplit_once("address=")?.1.trim_end().parse().ok();
         lines.filter_map(address).collect()
     }
 

@@ -52,7 +52,7 @@ fn no_process_and_no_descriptor_is_left() {
                     worktree: worktree.clone(),
                     workspaces: Workspaces::default(),
                     workspace: WorkspaceKey { owner: String::new(), id: String::new() },
-                    holder: Holder::Unidentified,
+                    holder: Holder::UNKNOWN,
                 };
                 let answer = brokers.call(session, call).await;
                 assert_eq!(answer.is_ok(), behaviour.is_empty(), "{behaviour}: {answer:?}");

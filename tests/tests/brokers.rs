@@ -52,7 +52,7 @@ impl Session {
             worktree: self.worktree.clone(),
             workspaces: Workspaces::default(),
             workspace: WorkspaceKey { owner: "owner".to_owned(), id: "workspace".to_owned() },
-            holder: Holder::Unidentified,
+            holder: Holder::UNKNOWN,
         };
         match brokers.call(self.id, call).await? {
             BrokerReply::Fs(reply) => Ok(reply),
@@ -188,7 +188,7 @@ async fn a_broker_that_writes_more_than_its_workspace_may_take_is_ended() {
                 worktree: session.worktree.clone(),
                 workspaces: workspaces.clone(),
                 workspace: workspace.clone(),
-                holder: Holder::Unidentified,
+                holder: Holder::UNKNOWN,
             };
             brokers.call(session.id, call)
         };

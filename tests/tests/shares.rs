@@ -105,6 +105,48 @@ fn connections_that_come_and_go_keep_nobody_away_and_use_up_no_descriptors() {
     daemon.stop();
 }
 
+#[test]
+fn half_requests_of_one_user_keep_nobody_away_from_any_listener() {
+    const REQUESTS: usize = 20;
+    if !needs_root() {
+        return;
+    }
+    let (daemon, _worktrees) = shared_daemon("", &["--listen", "127.0.0.1:0"]);
+    let (http, control) = (daemon.place.http_socket(), daemon.place.socket());
+    let [http, control] = [&http, &control].map(|path| path.to_str().expect("UTF-8"));
+    let tcp = daemon.addresses()[0].to_string();
+    // Over loopback the user database decides who is in the group.
+    let (known, unknown, other) = (
+        OtherUser::named("bin"),
+        OtherUser { uid: 54_321, ..OtherUser::named("bin") },
+        OtherUser::named("daemon"),
+    );
+    known.cli(&daemon, &["session", "list"]).ok();
+    // The other one is not known to the daemon when the first flood begins.
+    for flooding in [unknown, known] {
+        for target in [http, control, &tcp] {
+            let flood = Crowd::gather(flooding, &["heads", target, "5000"]);
+            for server in [http, &tcp] {
+                let served = Crowd::gather(other, &["queries", server, &REQUESTS.to_string()]);
+                assert_eq!(
+                    (served.count, served.refusal.as_str()),
+                    (REQUESTS, "none"),
+                    "{flooding:?} at {target}"
+                );
+            }
+            let reached = Crowd::gather(other, &["reaches", control, &REQUESTS.to_string()]);
+            assert_eq!(
+                (reached.count, reached.refusal.as_str()),
+                (REQUESTS, "none"),
+                "{flooding:?} at {target}"
+            );
+            other.cli(&daemon, &["session", "list"]).ok();
+            drop(flood);
+        }
+    }
+    daemon.stop();
+}
+
 /// A running execution of the user, for streams.
 fn execution(user: OtherUser, daemon: &Daemon, worktrees: &tempfile::TempDir) -> String {
     let folder = user.folder(worktrees.path().join("theirs"));

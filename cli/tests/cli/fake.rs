@@ -1,7 +1,7 @@
 //! A supervisor with fixed replies behind a real control socket, for tests of the command line's exact output.
 
 use crate::environment::TestEnvironment;
-use interprocess::local_socket::{GenericFilePath, ListenerOptions, ToFsName as _};
+use std::os::unix::net::UnixListener;
 use std::sync::{Arc, Mutex};
 use vm_system_api::control::{self, ControlLimits, OwnUser, PeerPolicy, ServerState};
 use vm_system_ops::{VerbHandler, VerbRequest};
@@ -39,11 +39,11 @@ impl FakeDaemon {
         let handler = Arc::new(Fake::default());
         std::fs::create_dir(env.path("state")).unwrap();
         let inside = runtime.enter();
-        let name = env.socket().to_fs_name::<GenericFilePath>().unwrap();
-        let listener = ListenerOptions::new().name(name).create_tokio().unwrap();
+        let listener = UnixListener::bind(env.socket()).unwrap();
         let peers = PeerPolicy::new(OwnUser::Person(nix::unistd::geteuid().as_raw()), 65_533, None);
         let limits = ControlLimits::default();
-        runtime.spawn(control::serve(listener, handler.clone(), peers, limits, ServerState::default()));
+        let serving = control::serve(listener, handler.clone(), peers, limits, ServerState::default());
+        runtime.spawn(serving.unwrap());
         drop(inside);
         Self { handler, _runtime: runtime }
     }

@@ -3,7 +3,7 @@
 //! Knows nothing of what verbs do. Every peer is treated as clumsy or hostile: sizes, counts and times are bounded
 //! by [`ControlLimits`], and a client that breaks the protocol is disconnected with a reason in the log.
 //!
-//! Reading order: [`frame`] (bytes), [`peer`] (a client's user), `server` (accepting), `connection` (one client), `request`
+//! Reading order: [`frame`] (bytes), [`peer`] (a client's user), `server` (begins a client's task), `connection` (one client), `request`
 //! (one verb with its stream of events), `upgraded` (clients that come over an HTTP connection).
 
 mod connection;
@@ -14,7 +14,6 @@ mod server;
 mod upgraded;
 
 pub use peer::{OwnUser, PeerPolicy, Transport};
-pub(crate) use server::Pace;
 pub use server::{ClientCount, CountedClient, STREAMS, ServerState, serve};
 pub(crate) use upgraded::UpgradedClients;
 

@@ -3,6 +3,7 @@
 //!
 //! No API has its own rules about sessions or programs, and each can do what the others can.
 
+mod accept;
 pub mod control;
 mod keep_alive;
 pub mod mcp;

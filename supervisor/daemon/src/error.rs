@@ -74,6 +74,9 @@ pub enum DaemonError {
     /// A socket of the service manager cannot be used.
     #[error("cannot listen at a socket of the service manager: {0}")]
     Passed(io::Error),
+    /// The listeners' threads cannot be started.
+    #[error("cannot accept connections: {0}")]
+    Serve(io::Error),
     /// There is no user that a daemon of root can become.
     #[error("a daemon that root starts becomes the user `{name}`, which is not possible: {detail}")]
     NoUser { name: String, detail: String, is_default: bool },

@@ -6,12 +6,11 @@ use super::error::DaemonError;
 use super::socket::ListeningSocket;
 use std::fs::File;
 use std::io::{self, Read as _};
-use std::net::{SocketAddr, TcpListener as StdTcpListener};
+use std::net::{SocketAddr, TcpListener};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
-use std::os::unix::net::UnixListener as StdUnixListener;
+use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::sync::Arc;
-use tokio::net::{TcpListener, UnixListener};
 use vm_system_api::control::PeerPolicy;
 use vm_system_api::rest::{EndedSessions, Listeners, RestLimits, RestOptions, SessionKey, TokenBook, UiDir};
 use vm_system_sandbox::private_file;
@@ -30,12 +29,12 @@ pub(super) struct HttpApi {
 }
 
 impl HttpApi {
-    /// Binds the sockets that were not passed. Must be called inside the runtime.
+    /// Binds the sockets that were not passed.
     pub(super) async fn bind(
         config: &Config,
         peers: PeerPolicy,
         group: Option<u32>,
-        passed: (Vec<StdUnixListener>, Vec<StdTcpListener>),
+        passed: (Vec<UnixListener>, Vec<TcpListener>),
     ) -> Result<Self, DaemonError> {
         let (http, state_dir) = (config.http.clone(), config.state_dir.clone());
         let read = tokio::task::spawn_blocking(move || {
@@ -58,17 +57,13 @@ impl HttpApi {
         }
         let mut tcp = Vec::with_capacity(http.listen.len());
         for address in &http.listen {
-            tcp.push(listen(*address, tokens.has_file()).await?);
+            tcp.push(listen(*address, tokens.has_file())?);
         }
-        let (passed_unix, passed_tcp) = passed;
+        let (mut unix, passed_tcp) = passed;
         for listener in passed_tcp {
-            tcp.push(use_passed(listener, tokens.has_file())?);
+            may_listen(listener.local_addr().map_err(DaemonError::Passed)?, tokens.has_file())?;
+            tcp.push(listener);
         }
-        let mut unix = passed_unix
-            .into_iter()
-            .map(tokio_unix)
-            .collect::<io::Result<Vec<_>>>()
-            .map_err(DaemonError::Passed)?;
         let mut socket = None;
         if unix.is_empty() {
             let (own, listener) = ListeningSocket::bind_http(&http.socket_beside(&config.socket), group)?;
@@ -77,8 +72,8 @@ impl HttpApi {
         } else {
             tracing::info!("HTTP over a Unix socket of the service manager, in place of the daemon's own");
         }
-        for listener in &tcp {
-            tracing::info!(address = ?listener.local_addr().ok(), "HTTP over TCP");
+        for address in tcp.iter().filter_map(|listener| listener.local_addr().ok()) {
+            tracing::info!(%address, "HTTP over TCP");
         }
         let options = RestOptions {
             tokens: Arc::new(tokens),
@@ -104,19 +99,9 @@ fn may_listen(address: SocketAddr, has_tokens: bool) -> Result<(), DaemonError> 
     }
 }
 
-fn use_passed(listener: StdTcpListener, has_tokens: bool) -> Result<TcpListener, DaemonError> {
-    may_listen(listener.local_addr().map_err(DaemonError::Passed)?, has_tokens)?;
-    listener.set_nonblocking(true).and_then(|()| TcpListener::from_std(listener)).map_err(DaemonError::Passed)
-}
-
-fn tokio_unix(listener: StdUnixListener) -> io::Result<UnixListener> {
-    listener.set_nonblocking(true)?;
-    UnixListener::from_std(listener)
-}
-
-async fn listen(address: SocketAddr, has_tokens: bool) -> Result<TcpListener, DaemonError> {
+fn listen(address: SocketAddr, has_tokens: bool) -> Result<TcpListener, DaemonError> {
     may_listen(address, has_tokens)?;
-    TcpListener::bind(address).await.map_err(|source| DaemonError::Listen { address, source })
+    TcpListener::bind(address).map_err(|source| DaemonError::Listen { address, source })
 }
 
 /// The key of the ids of agents' sessions: random bytes of which only the supervisor's user may read the file. A file that is not

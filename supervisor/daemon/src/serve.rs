@@ -112,7 +112,7 @@ async fn serve_from(
         let own_user = if config.is_service() { OwnUser::Service(own_uid) } else { OwnUser::Person(own_uid) };
         let peers = PeerPolicy::new(own_user, config.service_ids.uid, group);
         let control = if let Some(listener) = passed.control {
-            (None, ListeningSocket::passed(listener).map_err(DaemonError::Passed)?)
+            (None, listener)
         } else {
             let (socket, listener) = ListeningSocket::bind(&config.socket, group)?;
             (Some(socket), listener)
@@ -137,16 +137,23 @@ async fn serve_from(
     let rest = (lowered, http.listeners.ports(), stop.clone());
     let parts = parts(&config, library_store, (cgroups, succession), (roots, worktree_clients), rest);
     let assembly = Assembly::start(parts, std::future::ready(Ok(store))).await?;
-    if let Err(error) = rights::restrict_calls() {
-        assembly.end_sessions(config.stop).await;
-        assembly.close_store().await;
-        return Err(error);
-    }
     let state = ServerState::new(config.shares.streams, ClientMemory::new(config.shares.memory));
     let limits = ControlLimits { connections: config.shares.connections, ..ControlLimits::default() };
     let ops: Arc<dyn VerbHandler> = assembly.ops.clone();
-    let control = tokio::spawn(control::serve(listener, Arc::clone(&ops), peers, limits, state.clone()));
-    let rest = tokio::spawn(rest::serve(http.listeners, ops, http.options, state.clone()));
+    let served = rights::restrict_calls().and_then(|()| {
+        let control = control::serve(listener, Arc::clone(&ops), peers, limits, state.clone());
+        let rest = rest::serve(http.listeners, ops, http.options, state.clone());
+        let served = control.and_then(|control| Ok((tokio::spawn(control), tokio::spawn(rest?))));
+        served.map_err(DaemonError::Serve)
+    });
+    let (control, rest) = match served {
+        Ok(tasks) => tasks,
+        Err(error) => {
+            assembly.end_sessions(config.stop).await;
+            assembly.close_store().await;
+            return Err(error);
+        }
+    };
     let trimming = tokio::spawn(trim::run(state.clone()));
     notify(State::Ready);
     tracing::info!(

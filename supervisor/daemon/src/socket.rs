@@ -3,19 +3,15 @@
 //! A lock file beside the socket decides between two supervisors that start with the same path.
 
 use super::give::is_of_sockets;
-use interprocess::local_socket::tokio::Listener;
-use interprocess::local_socket::{GenericFilePath, ListenerOptions, ToFsName as _};
 use nix::fcntl::{Flock, FlockArg};
 use nix::unistd::Group;
 use std::fs::{DirBuilder, File, Metadata, OpenOptions, Permissions};
 use std::io;
-use std::os::fd::OwnedFd;
 use std::os::unix::fs::{
     DirBuilderExt as _, FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _,
 };
-use std::os::unix::net::{UnixListener as StdListener, UnixStream};
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
-use tokio::net::UnixListener;
 
 /// Owner and group may connect.
 const SOCKET_MODE: u32 = 0o660;
@@ -66,31 +62,21 @@ pub(super) struct ListeningSocket {
 }
 
 impl ListeningSocket {
-    /// Binds the control socket; `group` may connect besides its owner. Must be called inside the runtime.
-    pub(super) fn bind(path: &Path, group: Option<u32>) -> Result<(Self, Listener), SocketError> {
-        Self::bind_as(path, "--socket", group, |path| {
-            let name = path.to_fs_name::<GenericFilePath>()?;
-            // Not removed by the library, which would also remove a successor's file.
-            ListenerOptions::new().name(name).reclaim_name(false).create_tokio()
-        })
+    /// Binds the control socket; `group` may connect besides its owner.
+    pub(super) fn bind(path: &Path, group: Option<u32>) -> Result<(Self, UnixListener), SocketError> {
+        Self::bind_as(path, "--socket", group)
     }
 
     /// The same for the REST API.
     pub(super) fn bind_http(path: &Path, group: Option<u32>) -> Result<(Self, UnixListener), SocketError> {
-        Self::bind_as(path, "--http-socket", group, |path| UnixListener::bind(path))
+        Self::bind_as(path, "--http-socket", group)
     }
 
-    /// The control socket that the service manager has bound. Must be called inside the runtime.
-    pub(super) fn passed(listener: StdListener) -> io::Result<Listener> {
-        Ok(Listener::UdSocket(OwnedFd::from(listener).try_into()?))
-    }
-
-    fn bind_as<L>(
+    fn bind_as(
         path: &Path,
         option: &'static str,
         group: Option<u32>,
-        listen: impl FnOnce(&Path) -> io::Result<L>,
-    ) -> Result<(Self, L), SocketError> {
+    ) -> Result<(Self, UnixListener), SocketError> {
         let io = |source| SocketError::Io { path: path.to_owned(), source };
         if path.as_os_str().len() > MOST_PATH_BYTES {
             return Err(SocketError::TooLong { path: path.to_owned(), option });
@@ -98,7 +84,7 @@ impl ListeningSocket {
         make_dir(path, group).map_err(io)?;
         let lock = lock(path, option)?;
         remove_stale(path, option)?;
-        let listener = listen(path).map_err(io)?;
+        let listener = UnixListener::bind(path).map_err(io)?;
         if let Some(gid) = group {
             std::os::unix::fs::lchown(path, None, Some(gid)).map_err(io)?;
         }
@@ -213,14 +199,13 @@ fn remove_stale(path: &Path, option: &'static str) -> Result<(), SocketError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::unix::net::UnixListener as BlockingListener;
 
-    fn bind(path: &Path) -> Result<(ListeningSocket, Listener), SocketError> {
+    fn bind(path: &Path) -> Result<(ListeningSocket, UnixListener), SocketError> {
         ListeningSocket::bind(path, None)
     }
 
-    #[tokio::test]
-    async fn a_stale_socket_is_replaced_and_ours_is_removed_at_the_end() {
+    #[test]
+    fn a_stale_socket_is_replaced_and_ours_is_removed_at_the_end() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("deep").join("control.sock");
         let first = bind(&path).unwrap();
@@ -229,21 +214,21 @@ mod tests {
         assert_eq!(mode(path.parent().unwrap()) & 0o007, 0, "the folder is closed to others");
         drop(first);
         assert!(!path.exists());
-        drop(BlockingListener::bind(&path).unwrap());
+        drop(UnixListener::bind(&path).unwrap());
         assert!(path.exists(), "an exited supervisor leaves its file");
         assert!(bind(&path).is_ok());
     }
 
-    #[tokio::test]
-    async fn a_path_that_is_too_long_is_refused_with_the_option() {
+    #[test]
+    fn a_path_that_is_too_long_is_refused_with_the_option() {
         let path = Path::new("/tmp").join("x".repeat(110)).join("control.sock");
         let error = bind(&path).map(|_| ()).unwrap_err().to_string();
         assert!(error.contains("at most 107 bytes") && error.contains("choose another --socket"), "{error}");
         assert!(!path.parent().unwrap().exists(), "nothing was created");
     }
 
-    #[tokio::test]
-    async fn a_socket_in_use_is_not_touched_with_and_without_our_lock() {
+    #[test]
+    fn a_socket_in_use_is_not_touched_with_and_without_our_lock() {
         let dir = tempfile::tempdir().unwrap();
         let ours = dir.path().join("ours.sock");
         let held = bind(&ours).unwrap();
@@ -252,13 +237,13 @@ mod tests {
         assert!(matches!(http, Err(SocketError::InUse { option: "--http-socket", .. })));
         drop(held);
         let foreign = dir.path().join("foreign.sock");
-        let _listener = BlockingListener::bind(&foreign).unwrap();
+        let _listener = UnixListener::bind(&foreign).unwrap();
         assert!(matches!(bind(&foreign), Err(SocketError::InUse { option: "--socket", .. })));
         assert!(foreign.exists());
     }
 
-    #[tokio::test]
-    async fn what_is_not_a_socket_is_never_removed() {
+    #[test]
+    fn what_is_not_a_socket_is_never_removed() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("notes.txt");
         std::fs::write(&path, "precious").unwrap();
@@ -269,8 +254,8 @@ mod tests {
         assert!(matches!(bind(&long), Err(SocketError::TooLong { .. })));
     }
 
-    #[tokio::test]
-    async fn a_group_that_is_configured_later_may_enter_the_folder_of_the_socket_alone() {
+    #[test]
+    fn a_group_that_is_configured_later_may_enter_the_folder_of_the_socket_alone() {
         // Root may give a folder to any group.
         let other = nix::unistd::geteuid().is_root().then_some(1);
         let Some(group) = other else { return vm_system_testkit::skip("root", "groups need root") };
@@ -289,13 +274,13 @@ mod tests {
         assert_ne!(folder_of(&state).gid(), group);
     }
 
-    #[tokio::test]
-    async fn a_successors_socket_is_not_removed() {
+    #[test]
+    fn a_successors_socket_is_not_removed() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("control.sock");
         let ours = bind(&path).unwrap();
         std::fs::remove_file(&path).unwrap();
-        let _successor = BlockingListener::bind(&path).unwrap();
+        let _successor = UnixListener::bind(&path).unwrap();
         drop(ours);
         assert!(path.exists());
     }

@@ -58,8 +58,8 @@ mod tests {
     #[tokio::test]
     async fn unreleased_reservation_makes_others_wait() {
         let (budget, reservation) = (MemoryBudget::new(), Reservation::default());
-        reservation.hold(budget.wait(&Holder::Unidentified, u64::MAX).await);
-        let mut other = Box::pin(budget.wait(&Holder::Unidentified, 0));
+        reservation.hold(budget.wait(&Holder::UNKNOWN, u64::MAX).await);
+        let mut other = Box::pin(budget.wait(&Holder::UNKNOWN, 0));
         let waits =
             std::future::poll_fn(|context| std::task::Poll::Ready(other.as_mut().poll(context).is_pending()));
         assert!(waits.await);

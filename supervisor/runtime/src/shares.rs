@@ -7,22 +7,24 @@
 //! - A holder that marks itself as idle ([`Share::idle`]) makes way: the longest idle of the same owner if that owner's share is
 //!   full, the longest idle of the owner that holds most if nothing is free. Its holder sees [`Share::evicted`] and lets go. Until it
 //!   has, it counts for the owner it made way for, as one of at most [`LEAVING`], so that what exists is bounded too.
+//! - Clients that are not identified have one share together. Within it none of their origins (a uid, an address) can keep the others
+//!   away: the longest idle of the origin that holds most makes way.
 //! - Requests that wait are served in turns: one of each owner after the other, each owner's in the order of arrival.
 //!
 //! Decides nothing about what is counted, and has no clock: whoever waits has a deadline of its own.
 
+mod holder;
 mod refusal;
 #[cfg(test)]
 mod tests;
 
+pub use holder::{Holder, Origin};
 pub use refusal::ShareRefusal;
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
-use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::oneshot;
 use tokio_util::sync::{CancellationToken, WaitForCancellationFuture};
-use vm_system_record::Owner;
 
 /// How many there are, and who may have them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,6 +42,8 @@ const KEPT: usize = 16;
 /// Most evicted shares that have made way for one holder and are not returned yet: above it, the holder gets no more in place of
 /// idle ones.
 const LEAVING: usize = 16;
+/// The same for all unidentified clients together.
+const LEAVING_UNIDENTIFIED: usize = 4 * LEAVING;
 /// One in so many is kept for administrators.
 const RESERVED_PART: usize = 32;
 
@@ -47,39 +51,6 @@ impl ShareLimits {
     /// Without a lower limit of each owner, and with the usual reserve.
     pub const fn of(most: usize) -> Self {
         Self { most, per_owner: most, reserved: most / RESERVED_PART }
-    }
-}
-
-/// Who holds something.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub enum Holder {
-    /// Clients before it is known who they are; together they have one share.
-    Unidentified,
-    Owner(Owner),
-    Administrator(Owner),
-}
-
-impl Holder {
-    /// An owner, with or without the rights of an administrator.
-    pub fn new(owner: Owner, admin: bool) -> Self {
-        if admin { Self::Administrator(owner) } else { Self::Owner(owner) }
-    }
-
-    /// The owner, once it is known.
-    pub const fn owner(&self) -> Option<&Owner> {
-        match self {
-            Self::Unidentified => None,
-            Self::Owner(owner) | Self::Administrator(owner) => Some(owner),
-        }
-    }
-}
-
-impl fmt::Display for Holder {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Unidentified => f.write_str("all clients that are not identified yet"),
-            Self::Owner(owner) | Self::Administrator(owner) => owner.fmt(f),
-        }
     }
 }
 
@@ -95,6 +66,8 @@ pub struct Shares {
 #[derive(Debug, Default)]
 struct Table {
     used: usize,
+    /// Of them, how many unidentified clients hold.
+    unidentified: usize,
     /// Numbers shares, and orders idle ones by the time at which they became idle.
     last: u64,
     shares: HashMap<u64, Held>,
@@ -285,7 +258,11 @@ impl Drop for Regrant<'_> {
 }
 
 impl Table {
+    /// How much a holder's share has.
     fn held(&self, holder: &Holder) -> usize {
+        if holder.is_unidentified() {
+            return self.unidentified;
+        }
         self.holders.get(holder).map_or(0, |holding| holding.held)
     }
 
@@ -310,9 +287,12 @@ impl Table {
     /// if its share has become smaller because others have come.
     fn make_way(&mut self, limits: &ShareLimits, holder: &Holder) -> Result<(), bool> {
         let Err(own) = self.fits(limits, holder, 1) else { return Ok(()) };
-        let leaving = self.leaving.values().filter(|place| place.as_ref() == Some(holder)).count();
+        let leaving =
+            |of: &dyn Fn(&Holder) -> bool| self.leaving.values().flatten().filter(|&place| of(place)).count();
+        let all_leave = leaving(&|place| place == holder) >= LEAVING
+            || holder.is_unidentified() && leaving(&Holder::is_unidentified) >= LEAVING_UNIDENTIFIED;
         let evicted = match own {
-            _ if leaving >= LEAVING => false,
+            _ if all_leave => false,
             true => self.evict_of(holder),
             false => self.evict_of_largest(Some(holder)),
         };
@@ -320,22 +300,22 @@ impl Table {
     }
 
     fn evict_of(&mut self, holder: &Holder) -> bool {
-        let longest = self
-            .holders
-            .get(holder)
-            .and_then(|holding| holding.idle.first_key_value())
-            .map(|(_, share)| *share);
-        longest.is_some_and(|share| self.evict(share, Some(holder)))
+        self.evict_longest_idle(Some(holder), |other| other.shares_with(holder))
     }
 
     fn evict_of_largest(&mut self, place: Option<&Holder>) -> bool {
-        let longest_idle = |holding: &Holding| {
+        self.evict_longest_idle(place, |_| true)
+    }
+
+    /// Evicts the longest idle of the largest share among these holders, and there of the origin that holds most.
+    fn evict_longest_idle(&mut self, place: Option<&Holder>, among: impl Fn(&Holder) -> bool) -> bool {
+        let longest_idle = |(holder, holding): (&Holder, &Holding)| {
             let (since, share) = holding.idle.first_key_value()?;
             // Of several that hold as much: the longest idle.
-            Some((holding.held, std::cmp::Reverse(*since), *share))
+            Some((self.held(holder), holding.held, std::cmp::Reverse(*since), *share))
         };
-        let victim = self.holders.values().filter_map(longest_idle).max();
-        victim.is_some_and(|(_, _, share)| self.evict(share, place))
+        let victim = self.holders.iter().filter(|(holder, _)| among(holder)).filter_map(longest_idle).max();
+        victim.is_some_and(|(.., share)| self.evict(share, place))
     }
 
     fn evict(&mut self, share: u64, place: Option<&Holder>) -> bool {
@@ -348,9 +328,19 @@ impl Table {
     fn add(&mut self, holder: &Holder, amount: usize, evicted: CancellationToken) -> u64 {
         self.last += 1;
         self.used += amount;
-        self.holders.entry(holder.clone()).or_default().held += amount;
+        self.hold(holder, amount);
         self.shares.insert(self.last, Held { holder: holder.clone(), amount, idle: None, evicted });
         self.last
+    }
+
+    /// Counts so many more for a holder.
+    fn hold(&mut self, holder: &Holder, amount: usize) -> &mut Holding {
+        if holder.is_unidentified() {
+            self.unidentified += amount;
+        }
+        let holding = self.holders.entry(holder.clone()).or_default();
+        holding.held += amount;
+        holding
     }
 
     fn remove(&mut self, share: u64) -> Option<Held> {
@@ -362,6 +352,9 @@ impl Table {
 
     /// Takes a share away from its holder.
     fn leave(&mut self, held: &Held) {
+        if held.holder.is_unidentified() {
+            self.unidentified -= held.amount;
+        }
         let Some(holding) = self.holders.get_mut(&held.holder) else { return };
         holding.held -= held.amount;
         if let Some(idle) = held.idle {
@@ -485,11 +478,14 @@ impl Share {
     pub fn reduce(&self, amount: usize) {
         let waits = {
             let mut table = self.shares.lock();
-            let Table { shares, holders, used, turns, .. } = &mut *table;
+            let Table { shares, holders, used, unidentified, turns, .. } = &mut *table;
             let Some(held) = shares.get_mut(&self.number) else { return };
             let returned = held.amount.saturating_sub(amount);
             held.amount -= returned;
             *used -= returned;
+            if held.holder.is_unidentified() {
+                *unidentified -= returned;
+            }
             if let Some(holding) = holders.get_mut(&held.holder) {
                 holding.held -= returned;
             }
@@ -536,8 +532,7 @@ impl Share {
         let way = table.make_way(limits, holder);
         let of = if way.is_ok() { holder.clone() } else { held.holder.clone() };
         table.used += held.amount;
-        let holding = table.holders.entry(of.clone()).or_default();
-        holding.held += held.amount;
+        let holding = table.hold(&of, held.amount);
         if let Some(idle) = held.idle {
             holding.idle.insert(idle, self.number);
         }

@@ -9,13 +9,23 @@
 //!   replies nobody reads
 //! - `crowd passing SOCKET COUNT`: connections that are closed as soon as they are open; the line is printed after so many of them, and
 //!   they go on
+//! - `crowd heads TARGET COUNT`: half requests to an HTTP listener (a path or an address), of which the last 900 stay open; the line is
+//!   printed after so many of them, and they go on
+//! - `crowd queries TARGET COUNT`: requests to an HTTP listener, one after the other; prints how many had a response 200, and what became
+//!   of the last other one
+//! - `crowd reaches SOCKET COUNT`: connections that are closed at once; the same for those that found a place in the listener's queue
 
+use nix::sys::socket::{AddressFamily, SockFlag, SockType, UnixAddr, connect, socket};
+use std::collections::VecDeque;
 use std::io::{ErrorKind, Read as _, Write as _};
+use std::net::TcpStream;
+use std::os::fd::AsRawFd as _;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 use vm_system_protocol::control::Op;
+use vm_system_tests::PATIENCE;
 use vm_system_tests::client::Client;
 use vm_system_tests::http::Http;
 
@@ -40,29 +50,86 @@ fn main() {
             }
             Ok(client)
         }),
-        ["passing", socket, count] => pass(count, Path::new(socket)),
+        ["passing", socket, count] => go_on(count, || {
+            // A refusal is as good.
+            drop(UnixStream::connect(socket));
+        }),
+        ["heads", target, count] => {
+            let mut open = VecDeque::new();
+            go_on(count, || {
+                if let Ok(mut stream) = connect_now(target)
+                    && stream.write_all(b"GET /api/v1/health HTTP/1.1\r\nHost: x").is_ok()
+                {
+                    open.push_back(stream);
+                }
+                if open.len() > 900 {
+                    open.pop_front();
+                }
+            });
+        }
+        ["queries", target, count] => ask(count, || response(target)),
+        ["reaches", socket, count] => ask(count, || connect_now(socket).map(|_| ())),
         _ => panic!("unknown arguments: {arguments:?}"),
     }
 }
 
-fn pass(count: &str, socket: &Path) {
+/// Repeats something until the standard input ends.
+fn go_on(count: &str, mut action: impl FnMut() + Send) {
     let count: usize = count.parse().expect("a number");
     let ended = AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            let mut passed = 0;
+            let mut done = 0;
             while !ended.load(Ordering::Relaxed) {
-                passed += 1;
-                // A refusal is as good.
-                drop(UnixStream::connect(socket));
-                if passed == count {
-                    println!("{passed} none");
+                done += 1;
+                action();
+                if done == count {
+                    println!("{done} none");
                 }
             }
         });
         wait_for_the_end();
         ended.store(true, Ordering::Relaxed);
     });
+}
+
+fn ask(count: &str, mut question: impl FnMut() -> Result<(), String>) {
+    let results: Vec<_> = (0..count.parse().expect("a number")).map(|_: usize| question()).collect();
+    let failed = results.iter().filter_map(|result| result.as_ref().err()).next_back();
+    let why = failed.map_or("none", String::as_str);
+    println!("{} {why}", results.iter().filter(|result| result.is_ok()).count());
+}
+
+/// Bytes in both directions.
+trait Stream: std::io::Read + std::io::Write + Send {}
+impl<T: std::io::Read + std::io::Write + Send> Stream for T {}
+
+/// Connects to a path without waiting for a place in the listener's queue, or to an address.
+fn connect_now(target: &str) -> Result<Box<dyn Stream>, String> {
+    let text = |error: &dyn std::fmt::Display| error.to_string();
+    if let Ok(address) = target.parse() {
+        let stream = TcpStream::connect_timeout(&address, PATIENCE).map_err(|error| text(&error))?;
+        stream.set_read_timeout(Some(PATIENCE)).map_err(|error| text(&error))?;
+        return Ok(Box::new(stream));
+    }
+    let (kind, flags) = (SockType::Stream, SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC);
+    let made = socket(AddressFamily::Unix, kind, flags, None).map_err(|error| text(&error))?;
+    let address = UnixAddr::new(target).map_err(|error| text(&error))?;
+    connect(made.as_raw_fd(), &address).map_err(|error| text(&error))?;
+    let stream = UnixStream::from(made);
+    stream.set_nonblocking(false).map_err(|error| text(&error))?;
+    stream.set_read_timeout(Some(PATIENCE)).map_err(|error| text(&error))?;
+    Ok(Box::new(stream))
+}
+
+/// A request on a connection of its own; an error if its response is not 200.
+fn response(target: &str) -> Result<(), String> {
+    let mut stream = connect_now(target)?;
+    let request = b"GET /api/v1/sessions HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+    stream.write_all(request).map_err(|error| error.to_string())?;
+    let mut response = String::new();
+    stream.read_to_string(&mut response).map_err(|error| format!("{error} after {response:?}"))?;
+    if response.starts_with("HTTP/1.1 200 ") { Ok(()) } else { Err(format!("{response:?}")) }
 }
 
 /// Whoever takes nothing for this long takes no more.

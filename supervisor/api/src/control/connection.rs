@@ -70,11 +70,16 @@ pub(super) struct ControlContext {
 }
 
 /// Refuses a peer: sends only a hello with the reason.
-pub(super) async fn refuse<S>(stream: S, limits: &ControlLimits, reason: String) -> Disconnect
+pub(super) async fn refuse<R, W>(
+    mut reader: R,
+    mut writer: W,
+    limits: &ControlLimits,
+    reason: String,
+) -> Disconnect
 where
-    S: AsyncRead + AsyncWrite + Unpin,
+    R: AsyncRead + Unpin,
+    W: AsyncWrite + Unpin,
 {
-    let (mut reader, mut writer) = tokio::io::split(stream);
     match greet(&mut reader, &mut writer, limits, Some(reason.clone())).await {
         Err(disconnect) => disconnect,
         Ok(()) => Disconnect::Refused(reason),

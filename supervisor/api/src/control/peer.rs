@@ -8,7 +8,7 @@ use tokio::sync::OnceCell;
 use tokio::time::timeout;
 use vm_system_ops::Caller;
 use vm_system_record::Owner;
-use vm_system_runtime::shares::{Holder, ShareLimits, Shares};
+use vm_system_runtime::shares::{Holder, Origin, ShareLimits, Shares};
 use vm_system_sandbox::identity::Identity;
 
 /// The uid that the kernel reports for users without a mapping in this user namespace (`/proc/sys/kernel/overflowuid`).
@@ -70,7 +70,7 @@ impl PeerPolicy {
         self.refused_uids.contains(&uid)
     }
 
-    /// Has the share of a peer's connection before the peer is identified: an administrator is known without a lookup, and a user
+    /// Has the share of a local peer's connection before the peer is identified: an administrator is known without a lookup, and a user
     /// who was found before has a share apart from all that were not.
     pub fn holder(&self, uid: Option<u32>) -> Holder {
         match uid {
@@ -78,7 +78,8 @@ impl PeerPolicy {
                 Holder::Administrator(Owner::of_uid(uid))
             }
             Some(uid) if self.users.is_known(uid) => Holder::Owner(Owner::of_uid(uid)),
-            _ => Holder::Unidentified,
+            Some(uid) => Holder::Unidentified(Origin::User(uid)),
+            None => Holder::UNKNOWN,
         }
     }
 
@@ -202,7 +203,7 @@ impl UserLookups {
                 (lookup.since, lookup.result) = (now, Arc::default());
             }
         }
-        let holder = if lookup.known { Holder::Owner(Owner::of_uid(uid)) } else { Holder::Unidentified };
+        let holder = if lookup.known { Holder::Owner(Owner::of_uid(uid)) } else { Holder::UNKNOWN };
         (Arc::clone(&lookup.result), holder)
     }
 }
@@ -244,7 +245,7 @@ mod tests {
                 let root = policy.judge("control", Some(0), transport).await;
                 assert!(root.is_ok_and(|caller| caller.admin), "{service}");
             }
-            assert_eq!(policy.holder(Some(service)), Holder::Unidentified);
+            assert_eq!(policy.holder(Some(service)), Holder::Unidentified(Origin::User(service)));
         }
         // A service of root, with workers of another user.
         let policy = PeerPolicy::new(OwnUser::Service(0), 777, None);
@@ -260,7 +261,7 @@ mod tests {
         assert!(first.initialized(), "the shared lookup is done");
         // A user that is known has turns apart from uids that are not.
         assert_eq!(lookups.cached(DAEMON).1, Holder::Owner(Owner::new("uid:1")));
-        assert_eq!(lookups.cached(NO_ENTRY).1, Holder::Unidentified);
+        assert_eq!(lookups.cached(NO_ENTRY).1, Holder::UNKNOWN);
         assert_eq!((lookups.is_known(DAEMON), lookups.is_known(NO_ENTRY)), (true, false));
         // All turns are taken: a new lookup waits, a cached one does not.
         let other = Holder::Administrator(Owner::new("other"));

@@ -1,18 +1,18 @@
-//! Accepts clients, gets their user from the kernel, and serves each in a separate task.
+//! Gets the user of each accepted client from the kernel, and serves it in a separate task.
 
 use super::connection::{self, ControlContext, Disconnect};
 use super::frame::FrameError;
 use super::{API, ControlLimits, PeerPolicy, Transport};
-use interprocess::local_socket::PeerCreds;
-use interprocess::local_socket::tokio::{Listener, Stream};
-use interprocess::local_socket::traits::StreamCommon as _;
-use interprocess::local_socket::traits::tokio::Listener as _;
+use crate::accept::{self, Connections};
+use nix::sys::socket::{getsockopt, sockopt};
+use std::future::Future;
 use std::io;
 use std::os::fd::OwnedFd;
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::sync::watch;
-use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use vm_system_ops::{ApiRefusal, VerbHandler};
@@ -20,9 +20,6 @@ use vm_system_protocol::control::ErrorCode;
 use vm_system_runtime::client_memory::ClientMemory;
 use vm_system_runtime::shares::{Holder, Share, ShareLimits, ShareRefusal, Shares};
 use vm_system_spawn::reactor::{self, StreamReader, StreamWriter};
-
-/// Pause after an `accept` that failed for lack of descriptors or memory, which spares the log and the CPU.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// Time for clients to read their queued replies after the hang-up.
 const HANG_UP: Duration = Duration::from_secs(1);
@@ -67,41 +64,6 @@ impl ServerState {
     }
 }
 
-/// Bounds how often a listener accepts, so that a client that connects and closes in a loop leaves processor time to the others. Who
-/// connects meanwhile waits in the listener's queue.
-pub(crate) struct Pace {
-    since: Instant,
-    accepted: u32,
-}
-
-impl Pace {
-    /// Connections in one interval.
-    const BURST: u32 = 32;
-    const INTERVAL: Duration = Duration::from_millis(10);
-
-    pub(crate) fn new() -> Self {
-        Self { since: Instant::now(), accepted: 0 }
-    }
-
-    /// To be called for each accepted connection.
-    pub(crate) async fn wait(&mut self) {
-        if let Some(until) = self.next(Instant::now()) {
-            tokio::time::sleep_until(until).await;
-        }
-    }
-
-    /// When the next connection may be accepted; `None`: now.
-    fn next(&mut self, now: Instant) -> Option<Instant> {
-        self.accepted += 1;
-        if self.accepted < Self::BURST {
-            return None;
-        }
-        let end = self.since + Self::INTERVAL;
-        (self.since, self.accepted) = (end.max(now), 0);
-        (end > now).then_some(end)
-    }
-}
-
 /// Counts the connections, so that a task can wait until there are none.
 #[derive(Debug, Clone)]
 pub struct ClientCount(watch::Sender<usize>);
@@ -138,94 +100,99 @@ impl Drop for CountedClient {
 /// Concurrent refusals of clients above the limit; further clients are closed without a reason.
 const REFUSALS: ShareLimits = ShareLimits { most: 64, per_owner: 8, reserved: 8 };
 
-/// Serves the control socket until [`ServerState::hang_up`].
-pub async fn serve(
-    listener: Listener,
+/// Serves the control socket; the future resolves after [`ServerState::hang_up`]. Must be called inside the runtime.
+pub fn serve(
+    listener: UnixListener,
     handler: Arc<dyn VerbHandler>,
     peers: PeerPolicy,
     limits: ControlLimits,
     state: ServerState,
-) {
+) -> io::Result<impl Future<Output = ()> + Send> {
     let slots = Shares::new("connections", "connections", limits.connections);
     let refusals = Shares::new("refusals", "connections", REFUSALS);
     let clients = TaskTracker::new();
     let shared = Arc::new(ControlContext { handler, limits, state: state.clone() });
-    let mut number: u64 = 0;
-    let mut pace = Pace::new();
-    loop {
-        let stream = tokio::select! {
-            () = state.closing.cancelled() => break,
-            accepted = listener.accept() => match accepted {
-                Ok(stream) => stream,
-                Err(error) => {
-                    // Where descriptors are short, an idle client makes way.
-                    let evicted = slots.evict();
-                    tracing::warn!(%error, evicted, "cannot accept a client");
-                    tokio::time::sleep(ACCEPT_PAUSE).await;
-                    continue;
-                }
-            },
-        };
-        pace.wait().await;
-        number += 1;
-        let peer = Peer::of(&stream, &peers);
-        let slot = slots.take(&peer.holder);
-        if let Ok(slot) = &slot {
-            slot.idle();
-        }
-        // Refusals with a reason are bounded too.
-        let refusal = match &slot {
-            Ok(_) => None,
-            Err(_) => match refusals.take(&peer.holder) {
-                Ok(refusal) => Some(refusal),
-                Err(_) => continue,
-            },
-        };
-        let (shared, peers) = (Arc::clone(&shared), peers.clone());
-        let present = state.clients.enter();
-        clients.spawn(async move {
+    let connections =
+        Clients { shared, peers, refusals, tasks: clients.clone(), accepted: AtomicU64::new(0) };
+    let accepting = accept::start(listener, connections, slots, state.closing.clone())?;
+    Ok(async move {
+        accepting.await;
+        state.hang_up.cancelled().await;
+        clients.close();
+        // The remaining clients do not read their replies, or wait for a request that did not end.
+        let _ = tokio::time::timeout(HANG_UP, clients.wait()).await;
+    })
+}
+
+/// Begins the tasks of the clients.
+struct Clients {
+    shared: Arc<ControlContext>,
+    peers: PeerPolicy,
+    refusals: Arc<Shares>,
+    tasks: TaskTracker,
+    accepted: AtomicU64,
+}
+
+impl Clients {
+    fn spawn(&self, (stream, peer): (UnixStream, Peer), slot: Result<Share, (ShareRefusal, Share)>) {
+        let (shared, peers) = (Arc::clone(&self.shared), self.peers.clone());
+        let present = shared.state.clients.enter();
+        let number = self.accepted.fetch_add(1, Ordering::Relaxed) + 1;
+        self.tasks.spawn(async move {
             client(&shared, &peers, stream, number, (peer, slot)).await;
-            drop((refusal, present));
+            drop(present);
         });
     }
-    drop(listener);
-    state.hang_up.cancelled().await;
-    clients.close();
-    // The remaining clients do not read their replies, or wait for a request that did not end.
-    let _ = tokio::time::timeout(HANG_UP, clients.wait()).await;
+}
+
+impl Connections for Clients {
+    type Listener = UnixListener;
+    type Connection = (UnixStream, Peer);
+
+    fn begin(&self, stream: UnixStream) -> io::Result<(Holder, (UnixStream, Peer))> {
+        let peer = Peer::of(&stream);
+        Ok((self.peers.holder(peer.uid), (stream, peer)))
+    }
+
+    fn serve(&self, connection: (UnixStream, Peer), slot: Share) {
+        self.spawn(connection, Ok(slot));
+    }
+
+    fn refuse(&self, connection: (UnixStream, Peer), refusal: ShareRefusal, in_turn: bool) {
+        // The client gets the reason after its hello; how many wait for one is bounded, too.
+        let holder = self.peers.holder(connection.1.uid);
+        if in_turn && let Ok(turn) = self.refusals.take(&holder) {
+            self.spawn(connection, Err((refusal, turn)));
+        }
+    }
 }
 
 /// The stream as reader and writer of the runtime's reactor.
-fn halves(stream: Stream) -> io::Result<(StreamReader, StreamWriter)> {
-    let Stream::UdSocket(stream) = stream;
-    reactor::split(OwnedFd::try_from(stream)?)
+fn halves(stream: UnixStream) -> Result<(StreamReader, StreamWriter), Disconnect> {
+    Ok(reactor::split(OwnedFd::from(stream)).map_err(FrameError::Io)?)
 }
 
-/// What the kernel reports of a client.
+/// The client's user and process, as the kernel reports them.
 struct Peer {
     uid: Option<u32>,
     pid: Option<i32>,
-    /// Has the share of its connection until it is identified.
-    holder: Holder,
 }
 
 impl Peer {
-    fn of(stream: &Stream, peers: &PeerPolicy) -> Self {
-        let creds = stream.peer_creds().ok();
-        let uid = creds.as_ref().and_then(PeerCreds::euid);
-        let pid = creds.as_ref().and_then(PeerCreds::pid);
-        Self { uid, pid, holder: peers.holder(uid) }
+    fn of(stream: &UnixStream) -> Self {
+        let peer = getsockopt(stream, sockopt::PeerCredentials).ok();
+        Self { uid: peer.map(|peer| peer.uid()), pid: peer.map(|peer| peer.pid()) }
     }
 }
 
 async fn client(
     shared: &ControlContext,
     peers: &PeerPolicy,
-    stream: Stream,
+    stream: UnixStream,
     number: u64,
-    (peer, slot): (Peer, Result<Share, ShareRefusal>),
+    (peer, slot): (Peer, Result<Share, (ShareRefusal, Share)>),
 ) {
-    let Peer { uid, pid, .. } = peer;
+    let Peer { uid, pid } = peer;
     let ended = match slot {
         Ok(slot) => {
             let slot = Arc::new(slot);
@@ -234,7 +201,7 @@ async fn client(
                 () = slot.evicted() => Err(Disconnect::Evicted),
             }
         }
-        Err(refusal) => Err(connection::refuse(stream, &shared.limits, refused(&refusal)).await),
+        Err((refusal, _turn)) => Err(refuse(stream, &shared.limits, refused(&refusal)).await),
     };
     match ended {
         Ok(()) => tracing::debug!(client = number, "client left"),
@@ -242,6 +209,13 @@ async fn client(
             tracing::debug!(client = number, uid, pid, %reason, "client left");
         }
         Err(reason) => tracing::warn!(client = number, uid, pid, %reason, "client disconnected"),
+    }
+}
+
+async fn refuse(stream: UnixStream, limits: &ControlLimits, reason: String) -> Disconnect {
+    match halves(stream) {
+        Ok((reader, writer)) => connection::refuse(reader, writer, limits, reason).await,
+        Err(failed) => failed,
     }
 }
 
@@ -254,7 +228,7 @@ fn refused(refusal: &ShareRefusal) -> String {
 async fn identified(
     shared: &ControlContext,
     peers: &PeerPolicy,
-    stream: Stream,
+    stream: UnixStream,
     uid: Option<u32>,
     slot: Arc<Share>,
 ) -> Result<(), Disconnect> {
@@ -264,32 +238,12 @@ async fn identified(
             let from = uid.map_or_else(String::new, |uid| format!("uid:{uid}"));
             let (what, code) = ("connect".to_owned(), ErrorCode::NotPermitted.as_str());
             shared.handler.refused(ApiRefusal { owner: None, api: API, what, from, code }).await;
-            return Err(connection::refuse(stream, &shared.limits, reason).await);
+            return Err(refuse(stream, &shared.limits, reason).await);
         }
     };
     if let Err(refusal) = slot.assign(&caller.holder()) {
-        return Err(connection::refuse(stream, &shared.limits, refused(&refusal)).await);
+        return Err(refuse(stream, &shared.limits, refused(&refusal)).await);
     }
-    let (reader, writer) = halves(stream).map_err(FrameError::Io)?;
+    let (reader, writer) = halves(stream)?;
     connection::serve(shared, reader, writer, caller, slot).await
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{Instant, Pace};
-
-    #[test]
-    fn accepting_waits_for_the_end_of_an_interval_after_its_connections_and_not_before() {
-        let mut pace = Pace::new();
-        let mut now = pace.since;
-        for _ in 0..3 {
-            let end = now + Pace::INTERVAL;
-            let waits: Vec<Option<Instant>> = (0..Pace::BURST).map(|_| pace.next(now)).collect();
-            assert_eq!(waits.iter().flatten().collect::<Vec<_>>(), [&end], "only the last one waits");
-            assert_eq!(waits.last(), Some(&Some(end)));
-            now = end;
-        }
-        let later = now + 2 * Pace::INTERVAL;
-        assert!((0..Pace::BURST).all(|_| pace.next(later).is_none()), "they came slowly");
-    }
 }

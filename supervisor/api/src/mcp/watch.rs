@@ -40,7 +40,7 @@ pub(super) fn shares() -> Arc<Shares> {
 /// Has the share of what a client watches.
 fn holder(client: &McpClient) -> Holder {
     let owner = client.caller.as_ref().map(|caller| caller.owner.clone());
-    owner.map_or(Holder::Unidentified, Holder::Owner)
+    owner.map_or(Holder::UNKNOWN, Holder::Owner)
 }
 
 type Watched = Arc<Mutex<HashMap<String, DropGuard>>>;

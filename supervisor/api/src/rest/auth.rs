@@ -10,7 +10,7 @@ use tokio::sync::OnceCell;
 use vm_system_ops::Caller;
 use vm_system_protocol::control::OpError;
 use vm_system_record::Owner;
-use vm_system_runtime::shares::{Holder, Share};
+use vm_system_runtime::shares::{Holder, Origin, Share};
 
 /// Longest accepted token (bytes).
 const TOKEN_BYTES: usize = 1_024;
@@ -20,14 +20,8 @@ const TOKEN_BYTES: usize = 1_024;
 pub(super) enum RestPeer {
     /// Over the Unix socket: the user, and the caller after the first lookup.
     Unix { uid: Option<u32>, caller: OnceCell<Result<Caller, String>> },
-    /// Over TCP.
-    Tcp {
-        client: SocketAddr,
-        server: SocketAddr,
-        /// Inode of the server's socket.
-        inode: u64,
-        caller: OnceCell<Result<Caller, String>>,
-    },
+    /// Over TCP; over loopback with the user.
+    Tcp { client: SocketAddr, server: SocketAddr, uid: Option<u32>, caller: OnceCell<Result<Caller, String>> },
 }
 
 impl RestPeer {
@@ -35,8 +29,11 @@ impl RestPeer {
         Self::Unix { uid, caller: OnceCell::new() }
     }
 
+    /// The client of an accepted connection; `inode` is that of the server's socket.
     pub(super) fn tcp(client: SocketAddr, server: SocketAddr, inode: u64) -> Self {
-        Self::Tcp { client, server, inode, caller: OnceCell::new() }
+        let is_loopback = [client, server].iter().all(|address| address.ip().to_canonical().is_loopback());
+        let uid = if is_loopback { local_uid::find(client, server, inode) } else { None };
+        Self::Tcp { client, server, uid, caller: OnceCell::new() }
     }
 
     /// Our address of a connection over TCP.
@@ -51,7 +48,9 @@ impl RestPeer {
     pub(super) fn holder(&self, peers: &PeerPolicy) -> Holder {
         match self {
             Self::Unix { uid, .. } => peers.holder(*uid),
-            Self::Tcp { .. } => Holder::Unidentified,
+            // Nobody's yet: the user may be a proxy's, and the client the bearer of a token.
+            Self::Tcp { uid: Some(uid), .. } => Holder::Unidentified(Origin::User(*uid)),
+            Self::Tcp { client, .. } => Holder::Unidentified(Origin::of_address(client.ip())),
         }
     }
 }
@@ -75,6 +74,8 @@ pub(super) async fn caller(
 ) -> Result<Caller, RestError> {
     let caller = identify(app, peer, headers).await?;
     slot.assign(&caller.holder()).map_err(OpError::from)?;
+    // Not before: a client that is never identified does not keep the others away.
+    slot.busy();
     Ok(caller)
 }
 
@@ -90,23 +91,15 @@ async fn identify(app: &App, peer: &RestPeer, headers: &HeaderMap) -> Result<Cal
         RestPeer::Unix { uid, caller } => {
             caller.get_or_init(|| peers.judge(API, *uid, Transport::Unix)).await
         }
-        RestPeer::Tcp { client, server, inode, caller } => {
+        RestPeer::Tcp { client, server, uid, caller } => {
             let loopback = |address: &SocketAddr| address.ip().to_canonical().is_loopback();
             if app.options.require_token || !loopback(client) || !loopback(server) {
                 return Err(RestError::unauthorized("this API needs a token: Authorization: Bearer TOKEN"));
             }
-            let judged = || async {
-                let uid = local_user(*client, *server, *inode).await;
-                peers.judge(API, uid, Transport::Loopback).await
-            };
-            caller.get_or_init(judged).await
+            caller.get_or_init(|| peers.judge(API, *uid, Transport::Loopback)).await
         }
     };
     known.clone().map_err(RestError::unauthorized)
-}
-
-async fn local_user(client: SocketAddr, server: SocketAddr, inode: u64) -> Option<u32> {
-    tokio::task::spawn_blocking(move || local_uid::find(client, server, inode)).await.ok().flatten()
 }
 
 /// The token of a request, if it has one.

@@ -61,7 +61,6 @@ where
             let (shared, peer, slot) = (shared.clone(), Arc::clone(&peer), Arc::clone(&slot));
             let (upgrading, refused_early) = (Arc::clone(&upgrading), Arc::clone(&refused_early));
             async move {
-                slot.busy();
                 let public = gate::is_public(request.uri().path());
                 let unread = Unread::default();
                 // Reading would make this client send its body.

@@ -1,15 +1,16 @@
 //! The user at the other end of a loopback connection: the kernel reports which user holds the client's TCP socket.
 //!
-//! Looked up once per connection, and only if the client has no token. Without the kernel's reply there is no user.
+//! Looked up once per connection, when it is accepted. Without the kernel's reply there is no user.
 //!
 //! A later socket can have the same address and port pair: a client that sends a request and resets the connection leaves its
 //! request readable, and the next client from the same port may be another user. So the server's end is looked up after the
 //! client's and compared by inode: while it is connected, no other socket can have this pair.
 
 use std::net::SocketAddr;
+use std::sync::Once;
 use vm_system_sandbox::socket_diagnosis::{self, HeldSocket};
 
-/// The user who holds the socket `client`, connected to the server's socket with inode `own_inode`. Blocks.
+/// The user who holds the socket `client`, connected to the server's socket with inode `own_inode`. Does not wait.
 pub(super) fn find(client: SocketAddr, server: SocketAddr, own_inode: u64) -> Option<u32> {
     let uid = held(client, server)?.uid;
     // After the client's, see the module header. Inodes of sockets have 32 bits.
@@ -21,7 +22,11 @@ fn held(local: SocketAddr, remote: SocketAddr) -> Option<HeldSocket> {
     match socket_diagnosis::find(local, remote) {
         Ok(end) => end.held(),
         Err(error) => {
-            tracing::warn!(%error, "no socket diagnosis (netlink): local users need a token over TCP");
+            // Once: a client decides how often this is called.
+            static REPORTED: Once = Once::new();
+            REPORTED.call_once(|| {
+                tracing::warn!(%error, "no socket diagnosis (netlink): local users need a token over TCP");
+            });
             None
         }
     }

@@ -1,24 +1,27 @@
-//! Accepts connections, each served in a separate task, until the server is closed.
+//! Identifies the client of each accepted connection as far as the kernel does, and serves it in a separate task.
 
 use super::auth::RestPeer;
 use super::connection::{self, RestContext};
 use super::lingering::{LINGERING, LingerBounds, linger};
 use super::{App, RestOptions, routes, upgrade};
-use crate::control::{Pace, ServerState};
+use crate::accept::{self, Connections, Listening};
+use crate::control::ServerState;
 use crate::keep_alive;
+use nix::sys::socket::{getsockopt, sockopt};
 use std::future::Future;
-use std::io;
+use std::io::{self, Write as _};
+use std::marker::PhantomData;
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
-use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::Semaphore;
 use tokio_util::task::TaskTracker;
 use vm_system_ops::VerbHandler;
-use vm_system_runtime::shares::Shares;
+use vm_system_runtime::shares::{Holder, Share, ShareRefusal, Shares};
+use vm_system_store::BoxFuture;
 
-/// Pause after an `accept` that failed for lack of descriptors or memory, which spares the log and the CPU.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// Time for connections to end after the hang-up.
 const HANG_UP: Duration = Duration::from_secs(1);
 
@@ -38,13 +41,13 @@ impl Listeners {
     }
 }
 
-/// Serves until [`ServerState::hang_up`].
-pub async fn serve(
+/// Serves the listeners; the future resolves after [`ServerState::hang_up`]. Must be called inside the runtime.
+pub fn serve(
     listeners: Listeners,
     verbs: Arc<dyn VerbHandler>,
     options: RestOptions,
     state: ServerState,
-) {
+) -> io::Result<impl Future<Output = ()> + Send> {
     let slots = Shares::new("HTTP connections", "http_connections", options.limits.connections);
     let mcp = super::mcp::mount(&verbs, &options, &state);
     let upgraded = upgrade::clients(&verbs, &options, &state);
@@ -52,124 +55,130 @@ pub async fn serve(
     let routes = routes::service(Arc::clone(&app));
     let shared = RestContext { routes, app, lingering: Arc::new(Semaphore::new(LINGERING)) };
     let clients = TaskTracker::new();
-    let loops = TaskTracker::new();
+    let mut accepting: Vec<BoxFuture<'static, ()>> = Vec::new();
     for listener in listeners.unix {
-        let unix = Accepting { shared: shared.clone(), slots: Arc::clone(&slots), clients: clients.clone() };
-        loops.spawn(unix.run(listener));
+        let unix = Clients { shared: shared.clone(), tasks: clients.clone(), listener: PhantomData };
+        let slots = Arc::clone(&slots);
+        accepting.push(Box::pin(accept::start::<Clients<UnixListener>>(
+            listener,
+            unix,
+            slots,
+            state.closing.clone(),
+        )?));
     }
     for listener in listeners.tcp {
-        let tcp = Accepting { shared: shared.clone(), slots: Arc::clone(&slots), clients: clients.clone() };
-        loops.spawn(tcp.run(listener));
+        let tcp = Clients { shared: shared.clone(), tasks: clients.clone(), listener: PhantomData };
+        let slots = Arc::clone(&slots);
+        accepting.push(Box::pin(accept::start::<Clients<TcpListener>>(
+            listener,
+            tcp,
+            slots,
+            state.closing.clone(),
+        )?));
     }
-    loops.close();
-    loops.wait().await;
-    state.hang_up.cancelled().await;
-    clients.close();
-    // The remaining connections are in the middle of a step; they end with the process.
-    let _ = tokio::time::timeout(HANG_UP, clients.wait()).await;
+    Ok(async move {
+        for end in accepting {
+            end.await;
+        }
+        state.hang_up.cancelled().await;
+        clients.close();
+        // The remaining connections are in the middle of a step; they end with the process.
+        let _ = tokio::time::timeout(HANG_UP, clients.wait()).await;
+    })
 }
 
 /// A kind of listener.
-trait Listener: Send + 'static {
-    type Stream: AsyncRead + AsyncWrite + Unpin + Send + 'static;
-    fn accept(&self) -> impl Future<Output = io::Result<(Self::Stream, RestPeer)>> + Send;
-    /// Sends a few bytes without waiting.
-    fn send_now(stream: &Self::Stream, bytes: &[u8]);
+trait HttpListener: Listening + Sync {
+    type Served: AsyncRead + AsyncWrite + Unpin + Send + 'static;
+    fn peer(stream: &Self::Stream) -> io::Result<RestPeer>;
+    /// Sends a few bytes without waiting, and then the end.
+    fn send_last(stream: &Self::Stream, bytes: &[u8]) -> io::Result<()>;
+    /// The stream in the runtime's reactor.
+    fn register(stream: Self::Stream) -> io::Result<Self::Served>;
 }
 
-impl Listener for UnixListener {
-    type Stream = UnixStream;
+impl HttpListener for UnixListener {
+    type Served = tokio::net::UnixStream;
 
-    async fn accept(&self) -> io::Result<(UnixStream, RestPeer)> {
-        let (stream, _) = UnixListener::accept(self).await?;
-        let uid = stream.peer_cred().ok().map(|peer| peer.uid());
-        Ok((stream, RestPeer::unix(uid)))
+    fn peer(stream: &UnixStream) -> io::Result<RestPeer> {
+        let peer = getsockopt(stream, sockopt::PeerCredentials).ok();
+        Ok(RestPeer::unix(peer.map(|peer| peer.uid())))
     }
 
-    fn send_now(stream: &UnixStream, bytes: &[u8]) {
-        // A client whose socket buffer is full is disconnected without a response.
-        let _ = stream.try_write(bytes);
+    fn send_last(mut stream: &UnixStream, bytes: &[u8]) -> io::Result<()> {
+        stream.write_all(bytes)?;
+        stream.shutdown(Shutdown::Write)
+    }
+
+    fn register(stream: UnixStream) -> io::Result<tokio::net::UnixStream> {
+        tokio::net::UnixStream::from_std(stream)
     }
 }
 
-impl Listener for TcpListener {
-    type Stream = TcpStream;
+impl HttpListener for TcpListener {
+    type Served = tokio::net::TcpStream;
 
-    async fn accept(&self) -> io::Result<(TcpStream, RestPeer)> {
-        let (stream, client) = TcpListener::accept(self).await?;
-        let server = stream.local_addr()?;
+    fn peer(stream: &TcpStream) -> io::Result<RestPeer> {
+        let (client, server) = (stream.peer_addr()?, stream.local_addr()?);
         stream.set_nodelay(true)?;
-        keep_alive(&stream)?;
-        let inode = nix::sys::stat::fstat(&stream)?.st_ino;
-        Ok((stream, RestPeer::tcp(client, server, inode)))
+        keep_alive(stream)?;
+        let inode = nix::sys::stat::fstat(stream)?.st_ino;
+        Ok(RestPeer::tcp(client, server, inode))
     }
 
-    fn send_now(stream: &TcpStream, bytes: &[u8]) {
-        // As for the Unix socket.
-        let _ = stream.try_write(bytes);
+    fn send_last(mut stream: &TcpStream, bytes: &[u8]) -> io::Result<()> {
+        stream.write_all(bytes)?;
+        stream.shutdown(Shutdown::Write)
+    }
+
+    fn register(stream: TcpStream) -> io::Result<tokio::net::TcpStream> {
+        tokio::net::TcpStream::from_std(stream)
     }
 }
 
-/// The loop of one listener.
-struct Accepting {
+/// Begins the tasks of one listener's connections.
+struct Clients<L> {
     shared: RestContext,
-    slots: Arc<Shares>,
-    clients: TaskTracker,
+    tasks: TaskTracker,
+    listener: PhantomData<L>,
 }
 
-impl Accepting {
-    async fn run<L: Listener>(self, listener: L) {
-        let state = self.shared.app.state.clone();
-        let mut pace = Pace::new();
-        loop {
-            let accepted = tokio::select! {
-                () = state.closing.cancelled() => return,
-                accepted = listener.accept() => accepted,
-            };
-            match accepted {
-                Ok((stream, peer)) => {
-                    self.begin::<L>(stream, peer);
-                    pace.wait().await;
-                }
-                Err(error) => self.pause(&error).await,
-            }
-        }
+impl<L: HttpListener> Connections for Clients<L> {
+    type Listener = L;
+    type Connection = (L::Stream, RestPeer);
+
+    fn begin(&self, stream: L::Stream) -> io::Result<(Holder, (L::Stream, RestPeer))> {
+        let peer = L::peer(&stream)?;
+        Ok((peer.holder(&self.shared.app.options.peers), (stream, peer)))
     }
 
-    fn begin<L: Listener>(&self, stream: L::Stream, peer: RestPeer) {
-        let holder = peer.holder(&self.shared.app.options.peers);
-        match self.slots.take(&holder) {
-            Ok(slot) => {
-                slot.idle();
+    fn serve(&self, (stream, peer): (L::Stream, RestPeer), slot: Share) {
+        match L::register(stream) {
+            Ok(stream) => {
                 let present = self.shared.app.state.clients.enter();
                 let serving = connection::serve(self.shared.clone(), stream, peer, Arc::new(slot));
-                self.clients.spawn(async move {
+                self.tasks.spawn(async move {
                     serving.await;
                     drop(present);
                 });
             }
-            Err(refusal) => {
-                L::send_now(&stream, &connection::no_capacity(&refusal));
-                let (shared, mut stream) = (self.shared.clone(), stream);
-                self.clients.spawn(async move {
-                    if stream.shutdown().await.is_err() {
-                        return;
-                    }
-                    tokio::select! {
-                        () = linger(&mut stream, &shared.lingering, &LingerBounds::REFUSED) => {}
-                        () = shared.app.state.closing.cancelled() => {}
-                    }
-                });
-            }
+            Err(error) => tracing::warn!(%error, "a connection cannot be served"),
         }
     }
 
-    async fn pause(&self, error: &io::Error) {
-        if matches!(error.kind(), io::ErrorKind::ConnectionAborted | io::ErrorKind::NotConnected) {
+    fn refuse(&self, (stream, _): (L::Stream, RestPeer), refusal: ShareRefusal, in_turn: bool) {
+        // A client whose socket buffer is full is disconnected without a response.
+        let sent = L::send_last(&stream, &connection::no_capacity(&refusal));
+        if sent.is_err() || !in_turn {
             return;
         }
-        let evicted = self.slots.evict();
-        tracing::warn!(%error, evicted, "cannot accept a connection");
-        tokio::time::sleep(ACCEPT_PAUSE).await;
+        let Ok(mut stream) = L::register(stream) else { return };
+        let shared = self.shared.clone();
+        self.tasks.spawn(async move {
+            tokio::select! {
+                () = linger(&mut stream, &shared.lingering, &LingerBounds::REFUSED) => {}
+                () = shared.app.state.closing.cancelled() => {}
+            }
+        });
     }
 }

@@ -1,6 +1,5 @@
 //! A server with a scripted handler, and a client that can break the protocol.
 
-use interprocess::local_socket::{GenericFilePath, ListenerOptions, ToFsName as _};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -149,8 +148,7 @@ impl Server {
 
     fn with(peers: PeerPolicy) -> Self {
         let dir = tempfile::tempdir().unwrap();
-        let name = dir.path().join("s").to_fs_name::<GenericFilePath>().unwrap().into_owned();
-        let listener = ListenerOptions::new().name(name).create_tokio().unwrap();
+        let listener = std::os::unix::net::UnixListener::bind(dir.path().join("s")).unwrap();
         let handler = Arc::new(Fake {
             seen: Mutex::default(),
             gate: Semaphore::new(0),
@@ -167,7 +165,8 @@ impl Server {
             write: PATIENCE,
         };
         let state = ServerState::default();
-        let task = tokio::spawn(control::serve(listener, handler.clone(), peers, limits, state.clone()));
+        let serving = control::serve(listener, handler.clone(), peers, limits, state.clone()).unwrap();
+        let task = tokio::spawn(serving);
         Self { dir, handler, state, task }
     }
 

@@ -118,7 +118,7 @@ impl RunTask {
     ) -> Self {
         Self {
             execution,
-            holder: Holder::Unidentified,
+            holder: Holder::UNKNOWN,
             callers: Callers::default(),
             writes: Writes::new(durables.shared.store.clone()),
             clock: Clock::new(durables.shared.started),

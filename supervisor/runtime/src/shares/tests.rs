@@ -1,6 +1,6 @@
 //! Shares of several owners: who gets one, who waits, and what makes way.
 
-use super::{Holder, Share, ShareLimits, Shares};
+use super::{Holder, Origin, Share, ShareLimits, Shares};
 use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
@@ -139,7 +139,7 @@ fn evicted_shares_are_bounded_until_they_are_returned() {
 #[test]
 fn unidentified_clients_have_one_share_until_they_are_known() {
     let shares = shares(8, 8, 0);
-    let clients = all(&shares, &Holder::Unidentified);
+    let clients = all(&shares, &Holder::UNKNOWN);
     assert_eq!(clients.len(), 4);
     clients.iter().for_each(Share::idle);
     clients[0].assign(&owner("a")).expect("its first");
@@ -153,6 +153,43 @@ fn unidentified_clients_have_one_share_until_they_are_known() {
     clients[2].assign(&owner("b")).expect("another owner");
     drop((clients, more));
     assert_eq!(all(&shares, &admin()).len(), 8);
+}
+
+#[test]
+fn no_origin_of_unidentified_clients_keeps_the_others_away() {
+    let shares = shares(68, 68, 4);
+    let [flood, other, third] = [7, 8, 9].map(|uid| Holder::Unidentified(Origin::User(uid)));
+    let idle = |holder: &Holder| {
+        let share = shares.take(holder).expect("an idle one makes way");
+        share.idle();
+        share
+    };
+    let early = idle(&other);
+    // More than there are, and none of the evicted ones is returned.
+    let of_flood: Vec<_> = (0..31 + super::LEAVING).map(|_| idle(&flood)).collect();
+    assert_eq!(of_flood.iter().filter(|share| is_evicted(share)).count(), super::LEAVING);
+    assert!(!is_evicted(&early), "the longest idle of all, but of another origin");
+    assert!(shares.take(&flood).is_err(), "too many of its own are leaving");
+    let late =
+        [idle(&other), idle(&third), idle(&Holder::Unidentified(Origin::of_address([10, 0, 0, 1].into())))];
+    assert!(!late.iter().chain([&early]).any(is_evicted), "the flood makes way for each");
+    assert_eq!(shares.table.lock().expect("no panic").unidentified, 32, "one share for all of them");
+    // Origins without a number cannot have more descriptors than this beyond the shares.
+    let origins = (100..200).filter_map(|uid| shares.take(&Holder::Unidentified(Origin::User(uid))).ok());
+    let origins: Vec<_> = origins.inspect(Share::idle).collect();
+    assert_eq!(origins.len(), super::LEAVING_UNIDENTIFIED - super::LEAVING - late.len());
+    assert_eq!(all(&shares, &owner("a")).len(), 16, "owners have what is theirs");
+    drop((of_flood, early, late, origins));
+    assert_eq!(shares.table.lock().expect("no panic").unidentified, 0);
+}
+
+#[test]
+fn an_origin_is_an_ipv4_address_or_the_network_of_an_ipv6_address() {
+    let of = |address: &str| Origin::of_address(address.parse().expect("an address"));
+    assert_eq!(of("2001:db8::1"), of("2001:db8::ffff:0:0:1"));
+    assert_ne!(of("2001:db8::1"), of("2001:db8:0:1::1"));
+    assert_eq!(of("::ffff:192.0.2.1"), of("192.0.2.1"));
+    assert_ne!(of("192.0.2.1"), of("192.0.2.2"));
 }
 
 #[test]
