@@ -32,6 +32,38 @@ const GREETING: Duration = Duration::from_secs(5);
 /// Time within which the rest of a frame must arrive, and within which the supervisor must read a request.
 const FRAME: Duration = Duration::from_secs(30);
 
+/// A place where no supervisor is found, and why.
+enum Absent<'a> {
+    Nobody(&'a Path, io::ErrorKind),
+    /// This folder of the path does not let this user in.
+    Closed(&'a Path, &'a Path),
+}
+
+impl Absent<'_> {
+    const fn path(&self) -> &Path {
+        match self {
+            Self::Nobody(path, _) | Self::Closed(path, _) => path,
+        }
+    }
+}
+
+impl std::fmt::Display for Absent<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} (", self.path().display())?;
+        match self {
+            Self::Nobody(_, io::ErrorKind::ConnectionRefused) => f.write_str("nobody listens there")?,
+            Self::Nobody(..) => f.write_str("there is none")?,
+            Self::Closed(_, folder) => write!(f, "the folder {} does not let you in", folder.display())?,
+        }
+        f.write_str(")")
+    }
+}
+
+/// The folder of a path that this user may not enter.
+fn closed_folder(path: &Path) -> Option<&Path> {
+    path.ancestors().skip(1).filter(|folder| is_closed(folder)).last()
+}
+
 /// Whether this user cannot use what is in a folder.
 fn is_closed(folder: &Path) -> bool {
     std::fs::symlink_metadata(folder.join("."))
@@ -98,8 +130,10 @@ impl Connection {
         }
     }
 
-    /// Connects to the first of `places` where a supervisor listens.
+    /// Connects to the first of `places` where a supervisor listens. A folder that this user may not enter is no place of this user:
+    /// nobody can know whether a supervisor listens there, and the next place is tried.
     async fn open_first(places: &[PathBuf]) -> Result<Self, CliError> {
+        let mut absent = Vec::with_capacity(places.len());
         let mut denied = None;
         for path in places {
             match Self::connect(path).await {
@@ -108,8 +142,14 @@ impl Connection {
                     let greeted = Self::greet(path.display().to_string(), Box::new(stream)).await?;
                     return Ok(Self { listener, ..greeted });
                 }
-                Err(error) if error.kind() == io::ErrorKind::PermissionDenied => denied = Some(path),
-                Err(error) if is_absent(&error) => {}
+                Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                    match closed_folder(path) {
+                        // Named by the user, or by nobody else: whether it is there is all that the user asks.
+                        Some(folder) if places.len() > 1 => absent.push(Absent::Closed(path, folder)),
+                        closed => denied = denied.or(Some((path, closed))),
+                    }
+                }
+                Err(error) if is_absent(&error) => absent.push(Absent::Nobody(path, error.kind())),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     let message = format!("{} accepts no connection", path.display());
                     return Err(CliError::new(exit::BUSY, message).with_hint(
@@ -122,8 +162,7 @@ impl Connection {
             }
         }
         Err(match denied {
-            Some(path) => {
-                let closed = path.ancestors().skip(1).filter(|folder| is_closed(folder)).last();
+            Some((path, closed)) => {
                 let hint = match closed {
                     Some(folder) => {
                         let folder = folder.display();
@@ -136,7 +175,7 @@ impl Connection {
                 CliError::new(exit::NOT_PERMITTED, format!("no permission to connect to {}", path.display()))
                     .with_hint(hint)
             }
-            None => no_daemon(places),
+            None => no_daemon(&absent),
         })
     }
 
@@ -293,15 +332,15 @@ fn is_absent(error: &io::Error) -> bool {
     )
 }
 
-fn no_daemon(places: &[PathBuf]) -> CliError {
+fn no_daemon(absent: &[Absent<'_>]) -> CliError {
     // A socket in a state directory that the command was not given: `serve` alone would use another one.
-    let state_dir = match places {
+    let state_dir = match absent {
         [socket] if !hints::names_state_dir() => {
-            socket.parent().filter(|folder| folder.join(DATABASE).is_file())
+            socket.path().parent().filter(|folder| folder.join(DATABASE).is_file())
         }
         _ => None,
     };
-    let places: Vec<_> = places.iter().map(|path| path.display().to_string()).collect();
+    let places: Vec<_> = absent.iter().map(Absent::to_string).collect();
     let error = CliError::new(exit::NO_DAEMON, format!("no supervisor responds at {}", places.join(" or ")));
     match state_dir {
         Some(folder) => error.with_hint(format!(

@@ -1,16 +1,18 @@
 //! Other users and slow readers at the control socket, and the command that needs no daemon as a user without rights.
 
 use std::fs::Permissions;
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use vm_system_protocol::control::{ListPage, Op, ServerFrame};
 use vm_system_protocol::model::{ExecutionKind, Limits, Settings};
 use vm_system_tests::client::repl;
-use vm_system_tests::command::vm_system;
+use vm_system_tests::command::{run, vm_system};
 use vm_system_tests::daemon::{Daemon, DaemonOptions};
 use vm_system_tests::other_user::{GROUP, OtherUser, shared_daemon};
 use vm_system_tests::place::{TestDir, UNPRIVILEGED_UID, User};
+use vm_system_tests::program;
 use vm_system_tests::scene::Scene;
 use vm_system_tests::skip;
 use vm_system_tests::watch::Watch;
@@ -59,6 +61,60 @@ fn mode_of_the_socket_decides_about_connections_and_the_kernel_names_the_user() 
     }
     daemon.cli(&["session", "get", &session]).ok();
     daemon.stop();
+}
+
+/// Only what the system's folder says is different: nobody outside of its group may enter it, and no daemon runs there.
+const CLOSED_FOLDER: &str = "mount -t tmpfs none /run && mkdir -m 0750 /run/vm-system && \
+                             exec setpriv --reuid \"$0\" --regid \"$0\" --clear-groups -- \"$@\"";
+
+#[test]
+fn a_closed_folder_of_the_system_keeps_no_user_from_an_own_daemon() {
+    if !User::can_be_switched() {
+        skip("root", "mounts and other users need root");
+        return;
+    }
+    let place = TestDir::new(User::Unprivileged);
+    let command = |arguments: &[&str]| {
+        let mut command = Command::new("/usr/bin/unshare");
+        command.args(["-m", "sh", "-c", CLOSED_FOLDER, &UNPRIVILEGED_UID.to_string()]);
+        command.arg(program::path(program::PRODUCT, User::Unprivileged)).args(arguments);
+        command.env_clear().env("PATH", "/usr/bin:/bin:/usr/sbin:/sbin").env("HOME", place.path("home"));
+        command
+    };
+    let without = run(&mut command(&["session", "list"]), "").fails(69);
+    let own = place.path("home/.local/state/vm-system/control.sock");
+    for reason in [
+        "/run/vm-system/control.sock (the folder /run/vm-system does not let you in)".to_owned(),
+        format!("{} (there is none)", own.display()),
+    ] {
+        assert!(without.contains(&reason), "{reason}: {without}");
+    }
+    // A place that the user names is the only one.
+    let named =
+        run(&mut command(&["--socket", "/run/vm-system/control.sock", "session", "list"]), "").fails(77);
+    assert!(named.contains("no permission to connect to /run/vm-system/control.sock"), "{named}");
+
+    let mut agent = command(&["mcp", "--idle-exit", "1"]);
+    let mut agent = agent.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("unshare");
+    let mut stdin = agent.stdin.take().expect("piped");
+    let about =
+        r#"{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"test","version":"1"}}"#;
+    for (id, method, params) in
+        [(1, "initialize", about), (2, "tools/call", r#"{"name":"server_info","arguments":{}}"#)]
+    {
+        writeln!(stdin, r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{params}}}"#)
+            .expect("read");
+    }
+    let lines = BufReader::new(agent.stdout.take().expect("piped")).lines().map_while(Result::ok);
+    let answer = lines.into_iter().find(|line| line.contains(r#""id":2"#)).unwrap_or_default();
+    drop(stdin);
+    assert!(answer.contains("result") && !answer.contains("\"isError\":true"), "{answer}");
+    assert!(agent.wait().expect("reaped").success());
+    let lock = place.path("home/.local/state/vm-system/lock");
+    assert!(
+        std::fs::read_to_string(lock).is_ok_and(|text| text.contains("control.sock")),
+        "the user's own daemon"
+    );
 }
 
 #[test]
