@@ -144,8 +144,8 @@ impl Connection {
                 }
                 Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
                     match closed_folder(path) {
-                        // Named by the user, or by nobody else: whether it is there is all that the user asks.
                         Some(folder) if places.len() > 1 => absent.push(Absent::Closed(path, folder)),
+                        // Also the only place, which the user has named.
                         closed => denied = denied.or(Some((path, closed))),
                     }
                 }

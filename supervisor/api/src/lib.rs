@@ -11,4 +11,4 @@ mod operator_file;
 pub mod rest;
 
 pub use keep_alive::keep_alive;
-pub use operator_file::{read_secret_toml, read_toml};
+pub use operator_file::{line_of, read_secret_toml, read_toml};

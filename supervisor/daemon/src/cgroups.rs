@@ -1,5 +1,6 @@
 //! The operator's settings of cgroups, as values and in the file (`[cgroups]`), and how the daemon takes its subtree.
 
+use super::config::Wrong;
 use super::config::{mebibytes, set};
 use super::error::DaemonError;
 use serde::Deserialize;
@@ -38,9 +39,13 @@ pub(super) struct CgroupsFile {
 }
 
 impl CgroupsFile {
-    pub(super) fn check(&self) -> Result<(), String> {
+    pub(super) fn check(&self) -> Result<(), Wrong> {
+        let wrong = |name: &str, why: String| Err(Wrong::new(&["cgroups", name], why));
         if self.owner_cpu_weight.is_some_and(|weight| !(1..=10_000).contains(&weight)) {
-            return Err("[cgroups]: owner_cpu_weight must be between 1 and 10000".to_owned());
+            return wrong(
+                "owner_cpu_weight",
+                "[cgroups]: owner_cpu_weight must be between 1 and 10000".to_owned(),
+            );
         }
         let counts = [
             ("owner_memory_mb", self.owner_memory_mb),
@@ -48,14 +53,15 @@ impl CgroupsFile {
             ("command_memory_mb", self.command_memory_mb),
         ];
         if let Some((name, _)) = counts.iter().find(|(_, count)| *count == Some(0)) {
-            return Err(format!("[cgroups]: {name} must be at least 1"));
+            return wrong(name, format!("[cgroups]: {name} must be at least 1"));
         }
         match self.subtree.as_deref() {
             None | Some("auto" | "off") => Ok(()),
             Some(path) if path.starts_with('/') => Ok(()),
-            Some(other) => Err(format!(
-                "[cgroups]: subtree must be \"auto\", \"off\" or an absolute path, {other:?} is not"
-            )),
+            Some(other) => wrong(
+                "subtree",
+                format!("[cgroups]: subtree must be \"auto\", \"off\" or an absolute path, {other:?} is not"),
+            ),
         }
     }
 
@@ -141,7 +147,7 @@ mod tests {
 
     fn config(text: &str) -> Result<CgroupConfig, String> {
         let file: CgroupsFile = read_toml(text)?;
-        file.check()?;
+        file.check().map_err(|wrong| wrong.why)?;
         let mut config = CgroupConfig::default();
         file.apply(&mut config);
         Ok(config)

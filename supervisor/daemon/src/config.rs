@@ -3,6 +3,10 @@
 
 use super::cgroups::{CgroupConfig, CgroupsFile};
 use super::databases::DatabasesFile;
+mod check;
+
+pub(super) use check::Wrong;
+
 pub use super::http_settings::HttpConfig;
 use super::http_settings::HttpFile;
 use super::net::operator_rule;
@@ -420,42 +424,8 @@ impl ConfigFile {
 
     fn parse(text: &str) -> Result<Self, String> {
         let file: Self = read_toml(text)?;
-        let roots = file.worktree_root.iter().map(|root| &root.path);
-        match file.worktree_roots.iter().flatten().chain(roots).find(|root| !root.is_absolute()) {
-            Some(root) => Err(format!("worktree_roots must be absolute, `{}` is not", root.display())),
-            None if file.max_sessions == Some(0) => Err("max_sessions must be at least 1".to_owned()),
-            None => {
-                for (name, path) in file.allow_exec.iter().flatten() {
-                    check_command(name, path)?;
-                }
-                if let Some((name, _)) =
-                    file.env.iter().flatten().find(|(name, value)| !is_variable(name, value))
-                {
-                    return Err(format!("env: {name:?} is not a valid variable"));
-                }
-                for (name, patterns) in
-                    [("allow_net", &file.allow_net), ("allow_net_private", &file.allow_net_private)]
-                {
-                    let patterns = patterns.as_deref().unwrap_or_default();
-                    operator_rule(patterns, false).map_err(|why| format!("{name}: {why}"))?;
-                }
-                for (name, path) in [("secrets", &file.secrets), ("egress_socket", &file.egress_socket)] {
-                    if let Some(path) = path.as_ref().filter(|path| !path.is_absolute()) {
-                        return Err(format!("{name} must be absolute, `{}` is not", path.display()));
-                    }
-                }
-                file.shares.check(file.max_sessions)?;
-                file.databases.check()?;
-                file.memory_pressure.check()?;
-                file.cgroups.check()?;
-                file.http.iter().try_for_each(HttpFile::check).map(|()| file)
-            }
-        }
+        file.check().map_err(|wrong| wrong.at_line(text)).map(|()| file)
     }
-}
-
-fn is_variable(name: &str, value: &str) -> bool {
-    !name.is_empty() && !name.contains(['=', '\0']) && !value.contains('\0')
 }
 
 /// Checks a command of the operator: it needs a plain name, and its program must exist. The error is for the operator.

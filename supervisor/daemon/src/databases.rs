@@ -1,5 +1,6 @@
 //! The operator's limits of the databases of workspaces, in the file: `[databases]`.
 
+use super::config::Wrong;
 use super::config::{mebibytes, set};
 use serde::Deserialize;
 use vm_system_runtime::workspaces::WorkspaceLimits;
@@ -14,14 +15,16 @@ pub(super) struct DatabasesFile {
 }
 
 impl DatabasesFile {
-    pub(super) fn check(&self) -> Result<(), String> {
+    pub(super) fn check(&self) -> Result<(), Wrong> {
         let settings = [
             ("workspaces_per_owner", self.workspaces_per_owner),
             ("workspace_mb", self.workspace_mb),
             ("owner_mb", self.owner_mb),
         ];
         match settings.iter().find(|(_, value)| *value == Some(0)) {
-            Some((name, _)) => Err(format!("[databases]: {name} must be at least 1")),
+            Some((name, _)) => {
+                Err(Wrong::new(&["databases", name], format!("[databases]: {name} must be at least 1")))
+            }
             None => Ok(()),
         }
     }

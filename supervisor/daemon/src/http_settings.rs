@@ -1,5 +1,6 @@
 //! The operator's settings of the REST API, as values and in the file: `[http]`.
 
+use super::config::Wrong;
 use serde::Deserialize;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -52,31 +53,36 @@ pub(super) struct HttpFile {
 }
 
 impl HttpFile {
-    pub(super) fn check(&self) -> Result<(), String> {
+    pub(super) fn check(&self) -> Result<(), Wrong> {
         let paths = [("socket", &self.socket), ("tokens", &self.tokens), ("ui_dir", &self.ui_dir)];
         for (name, path) in paths {
             if let Some(path) = path.as_ref().filter(|path| !path.is_absolute()) {
-                return Err(format!("http.{name} must be absolute, `{}` is not", path.display()));
+                let why = format!("http.{name} must be absolute, `{}` is not", path.display());
+                return Err(Wrong::new(&["http", name], why));
             }
         }
         let is_plain = |host: &str| {
             host.parse::<std::net::IpAddr>().is_ok()
                 || !host.is_empty() && !host.contains([':', '/', '*', '@'])
         };
-        if let Some(host) = self.allowed_hosts.iter().find(|host| !is_plain(host)) {
-            return Err(format!("http.allowed_hosts: `{host}` is not a plain name or address without port"));
+        if let Some((number, host)) = self.allowed_hosts.iter().enumerate().find(|(_, host)| !is_plain(host))
+        {
+            let why = format!("http.allowed_hosts: `{host}` is not a plain name or address without port");
+            return Err(Wrong::new(&["http", "allowed_hosts", &number.to_string()], why));
         }
         let is_origin = |origin: &str| {
             let host = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
             host.is_some_and(|host| !host.is_empty() && !host.contains(['/', '*', '@', '?', '#', ' ']))
         };
-        if let Some(origin) = self.allowed_origins.iter().find(|origin| !is_origin(origin)) {
-            return Err(format!(
+        let mut origins = self.allowed_origins.iter().enumerate();
+        if let Some((number, origin)) = origins.find(|(_, origin)| !is_origin(origin)) {
+            let why = format!(
                 "http.allowed_origins: `{origin}` is not an origin (http://NAME:PORT or https://NAME, without a path)"
-            ));
+            );
+            return Err(Wrong::new(&["http", "allowed_origins", &number.to_string()], why));
         }
         if self.max_body_kb == Some(0) {
-            Err("http.max_body_kb must be at least 1".to_owned())
+            Err(Wrong::new(&["http", "max_body_kb"], "http.max_body_kb must be at least 1"))
         } else {
             Ok(())
         }

@@ -1,5 +1,6 @@
 //! The operator's limits of memory pressure in the file: `[memory_pressure]`.
 
+use super::config::Wrong;
 use serde::Deserialize;
 use std::path::PathBuf;
 use vm_system_runtime::PressureConfig;
@@ -18,22 +19,32 @@ pub(super) struct PressureFile {
 }
 
 impl PressureFile {
-    pub(super) fn check(&self) -> Result<(), String> {
-        let percents = [self.suspend_stalled_percent, self.refuse_stalled_percent];
-        if percents.into_iter().flatten().any(|percent| percent > 100) {
-            return Err("[memory_pressure]: a percentage is at most 100; 0: stalls do not count".to_owned());
+    pub(super) fn check(&self) -> Result<(), Wrong> {
+        let wrong = |name: &str, why: String| Wrong::new(&["memory_pressure", name], why);
+        let percents = [
+            ("suspend_stalled_percent", self.suspend_stalled_percent),
+            ("refuse_stalled_percent", self.refuse_stalled_percent),
+        ];
+        if let Some((name, _)) =
+            percents.iter().find(|(_, percent)| percent.is_some_and(|percent| percent > 100))
+        {
+            let why = "[memory_pressure]: a percentage is at most 100; 0: stalls do not count";
+            return Err(wrong(name, why.to_owned()));
         }
         if let (Some(suspend), Some(refuse)) = (self.suspend_below_mb, self.refuse_below_mb)
             && refuse > suspend
         {
-            return Err(format!(
+            let why = format!(
                 "[memory_pressure]: refuse_below_mb ({refuse}) is larger than suspend_below_mb ({suspend}): sessions are suspended first"
-            ));
+            );
+            return Err(wrong("refuse_below_mb", why));
         }
-        match [&self.meminfo, &self.stalls].into_iter().flatten().find(|path| !path.is_absolute()) {
-            Some(path) => Err(format!("[memory_pressure]: `{}` must be absolute", path.display())),
-            None => Ok(()),
+        for (name, path) in [("meminfo", &self.meminfo), ("stalls", &self.stalls)] {
+            if let Some(path) = path.as_ref().filter(|path| !path.is_absolute()) {
+                return Err(wrong(name, format!("[memory_pressure]: `{}` must be absolute", path.display())));
+            }
         }
+        Ok(())
     }
 
     pub(super) fn apply(self, config: &mut PressureConfig) {

@@ -1,12 +1,13 @@
-//! SIGHUP, and so `systemctl reload`: the file of tokens and the operator's file are read again. Tokens and worktree roots take effect at
-//! once; other settings that differ are named, because they need a restart. After an error in either file nothing has changed.
+//! SIGHUP, and so `systemctl reload`: the file of tokens and the operator's file are read again, and the folder of the web UI is opened
+//! again. Tokens, worktree roots and that folder take effect at once; other settings that differ are named, because they need a restart.
+//! After an error in any of them nothing has changed.
 
 use super::config::{Config, ConfigFile, ConfigSource};
 use super::notify::{self, Notification, State, notify};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use toml::{Table, Value};
-use vm_system_api::rest::TokenBook;
+use vm_system_api::rest::{RestOptions, TokenBook, UiDir};
 use vm_system_runtime::worktree::Roots;
 
 /// Settings of the file that take effect without a restart.
@@ -16,6 +17,7 @@ const WITHOUT_RESTART: [&str; 2] = ["worktree_root", "worktree_roots"];
 #[derive(Debug)]
 pub(super) struct Reload {
     tokens: Arc<TokenBook>,
+    ui: Option<UiDir>,
     roots: Roots,
     source: Option<ConfigSource>,
     /// The settings of the file that are in force.
@@ -32,24 +34,26 @@ struct Reloaded {
 }
 
 impl Reload {
-    pub(super) fn new(config: &Config, tokens: Arc<TokenBook>, roots: Roots) -> Self {
+    pub(super) fn new(config: &Config, http: &RestOptions, roots: Roots) -> Self {
+        let (tokens, ui) = (Arc::clone(&http.tokens), http.ui.clone());
         let source = config.source.clone();
         // It was valid when the daemon started.
         let in_force = source.as_ref().and_then(|source| source.text.parse().ok()).unwrap_or_default();
-        Self { tokens, roots, source, in_force, has_secrets: !config.operator.secrets.is_empty() }
+        Self { tokens, ui, roots, source, in_force, has_secrets: !config.operator.secrets.is_empty() }
     }
 
     /// Reads again, and reports the outcome to the log and to the service manager.
     pub(super) async fn run(&mut self) {
         notify(State::Reloading);
-        let (tokens, roots) = (Arc::clone(&self.tokens), self.roots.clone());
+        let (tokens, ui, roots) = (Arc::clone(&self.tokens), self.ui.clone(), self.roots.clone());
         let (source, in_force) = (self.source.clone(), self.in_force.clone());
-        let read = tokio::task::spawn_blocking(move || read(&tokens, &roots, source, in_force));
+        let read =
+            tokio::task::spawn_blocking(move || read((&tokens, ui.as_ref()), &roots, source, in_force));
         let read = read.await.unwrap_or_else(|error| Err(error.to_string()));
         let status = match read {
             Ok(Reloaded { tokens, needs_restart, in_force }) => {
                 self.in_force = in_force;
-                tracing::info!(tokens, "tokens and worktree roots were read again");
+                tracing::info!(tokens, "tokens, worktree roots and the folder of the web UI were read again");
                 if self.has_secrets {
                     tracing::info!(
                         "the file of secrets is read at the start only: changed secrets need a restart"
@@ -76,9 +80,9 @@ impl Reload {
     }
 }
 
-/// Blocks. Changes tokens and roots together or neither of them.
+/// Blocks. Changes tokens, roots and the folder of the web UI together or none of them.
 fn read(
-    tokens: &TokenBook,
+    (tokens, ui): (&TokenBook, Option<&UiDir>),
     roots: &Roots,
     source: Option<ConfigSource>,
     mut in_force: Table,
@@ -106,9 +110,14 @@ fn read(
             }
         }
     }
+    let folder = ui.map(UiDir::open_again).transpose();
+    let folder = folder.map_err(|error| format!("the folder of the web UI: {error}"))?;
     let count = tokens.reload().map_err(|error| error.to_string())?;
     if let Some(opened) = opened {
         roots.replace(opened);
+    }
+    if let (Some(ui), Some(folder)) = (ui, folder) {
+        ui.replace(folder);
     }
     Ok(Reloaded { tokens: count, needs_restart, in_force })
 }
@@ -162,7 +171,7 @@ mod tests {
         let source = file.source().cloned();
         let roots = Roots::new(&file.roots(), None).expect("roots");
         let in_force: Table = root("a").parse().expect("TOML");
-        let read = || read(&book, &roots, source.clone(), in_force.clone());
+        let read = || read((&book, None), &roots, source.clone(), in_force.clone());
         let has = |name: &str| roots.configured().contains(&folder.path().join(name));
         for wrong in ["nonsense", "unknown_setting = 1\n", &root("absent")] {
             std::fs::write(&path, wrong).expect("written");

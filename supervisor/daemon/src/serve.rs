@@ -133,7 +133,7 @@ async fn serve_from(
     };
     let worktree_clients = worktree_clients(peers.clone(), Arc::clone(&http.options.tokens));
     let hands_over = succession.lifeline.is_some();
-    let mut reload = Reload::new(&configured, Arc::clone(&http.options.tokens), roots.clone());
+    let mut reload = Reload::new(&configured, &http.options, roots.clone());
     let rest = (lowered, http.listeners.ports(), stop.clone());
     let parts = parts(&config, library_store, (cgroups, succession), (roots, worktree_clients), rest);
     let assembly = Assembly::start(parts, std::future::ready(Ok(store))).await?;

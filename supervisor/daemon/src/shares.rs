@@ -1,5 +1,6 @@
 //! The operator's limits of what owners share, as values and in the file: `[shares.NAME]`.
 
+use super::config::Wrong;
 use serde::Deserialize;
 use vm_system_api::{control, rest};
 use vm_system_protocol::limits;
@@ -65,11 +66,10 @@ pub(super) struct SharesFile {
 }
 
 impl SharesFile {
-    pub(super) fn check(&self, max_sessions: Option<u32>) -> Result<(), String> {
+    pub(super) fn check(&self, max_sessions: Option<u32>) -> Result<(), Wrong> {
         if max_sessions.is_some() && self.sessions.most.is_some() {
-            return Err(
-                "max_sessions and most of [shares.sessions] are one setting: give one of them".to_owned()
-            );
+            let why = "max_sessions and most of [shares.sessions] are one setting: give one of them";
+            return Err(Wrong::new(&["max_sessions"], why));
         }
         let Self {
             connections,
@@ -81,19 +81,31 @@ impl SharesFile {
             memory_mb,
             http_exchanges,
         } = self;
+        let default = ShareConfig::default();
+        let of_sessions = max_sessions.map_or(default.sessions.most, |most| most as usize);
         let all = [
-            ("connections", connections),
-            ("http_connections", http_connections),
-            ("streams", streams),
-            ("sessions", sessions),
-            ("file_calls", file_calls),
-            ("host_calls", host_calls),
-            ("memory_mb", memory_mb),
-            ("http_exchanges", http_exchanges),
+            ("connections", connections, default.connections.most),
+            ("http_connections", http_connections, default.http_connections.most),
+            ("streams", streams, default.streams.most),
+            ("sessions", sessions, of_sessions),
+            ("file_calls", file_calls, default.file_calls.most),
+            ("host_calls", host_calls, default.host_calls.most),
+            ("memory_mb", memory_mb, MEMORY_MIB),
+            ("http_exchanges", http_exchanges, default.http_exchanges.most),
         ];
-        for (name, share) in all {
-            if share.most == Some(0) || share.per_owner == Some(0) {
-                return Err(format!("[shares.{name}]: most and per_owner must be at least 1"));
+        for (name, share, default) in all {
+            for (field, value) in [("most", share.most), ("per_owner", share.per_owner)] {
+                if value == Some(0) {
+                    let why = format!("[shares.{name}]: most and per_owner must be at least 1");
+                    return Err(Wrong::new(&["shares", name, field], why));
+                }
+            }
+            let most = share.most.map_or(default, |most| most as usize);
+            if let Some(per_owner) = share.per_owner.filter(|per_owner| *per_owner as usize > most) {
+                let why = format!(
+                    "[shares.{name}]: per_owner ({per_owner}) is larger than most ({most}), which is for all owners"
+                );
+                return Err(Wrong::new(&["shares", name, "per_owner"], why));
             }
         }
         Ok(())
@@ -142,7 +154,7 @@ mod tests {
 
     fn shares(text: &str) -> Result<ShareConfig, String> {
         let file: SharesFile = read_toml(text)?;
-        file.check(None)?;
+        file.check(None).map_err(|wrong| wrong.why)?;
         let mut shares = ShareConfig::default();
         file.apply(&mut shares);
         Ok(shares)
@@ -169,7 +181,7 @@ mod tests {
         assert!(shares("[streams]\nmost = 0").unwrap_err().contains("[shares.streams]"));
         assert!(shares("[strems]\nmost = 1").unwrap_err().contains("strems"));
         let sessions: SharesFile = read_toml("[sessions]\nmost = 2").unwrap();
-        assert!(sessions.check(Some(2)).unwrap_err().contains("max_sessions"));
+        assert!(sessions.check(Some(2)).unwrap_err().why.contains("max_sessions"));
         assert_eq!(sessions.check(None), Ok(()));
     }
 }

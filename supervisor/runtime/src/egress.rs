@@ -188,7 +188,7 @@ impl Egress {
         }
         match EgressProcess::start(&self.0).await {
             Ok(process) => {
-                tracing::debug!(pid = ?process.pid(), "egress process started");
+                tracing::debug!(pid = process.pid(), "egress process started");
                 if let Some(failure) = &mut *self.0.last_failure() {
                     failure.at_start = false;
                 }

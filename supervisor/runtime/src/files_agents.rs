@@ -279,7 +279,7 @@ impl FilesAgents {
         );
         match started {
             Ok(agent) => {
-                tracing::debug!(uid, pid = ?agent.pid(), "files agent started");
+                tracing::debug!(uid, pid = agent.pid(), "files agent started");
                 Ok(Arc::clone(user.agent.insert(agent)))
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => {

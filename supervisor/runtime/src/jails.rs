@@ -121,7 +121,8 @@ impl Jails {
             };
             match event {
                 Some(SpawnEvent::KeeperLost | SpawnEvent::ZygotesLost) | None => {
-                    tracing::warn!(?event, "the jail is lost; building another");
+                    let workers_go_on = event == Some(SpawnEvent::ZygotesLost);
+                    tracing::warn!(workers_go_on, "the jail is lost; building another");
                     // The workers of the old jail continue, and may still make forbidden calls.
                     tokio::spawn(relay_rest(Arc::clone(&registry), events));
                     let Some(next) = self.replace().await else { return };

@@ -13,7 +13,7 @@ impl SessionTask {
         match since::check(&message, jail.build().protocol) {
             Ok(()) => {
                 let failed = link.outbox.push(message).map(|error| error.to_string());
-                tracing::info!(session = %self.live.id, ?failed, "the next protocol version is announced");
+                tracing::info!(session = %self.live.id, failed, "the next protocol version is announced");
             }
             Err(unknown) => {
                 tracing::info!(session = %self.live.id, %unknown, "the next protocol version is not announced");

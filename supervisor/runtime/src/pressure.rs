@@ -298,9 +298,10 @@ pub(super) async fn watch(config: PressureConfig, pressure: Arc<MemoryPressure>,
             let largest = pressure.largest();
             tracing::warn!(
                 level = in_force.as_str(),
-                ?available_mb,
-                ?stalled,
-                ?largest,
+                available_mb,
+                stalled,
+                largest = largest.as_ref().map(|largest| tracing::field::display(&largest.owner)),
+                largest_mb = largest.as_ref().map(|largest| largest.held_mb),
                 "memory pressure has changed"
             );
         }

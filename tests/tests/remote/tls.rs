@@ -36,8 +36,22 @@ impl Proxy {
         let own = own.signed_by(&own_key, &issuer).expect("a certificate");
         let ca_file = daemon.place.path(&format!("{name}.pem"));
         std::fs::write(&ca_file, authority.pem()).expect("a file");
+        Self::with(daemon, own.der(), &own_key, ca_file)
+    }
 
-        let chain = vec![CertificateDer::from(own.der().to_vec())];
+    /// With a certificate for `localhost` that it has made for itself and that is in the file.
+    fn self_signed(daemon: &Daemon, file: &str, change: impl FnOnce(&mut CertificateParams)) -> Self {
+        let key = KeyPair::generate().expect("a key");
+        let mut params = CertificateParams::new(vec!["localhost".to_owned()]).expect("parameters");
+        change(&mut params);
+        let own = params.self_signed(&key).expect("a certificate");
+        let ca_file = daemon.place.path(&format!("{file}.pem"));
+        std::fs::write(&ca_file, own.pem()).expect("a file");
+        Self::with(daemon, own.der(), &key, ca_file)
+    }
+
+    fn with(daemon: &Daemon, own: &[u8], own_key: &KeyPair, ca_file: PathBuf) -> Self {
+        let chain = vec![CertificateDer::from(own.to_vec())];
         let own_key = PrivateKeyDer::from(PrivatePkcs8KeyDer::from(own_key.serialize_der()));
         let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
             .with_safe_default_protocol_versions()
@@ -55,6 +69,38 @@ impl Proxy {
     fn ca_file(&self) -> &str {
         self.ca_file.to_str().expect("UTF-8")
     }
+}
+
+#[test]
+fn a_certificate_that_the_server_has_made_for_itself_is_accepted_if_the_file_has_it() {
+    let daemon = daemon(User::AsStarted, "[http]\nrequire_token = true");
+    let authority = |params: &mut CertificateParams| params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    let list = |proxy: &Proxy, ca_file: &str| {
+        at(&daemon, &proxy.url, "alice", &["--ca-file", ca_file, "session", "list"])
+    };
+    let server = Proxy::self_signed(&daemon, "server", |_| {});
+    list(&server, server.ca_file()).ok();
+    // As `openssl req -x509` makes it.
+    let both = Proxy::self_signed(&daemon, "both", authority);
+    list(&both, both.ca_file()).ok();
+    // Another one of the same name and kind is not this one; dates and names are verified.
+    let other = Proxy::self_signed(&daemon, "other", authority);
+    let refused = list(&other, both.ca_file()).fails(77);
+    assert!(refused.contains("cannot be verified") && refused.contains("--ca-file"), "{refused}");
+    let named = Proxy::self_signed(&daemon, "named", |params| {
+        authority(params);
+        params.subject_alt_names.clear();
+    });
+    let refused = list(&named, named.ca_file()).fails(77);
+    assert!(refused.contains("name"), "{refused}");
+    let expired = Proxy::self_signed(&daemon, "expired", |params| {
+        authority(params);
+        params.not_after = rcgen::date_time_ymd(2001, 1, 1);
+        params.not_before = rcgen::date_time_ymd(2000, 1, 1);
+    });
+    let refused = list(&expired, expired.ca_file()).fails(77);
+    assert!(refused.contains("expired"), "{refused}");
+    daemon.stop();
 }
 
 async fn pass_on(listener: TcpListener, acceptor: TlsAcceptor, daemon: SocketAddr) {

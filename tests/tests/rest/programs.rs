@@ -120,7 +120,10 @@ fn execution_has_its_program_and_task_also_after_its_program_was_deleted() {
         assert_eq!(http.get(&format!("/api/v1/executions{wrong}")).status, 400, "{wrong}");
     }
     let unknown = http.get("/api/v1/executions/saga/task");
-    assert_eq!((unknown.status, unknown.text().contains("no execution of yours has this name")), (400, true));
+    assert_eq!((unknown.status, &unknown.json()["error"]["code"]), (404, &json!("EXECUTION_NOT_FOUND")));
+    for path in ["saga", "saga/events", "saga/state", "saga/checkpoints"] {
+        assert_eq!(http.get(&format!("/api/v1/executions/{path}")).status, 404, "{path}");
+    }
     drop(http);
     daemon.stop();
 }

@@ -296,7 +296,7 @@ async fn cancel(backend: &Backend, session: String, output: &ScriptOutput) {
         tokio::time::sleep(QUERY_INTERVAL).await;
     };
     if let Err(error) = backend.call(Op::ExecCancel { execution: execution.to_string() }, None).await {
-        tracing::warn!(?error, "cannot cancel");
+        tracing::warn!(%error, "cannot cancel");
     }
 }
 

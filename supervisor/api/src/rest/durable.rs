@@ -1,7 +1,7 @@
 //! Routes of executions of programs: tasks, states, rewind and fork.
 
 use super::envelope::{RestError, RestResult, created, json, ok};
-use super::executions::{unless_misspelt, variables};
+use super::executions::variables;
 use super::input::{JsonBody, OptionalJsonBody, PathSegments, QueryParams, id, required, whole};
 use super::pages;
 use super::programs::durable;
@@ -86,15 +86,6 @@ pub(super) struct ForkBody {
     name: Option<String>,
 }
 
-/// A verb about an execution.
-pub(super) async fn about(
-    request: &RestRequest,
-    execution: &str,
-    op: DurableOp,
-) -> Result<DurableReply, RestError> {
-    durable(request, op).await.map_err(|problem| unless_misspelt(problem, execution))
-}
-
 /// Run a program to its first pause or its end.
 pub(super) async fn start(
     request: RestRequest,
@@ -132,7 +123,7 @@ pub(super) async fn forget(
     request: RestRequest,
     PathSegments(execution): PathSegments<String>,
 ) -> RestResult {
-    match about(&request, &execution, DurableOp::RunDelete { execution: execution.clone() }).await? {
+    match durable(&request, DurableOp::RunDelete { execution: execution.clone() }).await? {
         DurableReply::Run(run) => ok(&Deleted { status: "ok", execution_id: run.execution.id }),
         other => Err(unexpected(&Reply::Durable(other))),
     }
@@ -166,12 +157,12 @@ pub(super) async fn set_current(
     JsonBody(body): JsonBody<CurrentBody>,
 ) -> RestResult {
     let execution = required("execution_id", body.execution_id)?;
-    ok(&about(&request, &execution, DurableOp::CurrentSet { client, execution: execution.clone() }).await?)
+    ok(&durable(&request, DurableOp::CurrentSet { client, execution: execution.clone() }).await?)
 }
 
 /// Status of an execution of a program, and its pending task. Reading it changes nothing.
 pub(super) async fn task(request: RestRequest, PathSegments(execution): PathSegments<String>) -> RestResult {
-    ok(&about(&request, &execution, DurableOp::TaskGet { execution: execution.clone() }).await?)
+    ok(&durable(&request, DurableOp::TaskGet { execution: execution.clone() }).await?)
 }
 
 /// Submit an answer; the response follows when the program has reached its next pause or its end.
@@ -194,7 +185,7 @@ pub(super) async fn submit(
     let result = GivenAnswer::Json(JsonText::from_untrusted(result.get().to_owned()));
     let op = DurableOp::TaskSubmit { execution: execution.clone(), task, result, wait };
     let status = if wait { StatusCode::OK } else { StatusCode::ACCEPTED };
-    json(status, &about(&request, &execution, op).await?)
+    json(status, &durable(&request, op).await?)
 }
 
 /// All pending tasks, oldest first.
@@ -216,7 +207,7 @@ pub(super) async fn state(
     params: QueryParams,
 ) -> RestResult {
     let checkpoint = params.number("checkpoint", 0)?;
-    ok(&about(&request, &execution, DurableOp::StateGet { execution: execution.clone(), checkpoint }).await?)
+    ok(&durable(&request, DurableOp::StateGet { execution: execution.clone(), checkpoint }).await?)
 }
 
 /// Change a variable of a waiting execution.
@@ -230,7 +221,7 @@ pub(super) async fn set(
     let value = JsonText::from_untrusted(value.get().to_owned());
     let frame = body.frame.unwrap_or_default();
     let op = DurableOp::StateSet { execution: execution.clone(), name, value, frame };
-    ok(&about(&request, &execution, op).await?)
+    ok(&durable(&request, op).await?)
 }
 
 /// The stored checkpoints of an execution.
@@ -238,7 +229,7 @@ pub(super) async fn checkpoints(
     request: RestRequest,
     PathSegments(execution): PathSegments<String>,
 ) -> RestResult {
-    ok(&about(&request, &execution, DurableOp::CheckpointList { execution: execution.clone() }).await?)
+    ok(&durable(&request, DurableOp::CheckpointList { execution: execution.clone() }).await?)
 }
 
 /// Start a new execution from a checkpoint; it takes over the name, and the old one ends as `cancelled`. The response follows when it
@@ -249,7 +240,7 @@ pub(super) async fn rewind(
     JsonBody(body): JsonBody<RewindBody>,
 ) -> RestResult {
     let checkpoint = body.checkpoint.ok_or_else(|| RestError::invalid("checkpoint is missing"))?;
-    ok(&about(&request, &execution, DurableOp::Rewind { execution: execution.clone(), checkpoint }).await?)
+    ok(&durable(&request, DurableOp::Rewind { execution: execution.clone(), checkpoint }).await?)
 }
 
 /// Start a new execution from a checkpoint; the old one is not changed. The response follows when it has reached its next pause or
@@ -261,5 +252,5 @@ pub(super) async fn branch_off(
 ) -> RestResult {
     let ForkBody { checkpoint, name } = body;
     let op = DurableOp::Fork { execution: execution.clone(), checkpoint, name };
-    created(&about(&request, &execution, op).await?)
+    created(&durable(&request, op).await?)
 }

@@ -86,11 +86,6 @@ impl RestError {
         let message = "the supervisor failed at this request; its log has the details under the request's id";
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, ErrorCode::Internal.as_str(), message)
     }
-
-    /// Whether the error has this code.
-    pub(super) fn is(&self, code: ErrorCode) -> bool {
-        self.code == code.as_str()
-    }
 }
 
 impl From<OpError> for RestError {

@@ -3,13 +3,13 @@
 use super::envelope::{RestError, RestResult, json, ok};
 use super::input::{JsonBody, PathSegments, QueryParams, id, object, required};
 use super::request::{RestRequest, unexpected};
-use super::{durable, pages, programs, sse};
+use super::{pages, programs, sse};
 use axum::http::{HeaderMap, StatusCode, header};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
-use vm_system_protocol::control::{DurableOp, ErrorCode, NewExecution, Op, Reply};
+use vm_system_protocol::control::{DurableOp, NewExecution, Op, Reply};
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{Execution, ExecutionKind};
 
@@ -115,26 +115,14 @@ pub(super) async fn get(request: RestRequest, PathSegments(execution): PathSegme
     if found.kind != ExecutionKind::Program {
         return ok(&found);
     }
-    ok(&durable::about(&request, &execution, DurableOp::RunGet { execution: found.id.to_string() }).await?)
+    ok(&programs::durable(&request, DurableOp::RunGet { execution: found.id.to_string() }).await?)
 }
 
 async fn find(request: &RestRequest, reference: &str) -> Result<Box<Execution>, RestError> {
-    match request.op(Op::ExecGet { execution: reference.to_owned() }).await {
-        Ok(Reply::Execution(execution)) => Ok(execution),
-        Ok(other) => Err(unexpected(&other)),
-        Err(problem) => Err(unless_misspelt(problem, reference)),
+    match request.op(Op::ExecGet { execution: reference.to_owned() }).await? {
+        Reply::Execution(execution) => Ok(execution),
+        other => Err(unexpected(&other)),
     }
-}
-
-/// The error for an unknown execution: a reference that is neither an id nor a known name is invalid, not a missing
-/// execution.
-pub(super) fn unless_misspelt(problem: RestError, reference: &str) -> RestError {
-    if problem.is(ErrorCode::ExecutionNotFound) && id("execution_id", reference).is_err() {
-        return RestError::invalid(
-            "execution_id is not an id (a UUID), and no execution of yours has this name",
-        );
-    }
-    problem
 }
 
 #[derive(Serialize)]

@@ -10,21 +10,40 @@ use axum::body::Body;
 use axum::http::header::{self, HeaderValue};
 use axum::http::request::Parts;
 use axum::http::{Method, Response, StatusCode};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, PoisonError, RwLock};
 use vm_system_runtime::worktree::{Worktree, WorktreeError, clean_relative};
 
 /// Largest file that is served (bytes).
 const FILE_BYTES: u64 = 32 << 20;
 const START_PAGE: &str = "index.html";
 
-/// The folder of a web UI.
+/// The folder of a web UI, which all clones share.
 #[derive(Debug, Clone)]
-pub struct UiDir(Worktree);
+pub struct UiDir {
+    path: PathBuf,
+    folder: Arc<RwLock<Worktree>>,
+}
 
 impl UiDir {
     /// Opens the folder. Blocks.
     pub fn open(path: &Path) -> Result<Self, WorktreeError> {
-        Worktree::of_operator(path).map(Self)
+        let folder = Worktree::of_operator(path)?;
+        Ok(Self { path: path.to_owned(), folder: Arc::new(RwLock::new(folder)) })
+    }
+
+    /// Opens the folder that is at its path now, to be served by [`UiDir::replace`]. Blocks.
+    pub fn open_again(&self) -> Result<Worktree, WorktreeError> {
+        Worktree::of_operator(&self.path)
+    }
+
+    /// Serves another folder from now on.
+    pub fn replace(&self, folder: Worktree) {
+        *self.folder.write().unwrap_or_else(PoisonError::into_inner) = folder;
+    }
+
+    fn folder(&self) -> Worktree {
+        self.folder.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
@@ -46,7 +65,7 @@ pub(super) async fn answer(ui: Option<&UiDir>, request: &Parts) -> Result<Respon
     let may_fall_back =
         !path.starts_with("/assets/") && (path == "/" || accepts(&request.headers, "text/html"));
     let relative = path.trim_start_matches('/').to_owned();
-    let folder = ui.0.clone();
+    let folder = ui.folder();
     let found = tokio::task::spawn_blocking(move || {
         let file = if relative.is_empty() { None } else { open(&folder, &relative) };
         file.or_else(|| if may_fall_back { open(&folder, START_PAGE) } else { None })
@@ -128,6 +147,26 @@ mod tests {
     }
 
     #[test]
+    fn a_replaced_folder_is_served_after_it_was_opened_again() {
+        let dir = tempfile::tempdir().expect("folder");
+        let (root, old) = (dir.path().join("ui"), dir.path().join("old"));
+        let make = |text: &str| {
+            std::fs::create_dir(&root).expect("a folder");
+            std::fs::write(root.join(START_PAGE), text).expect("file");
+        };
+        let served = |ui: &UiDir| open(&ui.folder(), START_PAGE).expect("a file").bytes;
+        make("1");
+        let ui = UiDir::open(&root).expect("a folder");
+        let clone = ui.clone();
+        std::fs::rename(&root, &old).expect("renamed");
+        assert!(ui.open_again().is_err(), "there is none");
+        make("2");
+        assert_eq!(served(&clone), b"1");
+        ui.replace(ui.open_again().expect("a folder"));
+        assert_eq!(served(&clone), b"2");
+    }
+
+    #[test]
     fn nothing_outside_of_the_folder_is_served() {
         let dir = tempfile::tempdir().expect("folder");
         let root = dir.path().join("ui");
@@ -136,7 +175,7 @@ mod tests {
         std::fs::write(dir.path().join("secret"), "2").expect("file");
         std::os::unix::fs::symlink("../secret", root.join("link")).expect("link");
         std::os::unix::fs::symlink("assets/app.js", root.join("inside")).expect("link");
-        let UiDir(folder) = UiDir::open(&root).expect("a folder");
+        let folder = UiDir::open(&root).expect("a folder").folder();
         assert_eq!(open(&folder, "assets/app.js").expect("a file").kind, "text/javascript; charset=utf-8");
         assert_eq!(open(&folder, "inside").expect("a file").bytes, b"1");
         for bad in

@@ -442,7 +442,7 @@ async fn run(
     };
     let uid = agent.uid;
     if let AgentEnd::Failed { why, .. } = &end {
-        tracing::warn!(uid, pid = ?agent.pid, why, "files agent failed");
+        tracing::warn!(uid, pid = agent.pid, why, "files agent failed");
     }
     let dropped = {
         let mut calls = agent.calls();
