@@ -8,3 +8,4 @@ pub mod durable_peer;
 pub mod figure;
 pub mod floor;
 pub mod peer;
+pub mod written;

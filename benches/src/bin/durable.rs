@@ -4,7 +4,7 @@
 //! state, with a timeline; for comparison a step of the durable engines that are installed ([`durable_peer`]). Starts the real binary (build it in the same profile first); never asserts.
 //!
 //! `cargo run --release -p vm-system-benches --bin durable [-- PART…]`: only these parts (`step`, or one half of it, `warm`
-//! or `cold`; `many`, `growth`, `beside`). `--awake` keeps the processors from sleeping during the measurement.
+//! or `cold`; `many`, `growth`, `beside`, `written`). `--awake` keeps the processors from sleeping during the measurement.
 //! `DURABLE_MANY` is the number of programs of `many` (10000), `DURABLE_KIB` the largest state of a step (102400).
 
 use std::path::Path;
@@ -14,6 +14,7 @@ use vm_system_benches::cost::Cost;
 use vm_system_benches::durable_peer;
 use vm_system_benches::figure::{Figure, micros};
 use vm_system_benches::floor;
+use vm_system_benches::written;
 use vm_system_protocol::control::{DurableOp, NewRun, Op, Reply};
 use vm_system_protocol::model::{Engine, ExecutionStatus, Run, Settings};
 use vm_system_tests::client::Client;
@@ -77,6 +78,15 @@ fn main() {
     if wants("beside") {
         beside(1);
         beside(12);
+    }
+    if wants("written") {
+        for program in written::REBUILDERS {
+            let daemon = daemon(TestDir::new(User::AsStarted), "");
+            let mut client = daemon.client();
+            let template = roomy(&mut client);
+            written::measure(&daemon, &mut client, &template, program);
+            daemon.stop();
+        }
     }
 }
 
