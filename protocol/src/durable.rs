@@ -143,12 +143,13 @@ pub struct StatePage {
 }
 
 impl StatePage {
-    /// Whether a state can have a page of this number (docs/durable-state.md, "What is stored"): the frame page, pages of 64
-    /// cells, parts of long contents.
+    /// Whether a state can have a page of this number (docs/durable-state.md, "What is stored"): the frame page, packs; in states
+    /// that were stored before there were packs, pages of 64 cells and parts of long contents.
     pub fn is_possible(number: u64) -> bool {
         const CELLS: u64 = 1 << 32;
         const PARTS: std::ops::Range<u64> = (1 << 62)..(1 << 62) + (CELLS << 24);
-        number <= CELLS / 64 || PARTS.contains(&number)
+        const PACKS: std::ops::Range<u64> = (1 << 61)..(1 << 61) + (1 << 40);
+        number <= CELLS / 64 || PACKS.contains(&number) || PARTS.contains(&number)
     }
 }
 

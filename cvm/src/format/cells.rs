@@ -6,10 +6,10 @@ use super::codec::{ByteReader, ByteWriter};
 use crate::heap::object::{
     Array, ByteBuffer, ByteView, Code, Coroutine, EntryTable, Func, Object, ObjectKind, Promise, Prop, Props,
 };
-use crate::heap::text::Buf;
+use crate::heap::text::{Buf, Text};
 use crate::heap::{Cell, PART_ITEMS, PART_TEXT, StrCell, SymCell};
 use crate::pure::elements::ElementType;
-use crate::value::{Id, Key, Value};
+use crate::value::{Key, Value};
 use num_bigint::BigInt;
 
 type Res<T> = Result<T, FormatError>;
@@ -21,8 +21,10 @@ const CHUNK_TEXT: usize = PART_TEXT;
 /// A container with more items than this keeps them outside its cell. Smaller than a chunk, because a page of cells is
 /// written whole when one of them changed.
 const INLINE_ITEMS: usize = 32;
-/// The same for bytes of text.
-const INLINE_TEXT: usize = 256;
+/// The same for bytes of buffers, and of text as it was stored before its chunks were named by their content.
+const INLINE_BYTES: usize = 256;
+/// Longer text is stored in chunks that are named by their content. Their names take some bytes, too.
+const INLINE_TEXT: usize = 128;
 /// The element type's number in a stored `DataView`.
 const DATA_VIEW: u8 = 255;
 /// A base object with more new properties than this is written whole.
@@ -34,12 +36,16 @@ pub(super) trait ChunkSink {
     fn to_write(&mut self, count: u32) -> Vec<u32>;
     /// Encoded chunk `n` of the cell that is being written.
     fn put(&mut self, n: u32, bytes: Vec<u8>);
+    /// Numbers of the chunks that have the text of the cell that is being written; none if it is stored as a buffer's bytes are.
+    fn text(&mut self, text: Text<'_>) -> Option<Vec<u64>>;
 }
 
 /// Chunks of the cell that is being read.
 pub(super) trait ChunkSource {
     /// Chunk `n`.
     fn get(&self, n: u32) -> Res<&[u8]>;
+    /// The chunk of text with this number.
+    fn text(&self, number: u64) -> Res<&[u8]>;
 }
 
 /// Writes a list inline or, when long, as chunks.
@@ -88,9 +94,40 @@ fn read_list<T>(
     Ok(items)
 }
 
-fn text(w: &mut ByteWriter, bytes: &[u8], chunks: &mut dyn ChunkSink) {
+/// Writes the tag of a text, and the text: the first tag is for text that is stored as bytes.
+fn write_text(w: &mut ByteWriter, tags: (u8, u8), text: Text<'_>, chunks: &mut dyn ChunkSink) {
+    let length = match text {
+        Text::Narrow(t) => t.len(),
+        Text::Wide(t) => t.len() * 2,
+    };
+    if length > INLINE_TEXT
+        && let Some(numbers) = chunks.text(text)
+    {
+        w.u8(tags.1);
+        w.count(length);
+        list(w, numbers.len(), chunks, |w, i| w.num(numbers[i]));
+        return;
+    }
+    w.u8(tags.0);
+    match text {
+        Text::Narrow(t) => bytes(w, t, chunks),
+        Text::Wide(t) => wide_text(w, t, chunks),
+    }
+}
+
+/// Reads a text of chunks that are named by their content.
+fn read_text(r: &mut ByteReader<'_>, source: &dyn ChunkSource) -> Res<Vec<u8>> {
+    let length = usize::try_from(r.num()?).map_err(|_| FormatError::Invalid("length"))?;
+    let mut text = Vec::new();
+    for number in read_list(r, source, read_number)? {
+        text.extend_from_slice(source.text(number)?);
+    }
+    if text.len() == length { Ok(text) } else { Err(FormatError::Invalid("text")) }
+}
+
+fn bytes(w: &mut ByteWriter, bytes: &[u8], chunks: &mut dyn ChunkSink) {
     w.count(bytes.len());
-    if bytes.len() <= INLINE_TEXT {
+    if bytes.len() <= INLINE_BYTES {
         w.out.extend_from_slice(bytes);
         return;
     }
@@ -103,7 +140,7 @@ fn text(w: &mut ByteWriter, bytes: &[u8], chunks: &mut dyn ChunkSink) {
 /// The same for units of two bytes.
 fn wide_text(w: &mut ByteWriter, units: &[u16], chunks: &mut dyn ChunkSink) {
     w.count(units.len() * 2);
-    if units.len() * 2 <= INLINE_TEXT {
+    if units.len() * 2 <= INLINE_BYTES {
         w.out.extend(units.iter().flat_map(|u| u.to_le_bytes()));
         return;
     }
@@ -114,9 +151,9 @@ fn wide_text(w: &mut ByteWriter, units: &[u16], chunks: &mut dyn ChunkSink) {
     }
 }
 
-fn read_text(r: &mut ByteReader<'_>, source: &dyn ChunkSource) -> Res<Vec<u8>> {
+fn read_bytes(r: &mut ByteReader<'_>, source: &dyn ChunkSource) -> Res<Vec<u8>> {
     let n = usize::try_from(r.num()?).map_err(|_| FormatError::Invalid("length"))?;
-    if n <= INLINE_TEXT {
+    if n <= INLINE_BYTES {
         return Ok(r.take(n)?.to_vec());
     }
     let mut bytes = Vec::new();
@@ -149,6 +186,10 @@ fn read_value(r: &mut ByteReader<'_>) -> Res<Value> {
     r.value()
 }
 
+fn read_number(r: &mut ByteReader<'_>) -> Res<u64> {
+    r.num()
+}
+
 fn read_prop(r: &mut ByteReader<'_>) -> Res<Prop> {
     let key = Key(r.u32()?);
     let flags = r.u8()?;
@@ -164,12 +205,10 @@ pub(super) fn write(w: &mut ByteWriter, cell: &Cell, base: Option<&Cell>, chunks
         // A cell that is equal to the base's is not written.
         Cell::Free | Cell::Below => w.u8(0),
         Cell::Str(StrCell::Narrow(t, interned)) => {
-            w.u8(if *interned { 2 } else { 1 });
-            text(w, t, chunks);
+            write_text(w, if *interned { (2, 15) } else { (1, 14) }, Text::Narrow(t), chunks);
         }
         Cell::Str(StrCell::Wide(t, interned)) => {
-            w.u8(if *interned { 4 } else { 3 });
-            wide_text(w, t, chunks);
+            write_text(w, if *interned { (4, 17) } else { (3, 16) }, Text::Wide(t), chunks);
         }
         Cell::Str(StrCell::View(buf, len)) => {
             w.u8(5);
@@ -196,14 +235,8 @@ pub(super) fn write(w: &mut ByteWriter, cell: &Cell, base: Option<&Cell>, chunks
             w.value(*set);
         }
         Cell::Buf(b) => match &**b {
-            Buf::Narrow(t) => {
-                w.u8(10);
-                text(w, t, chunks);
-            }
-            Buf::Wide(t) => {
-                w.u8(11);
-                wide_text(w, t, chunks);
-            }
+            Buf::Narrow(t) => write_text(w, (10, 18), Text::Narrow(t), chunks),
+            Buf::Wide(t) => write_text(w, (11, 19), Text::Wide(t), chunks),
         },
         Cell::Obj(o) => write_object(w, o, base, chunks),
     }
@@ -343,8 +376,8 @@ fn write_kind(w: &mut ByteWriter, kind: &ObjectKind, extensible: bool, chunks: &
             w.u8(flag | 0x10);
             w.u8(u8::from(b.detached));
             w.num(b.max.map_or(0, |max| max + 1));
-            text(w, &b.bytes, chunks);
-            return b.bytes.len() > INLINE_TEXT;
+            bytes(w, &b.bytes, chunks);
+            return b.bytes.len() > INLINE_BYTES;
         }
         ObjectKind::View(view) => {
             w.u8(flag | 0x11);
@@ -376,16 +409,11 @@ fn write_function(w: &mut ByteWriter, f: &Func) {
 
 /// Reads a cell.
 pub(super) fn read(r: &mut ByteReader<'_>, base: Option<&Cell>, source: &dyn ChunkSource) -> Res<Cell> {
-    Ok(match r.u8()? {
+    let tag = r.u8()?;
+    Ok(match tag {
         0 => Cell::Free,
-        tag @ (1 | 2) => Cell::Str(StrCell::Narrow(read_text(r, source)?.into(), tag == 2)),
-        tag @ (3 | 4) => {
-            let units = wide_units(&read_text(r, source)?)?;
-            if units.iter().all(|&u| u < 256) {
-                return Err(FormatError::Invalid("text"));
-            }
-            Cell::Str(StrCell::Wide(units.into(), tag == 4))
-        }
+        1..=4 | 10 | 11 => text_cell(tag, read_bytes(r, source)?)?,
+        14..=19 => text_cell([1, 2, 3, 4, 10, 11][usize::from(tag - 14)], read_text(r, source)?)?,
         5 => Cell::Str(StrCell::View(r.id()?, r.u32()?)),
         6 => {
             let description = r.value()?;
@@ -395,8 +423,6 @@ pub(super) fn read(r: &mut ByteReader<'_>, base: Option<&Cell>, source: &dyn Chu
         7 => Cell::Big(Box::new(BigInt::from_signed_bytes_le(r.bytes()?))),
         8 => Cell::Scope(r.value()?, r.values()?.into()),
         9 => Cell::Pair(r.value()?, r.value()?),
-        10 => Cell::Buf(Box::new(Buf::Narrow(read_text(r, source)?))),
-        11 => Cell::Buf(Box::new(Buf::Wide(wide_units(&read_text(r, source)?)?))),
         12 => {
             let proto = r.id()?;
             let (kind, extensible) = read_kind(r, source)?;
@@ -410,6 +436,22 @@ pub(super) fn read(r: &mut ByteReader<'_>, base: Option<&Cell>, source: &dyn Chu
         }
         13 => read_difference(r, base)?,
         _ => return Err(FormatError::Invalid("cell")),
+    })
+}
+
+/// The cell of a text by the tag of text that is stored as bytes.
+fn text_cell(tag: u8, bytes: Vec<u8>) -> Res<Cell> {
+    Ok(match tag {
+        1 | 2 => Cell::Str(StrCell::Narrow(bytes.into(), tag == 2)),
+        3 | 4 => {
+            let units = wide_units(&bytes)?;
+            if units.iter().all(|&u| u < 256) {
+                return Err(FormatError::Invalid("text"));
+            }
+            Cell::Str(StrCell::Wide(units.into(), tag == 4))
+        }
+        10 => Cell::Buf(Box::new(Buf::Narrow(bytes))),
+        _ => Cell::Buf(Box::new(Buf::Wide(wide_units(&bytes)?))),
     })
 }
 
@@ -488,7 +530,7 @@ fn read_kind(r: &mut ByteReader<'_>, source: &dyn ChunkSource) -> Res<(ObjectKin
         16 => {
             let detached = r.bool()?;
             let max = r.num()?.checked_sub(1);
-            let bytes = read_text(r, source)?;
+            let bytes = read_bytes(r, source)?;
             if (detached && !bytes.is_empty()) || max.is_some_and(|max| (bytes.len() as u64) > max) {
                 return Err(FormatError::Invalid("buffer"));
             }
@@ -523,70 +565,4 @@ fn read_function(r: &mut ByteReader<'_>) -> Res<Func> {
     let [home, this, extra, fields] = extras;
     let code = if bits & 1 == 0 { Code::Template(number) } else { Code::Native(number) };
     Ok(Func { code, env, home, this, extra, fields, lazy: bits & 2 != 0 })
-}
-
-/// Calls `each` with every value that a cell refers to.
-pub(super) fn references(cell: &Cell, mut each: impl FnMut(Value)) {
-    match cell {
-        Cell::Str(StrCell::View(buf, _)) => each(Value::Cell(*buf)),
-        Cell::Sym(s) => each(s.description),
-        Cell::Scope(parent, slots) => {
-            each(*parent);
-            slots.iter().copied().for_each(each);
-        }
-        Cell::Pair(get, set) => {
-            each(*get);
-            each(*set);
-        }
-        Cell::Obj(o) => object_references(o, &mut each),
-        _ => {}
-    }
-}
-
-fn object_references(o: &Object, each: &mut impl FnMut(Value)) {
-    if o.proto != Id::NONE {
-        each(Value::Obj(o.proto));
-    }
-    for p in o.props.iter() {
-        each(p.value);
-    }
-    match &o.kind {
-        ObjectKind::Array(a) | ObjectKind::Arguments(a) => a.dense.iter().copied().for_each(each),
-        ObjectKind::Function(f) => [f.env, f.home, f.this, f.extra, f.fields].into_iter().for_each(each),
-        ObjectKind::Bound(b) => {
-            each(b.0);
-            each(b.1);
-            b.2.iter().copied().for_each(each);
-        }
-        ObjectKind::Primitive(v) => each(*v),
-        ObjectKind::RegExp(a, b) => {
-            each(*a);
-            each(*b);
-        }
-        ObjectKind::Map(t) | ObjectKind::Set(t) | ObjectKind::Weak(t) => {
-            for (k, v) in &t.entries {
-                each(*k);
-                each(*v);
-            }
-        }
-        ObjectKind::Coroutine(c) => {
-            c.slots.iter().copied().for_each(&mut *each);
-            [c.env, c.new_target, c.link].into_iter().for_each(each);
-        }
-        ObjectKind::Promise(p) => {
-            each(p.result);
-            for (a, b, c) in &p.reactions {
-                each(*a);
-                each(*b);
-                each(*c);
-            }
-        }
-        ObjectKind::Record(_, slots) => slots.iter().copied().for_each(each),
-        ObjectKind::Proxy(p) => {
-            each(p.0);
-            each(p.1);
-        }
-        ObjectKind::View(view) => each(Value::Obj(view.buffer)),
-        ObjectKind::Plain | ObjectKind::Error | ObjectKind::Date(_) | ObjectKind::Buffer(_) => {}
-    }
 }

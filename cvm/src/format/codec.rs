@@ -104,6 +104,11 @@ impl<'b> ByteReader<'b> {
         if self.is_at_end() { Ok(()) } else { Err(FormatError::Invalid("trailing bytes")) }
     }
 
+    /// Bytes that are left.
+    pub(super) fn remaining(&self) -> usize {
+        self.bytes.len()
+    }
+
     pub(super) fn is_at_end(&self) -> bool {
         self.bytes.is_empty()
     }

@@ -29,6 +29,10 @@ impl ChunkSource for CellChunks<&[u8]> {
     fn get(&self, n: u32) -> Res<&[u8]> {
         self.0.get(n as usize).copied().ok_or(FormatError::Invalid("missing chunk"))
     }
+
+    fn text(&self, _: u64) -> Res<&[u8]> {
+        Err(FormatError::Invalid("missing chunk"))
+    }
 }
 
 #[cfg(test)]
@@ -39,6 +43,10 @@ impl cells::ChunkSink for CellChunks<Vec<u8>> {
 
     fn put(&mut self, _: u32, bytes: Vec<u8>) {
         self.0.push(bytes);
+    }
+
+    fn text(&mut self, _: crate::heap::text::Text<'_>) -> Option<Vec<u64>> {
+        None
     }
 }
 

@@ -1,15 +1,19 @@
 //! Stored bytes: programs and pages of state.
 //!
-//! Reading order: this file (framing), `codec` (numbers and values), `cells`, `pages`, `unit`, `generation`,
-//! `verify_code`, `verify_state`. All input is hostile: lengths are checked against the remaining bytes before anything is
+//! Reading order: this file (framing), `codec` (numbers and values), `cells`, `texts`, `packs`, `frame_page`, `pages`, `unit`,
+//! `generation`, `verify_code`, `references`, `verify_state`. All input is hostile: lengths are checked against the remaining bytes before anything is
 //! allocated, nothing recurses, and nothing runs before it was verified.
 
 mod cells;
 mod codec;
+mod frame_page;
 mod generation;
+mod packs;
 mod pages;
+mod references;
 #[cfg(test)]
 mod tests;
+mod texts;
 mod unit;
 mod verify_code;
 mod verify_state;

@@ -181,15 +181,101 @@ fn an_invalid_state_is_refused() {
     }
 }
 
+/// The first pack of a state as it is stored.
+const FIRST_PACK: u64 = 1 << 61;
+
+type Records = Vec<(u64, Option<Vec<u8>>)>;
+
+fn records_of(program: &CompiledProgram, state: &mut VmState) -> (Vec<u8>, Records) {
+    let pages = state.pages_since(program, 0).pages;
+    assert_eq!(pages.len(), 2, "a frame page and a pack");
+    let body = super::unframe(*b"CP", pages[1].number, &pages[1].bytes).expect("a pack");
+    let (mut packs, mut records) = (super::packs::Packs::default(), Records::new());
+    let each = |number, content: Option<&[u8]>| records.push((number, content.map(<[u8]>::to_vec)));
+    packs.add_pack(FIRST_PACK, body, each).expect("its records");
+    (pages[0].bytes.clone(), records)
+}
+
+fn pack(number: u64, records: &Records) -> Vec<u8> {
+    let mut w = super::codec::ByteWriter::default();
+    for (record, content) in records {
+        w.num(*record);
+        w.count(content.as_ref().map_or(0, |bytes| bytes.len() + 1));
+        w.out.extend_from_slice(content.as_deref().unwrap_or_default());
+    }
+    super::frame(*b"CP", number, &w.out)
+}
+
+/// What loading a state says after its records were changed.
+fn load_changed(change: impl FnOnce(&mut Records)) -> Result<(), FormatError> {
+    let source = "const list = []; for (let i = 0; i < 200; i++) list.push(i); const text = 'text '.repeat(1000) + 'x'; CC('q');";
+    let program = crate::compile(source, &crate::CompileOptions::default()).expect("it compiles");
+    let mut state = VmState::new(&program, &StateConfig::default());
+    assert!(matches!(crate::run(&program, &mut state, u64::MAX), crate::RunOutcome::Pause { .. }));
+    let (frame, mut records) = records_of(&program, &mut state);
+    change(&mut records);
+    let pack = pack(FIRST_PACK, &records);
+    let pages = [(0, frame.as_slice()), (FIRST_PACK, pack.as_slice())];
+    VmState::restore(&program, state.limits, pages).map(drop)
+}
+
+fn is_text(record: &(u64, Option<Vec<u8>>)) -> bool {
+    (1 << 60..1 << 61).contains(&record.0)
+}
+
+fn is_part(record: &(u64, Option<Vec<u8>>)) -> bool {
+    record.0 >= 1 << 62
+}
+
 #[test]
-fn a_chunk_without_a_cell_is_refused() {
+fn records_that_do_not_fit_each_other_are_refused() {
+    assert_eq!(load_changed(|_| ()), Ok(()));
+    let invalid = |what| Err(FormatError::Invalid(what));
+    let part = |records: &Records| records.iter().find(|r| is_part(r)).expect("the list has parts").clone();
+    let text = |records: &Records| records.iter().find(|r| is_text(r)).expect("the text has chunks").clone();
+    let elsewhere = |records: &mut Records| {
+        let (number, content) = part(records);
+        records.push((number + (1 << 30), content));
+    };
+    assert_eq!(load_changed(elsewhere), invalid("chunk of nothing"));
+    let unused = |records: &mut Records| records.push((text(records).0 ^ 1, Some(vec![1])));
+    assert_eq!(load_changed(unused), invalid("chunk of nothing"));
+    assert_eq!(load_changed(|records| records.retain(|r| !is_text(r))), invalid("missing chunk"));
+    assert_eq!(load_changed(|records| records.retain(|r| !is_part(r))), invalid("missing chunk"));
+    let gone = |records: &mut Records| records.push((text(records).0, None));
+    assert_eq!(load_changed(gone), invalid("missing chunk"));
+    let longer = |records: &mut Records| {
+        let (number, content) = text(records);
+        records.push((number, content.map(|content| [content, vec![0]].concat())));
+    };
+    assert_eq!(load_changed(longer), invalid("text"));
+    // Much text of few bytes: a chunk is used more than once.
+    let many = |records: &mut Records| {
+        for record in records.iter_mut().filter(|r| is_text(r)) {
+            record.1 = Some(vec![0; 40 << 20]);
+        }
+    };
+    assert_eq!(load_changed(many), invalid("text"));
+    for number in [0, FIRST_PACK, FIRST_PACK + 5, 1 << 63] {
+        assert_eq!(
+            load_changed(|records| records.push((number, Some(vec![1])))),
+            invalid("record"),
+            "{number}"
+        );
+    }
+    assert_eq!(load_changed(|records| records.push((1 << 27, Some(vec![1])))), invalid("page number"));
+    // A mark of a number that no pack has is meaningless and harmless.
+    assert_eq!(load_changed(|records| records.push((1 << 27, None))), Ok(()));
+}
+
+#[test]
+fn impossible_numbers_of_pages_are_refused() {
     let (program, mut state) = paused();
-    let mut pages = state.pages_since(&program, 0).pages;
-    let chunk = pages.iter().find(|p| p.number >= 1 << 62).expect("the list has chunks").clone();
-    let elsewhere = chunk.number + (1 << 30);
-    let body = super::unframe(*b"CP", chunk.number, &chunk.bytes).expect("a page");
-    pages.push(VmPage { number: elsewhere, bytes: super::frame(*b"CP", elsewhere, body) });
-    let limits = state.limits;
-    let loaded = VmState::restore(&program, limits, pages.iter().map(|p| (p.number, p.bytes.as_slice())));
-    assert_eq!(loaded.err(), Some(FormatError::Invalid("chunk of nothing")));
+    let (frame, records) = records_of(&program, &mut state);
+    for number in [1 << 60, FIRST_PACK + (1 << 40)] {
+        let page = pack(number, &records);
+        let pages = [(0, frame.as_slice()), (number, page.as_slice())];
+        let loaded = VmState::restore(&program, state.limits, pages).map(drop);
+        assert_eq!(loaded, Err(FormatError::Invalid("page number")));
+    }
 }

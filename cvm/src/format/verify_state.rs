@@ -5,7 +5,7 @@
 //! mistake here does not cause a panic.
 
 use super::FormatError;
-use super::cells::references;
+use super::references::references;
 use super::verify_code::{UNREACHED, depths};
 use crate::heap::object::{Code, Coroutine, Object, ObjectKind, attr};
 use crate::heap::{Cell, StrCell};

@@ -1,10 +1,10 @@
 //! The collector: mark and sweep, without moving. A freed id may be reused for a later cell; ids of live cells never
-//! change. The time of a collection depends on accounted bytes only, so equal states collect at equal moments.
+//! change. The time of a collection depends on accounted bytes and on pauses only, so equal states collect at equal moments.
 //!
 //! Owns: reachability. Must not: use frames; the caller passes the roots.
 
 use super::object::{Object, ObjectKind};
-use super::{Cell, Heap, StrCell};
+use super::{Cell, Heap, PAGE_CELLS, StrCell};
 use crate::value::{Id, Value};
 
 struct Marks {
@@ -95,8 +95,21 @@ impl Marks {
 
 /// Smallest number of bytes between two collections.
 const MIN_STEP: u64 = 1 << 20;
+/// Before a pause garbage is collected from this many new bytes on, if they are also this many for each cell: marking and sweeping the
+/// cells is then cheaper than storing the garbage.
+const PAUSE_STEP: u64 = 8 << 10;
+const PAUSE_BYTES_OF_A_CELL: u64 = 8;
 
 impl Heap {
+    /// Whether to collect before the state is stored at a pause.
+    pub(crate) fn is_worth_collecting(&self) -> bool {
+        // The inverse of what a collection makes of the bytes that it left.
+        let left =
+            if self.gc_at >= 2 * MIN_STEP { self.gc_at / 2 } else { self.gc_at.saturating_sub(MIN_STEP) };
+        let cells = self.cells.len().saturating_sub(self.base as usize) as u64;
+        self.bytes.saturating_sub(left) >= PAUSE_STEP.max(cells * PAUSE_BYTES_OF_A_CELL)
+    }
+
     /// Frees every cell that neither the base nor `roots` reach.
     pub(crate) fn collect(&mut self, roots: impl Iterator<Item = Value>) {
         let mut marks = Marks { bits: vec![0; self.cells.len().div_ceil(64)], todo: Vec::new() };
@@ -105,7 +118,15 @@ impl Heap {
         }
         let base = (self.base as usize).min(self.cells.len());
         // Pristine cells of the base refer to each other only.
-        let own: Vec<usize> = (0..base).filter(|&i| !self.is_pristine(i)).collect();
+        let own: Vec<usize> = (self.changed.iter().enumerate())
+            .filter(|(_, cells)| **cells != 0)
+            .flat_map(|(page, &cells)| {
+                (0..PAGE_CELLS)
+                    .filter(move |bit| cells & (1 << bit) != 0)
+                    .map(move |bit| page * PAGE_CELLS + bit)
+            })
+            .filter(|&i| i < base)
+            .collect();
         for &i in &own {
             marks.id(Id(i as u32));
         }
@@ -135,7 +156,9 @@ impl Heap {
         while self.cells.len() > base && matches!(self.cells.last(), Some(Cell::Free)) {
             self.cells.pop();
         }
-        self.cursor = first_free.min(self.cells.len()) as u32;
+        // Only whole pages are judged by their free cells.
+        let first_free = first_free.min(self.cells.len());
+        self.cursor = (first_free - first_free % PAGE_CELLS).max(base) as u32;
         self.bytes = bytes;
         self.gc_at = bytes + bytes.max(MIN_STEP);
     }

@@ -6,11 +6,12 @@
 pub(crate) mod base;
 pub(crate) mod bytes;
 pub(crate) mod gc;
+mod keys;
 pub(crate) mod object;
 pub(crate) mod spare;
 pub(crate) mod text;
 
-use crate::value::{Id, Key, Value};
+use crate::value::{Id, Value};
 use base::{Base, Interns};
 use num_bigint::BigInt;
 use object::{Object, ObjectKind};
@@ -24,6 +25,8 @@ pub(crate) const PAGE_CELLS: usize = 64;
 pub(crate) const PART_ITEMS: usize = 128;
 /// Bytes of one part of a long text.
 pub(crate) const PART_TEXT: usize = 2048;
+/// A page with fewer free cells gets no new ones: a checkpoint writes each page that got one.
+const ROOM: usize = 32;
 /// With more changed parts than this, the whole cell counts as changed.
 const MOST_PARTS: usize = 4096;
 
@@ -87,7 +90,7 @@ pub(crate) struct Heap {
     pub(crate) changed: Vec<u64>,
     /// Cells below are reproduced from the realm and the program
     pub(crate) base: u32,
-    /// No cell below is free
+    /// Cells below are not allocated before the next collection
     pub(crate) cursor: u32,
     /// Bytes of all cells, by [`Heap::weight`]
     pub(crate) bytes: u64,
@@ -306,6 +309,16 @@ impl Heap {
         }
     }
 
+    /// Everything counts as written since the last checkpoint.
+    pub(crate) fn all_dirty(&mut self) {
+        self.parts.clear();
+        let in_base = (self.base as usize).div_ceil(PAGE_CELLS);
+        for (page, cells) in self.dirty.iter_mut().enumerate() {
+            *cells = if page < in_base { self.changed.get(page).copied().unwrap_or(0) } else { u64::MAX };
+        }
+        self.partly.fill(0);
+    }
+
     /// Whether this cell is still equal to the base's.
     pub(crate) fn is_pristine(&self, i: usize) -> bool {
         i < self.base as usize
@@ -326,12 +339,25 @@ impl Heap {
         self.under.as_ref().and_then(|base| base.get(id.index()))
     }
 
-    /// Stores a cell under the lowest free id.
+    /// Whether the page that begins here has room for new cells.
+    fn has_room(&self, first: usize) -> bool {
+        let cells = &self.cells[first..self.cells.len().min(first + PAGE_CELLS)];
+        let used = cells.iter().filter(|cell| !matches!(cell, Cell::Free)).count();
+        used + ROOM <= PAGE_CELLS
+    }
+
+    /// Stores a cell under the lowest free id in a page that has room, or had when its first cell was stored since the last collection.
     pub(crate) fn alloc(&mut self, cell: Cell) -> Id {
         self.charge(Heap::weight(&cell) as usize);
         let mut at = self.cursor as usize;
-        while at < self.cells.len() && !matches!(self.cells[at], Cell::Free) {
-            at += 1;
+        while at < self.cells.len() {
+            if at.is_multiple_of(PAGE_CELLS) && !self.has_room(at) {
+                at = (at + PAGE_CELLS).min(self.cells.len());
+            } else if matches!(self.cells[at], Cell::Free) {
+                break;
+            } else {
+                at += 1;
+            }
         }
         self.cursor = at as u32 + 1;
         if at == self.cells.len() {
@@ -480,102 +506,5 @@ impl Heap {
             },
             _ => Text::Narrow(&[]),
         }
-    }
-
-    fn intern_lookup(&self, hash: u64, text: Text<'_>) -> Option<Id> {
-        let own = self.interns.find(hash, |id| self.str(id) == text);
-        own.or_else(|| self.under.as_ref().and_then(|base| base.intern(hash, text)))
-    }
-
-    /// Marks a flat string cell as the canonical one of its content.
-    pub(crate) fn adopt_interned(&mut self, id: Id) {
-        let hash = self.str(id).hash64();
-        if self.intern_lookup(hash, self.str(id)).is_none() {
-            self.interns.insert(hash, id);
-        }
-    }
-
-    /// The key of a string, if any object could have it.
-    pub(crate) fn find_key(&self, id: Id) -> Option<Key> {
-        match self.cell(id) {
-            Some(Cell::Str(StrCell::Narrow(_, true) | StrCell::Wide(_, true))) if id.0 > 255 => {
-                return Some(Key::cell(id));
-            }
-            _ => {}
-        }
-        let text = self.str(id);
-        if let Some(i) = text.as_index() {
-            return Some(Key::index(i));
-        }
-        self.intern_lookup(text.hash64(), text).map(Key::cell)
-    }
-
-    /// The key of a text, if any object could have it.
-    pub(crate) fn find_key_of(&self, text: &str) -> Option<Key> {
-        let units: Vec<u16> = text.encode_utf16().collect();
-        let narrow: Option<Vec<u8>> = units.iter().map(|unit| u8::try_from(*unit).ok()).collect();
-        let text = match &narrow {
-            Some(bytes) => Text::Narrow(bytes),
-            None => Text::Wide(&units),
-        };
-        match text.as_index() {
-            Some(index) => Some(Key::index(index)),
-            None => self.intern_lookup(text.hash64(), text).map(Key::cell),
-        }
-    }
-
-    /// The key of a string.
-    pub(crate) fn key_of_str(&mut self, id: Id) -> Key {
-        if let Some(key) = self.find_key(id) {
-            return key;
-        }
-        let hash = self.str(id).hash64();
-        let canonical = if matches!(self.cell(id), Some(Cell::Str(StrCell::Narrow(..) | StrCell::Wide(..)))) {
-            self.touch(id);
-            if let Some(Cell::Str(StrCell::Narrow(_, flag) | StrCell::Wide(_, flag))) =
-                self.cells.get_mut(id.index())
-            {
-                *flag = true;
-            }
-            id
-        } else {
-            let cell = match self.str(id) {
-                Text::Narrow(t) => StrCell::Narrow(t.into(), true),
-                Text::Wide(t) => StrCell::Wide(t.into(), true),
-            };
-            self.alloc(Cell::Str(cell))
-        };
-        self.interns.insert(hash, canonical);
-        Key::cell(canonical)
-    }
-
-    /// The key of a text of the engine itself.
-    pub(crate) fn key(&mut self, text: &str) -> Key {
-        let id = self.new_str(text);
-        self.key_of_str(id)
-    }
-
-    /// A key as a value of the language.
-    pub(crate) fn key_value(&mut self, key: Key) -> Value {
-        match key.as_index() {
-            Some(i) => {
-                let text = i.to_string();
-                Value::Str(self.new_str(&text))
-            }
-            None => {
-                let id = Id(key.0);
-                if self.symbol(id).is_some() { Value::Sym(id) } else { Value::Str(id) }
-            }
-        }
-    }
-
-    /// Whether this key is a symbol (private names included).
-    pub(crate) fn key_is_symbol(&self, key: Key) -> bool {
-        key.as_cell().is_some_and(|id| self.symbol(id).is_some())
-    }
-
-    /// Whether this key is a private name.
-    pub(crate) fn key_is_private(&self, key: Key) -> bool {
-        key.as_cell().is_some_and(|id| self.symbol(id).is_some_and(|s| s.private))
     }
 }

@@ -56,6 +56,11 @@ pub fn run(program: &CompiledProgram, state: &mut VmState, fuel: u64) -> RunOutc
                 RunPhase::Host
             };
             state.request = Some(*request);
+            let mut vm = Vm { p: program, st: state };
+            if vm.st.heap.is_worth_collecting() {
+                // A heap that is still too large ends the program before its next instruction, as without a pause.
+                let _ = vm.collect();
+            }
             waiting(state)
         }
         Err(Raise::Limit(kind)) => {

@@ -360,9 +360,11 @@ fn impossible_pages_and_too_many_pages_are_refused() {
         !world.dying
     };
     let page = |number, bytes| StatePage { number, bytes: vec![0; bytes] };
-    let last = [1 << 26, 1 << 62, (1 << 62) + (1 << 56) - 1];
+    let last = [1 << 26, 1 << 61, (1 << 61) + (1 << 40) - 1, 1 << 62, (1 << 62) + (1 << 56) - 1];
     assert!(on_worker_message(last.map(|number| page(number, 1)).into()));
-    for number in [(1 << 26) + 1, (1 << 62) - 1, (1 << 62) + (1 << 56), u64::MAX] {
+    for number in
+        [(1 << 26) + 1, (1 << 61) - 1, (1 << 61) + (1 << 40), (1 << 62) - 1, (1 << 62) + (1 << 56), u64::MAX]
+    {
         assert!(!on_worker_message(vec![page(number, 1)]), "{number}");
     }
     assert!(
