@@ -1,11 +1,9 @@
 //! What a step of a durable program writes, counted at each stage, for programs that rebuild a large value at every step.
 //!
-//! `own`: the pages of its checkpoint as the worker sent them. `rows`: rows of pages in the step's batch. `log`: frames that the
-//! store appended to its write-ahead log. `file`: everything else that the supervisor wrote to the disk, mostly pages that were
-//! copied back from the log. `all`: both. `net rows`: rows of pages that are in the store then, those of old checkpoints included.
+//! `own`: the pages of its checkpoint as the worker sent them. `log`: frames that the store appended to its write-ahead log. `file`:
+//! everything else that the supervisor wrote to the disk, mostly pages that were copied back from the log. `all`: both.
 
 use crate::figure::micros;
-use rusqlite::Connection;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 use vm_system_protocol::control::NewRun;
@@ -57,14 +55,12 @@ pub const REBUILDERS: &[Rebuilder] = &[
 struct Counted {
     disk: u64,
     log_frames: u64,
-    rows: i64,
 }
 
 /// Reads the counters of a supervisor and its store.
 struct Counters {
     pid: u32,
     index: PathBuf,
-    database: Connection,
     /// Salt and length of the log when it was read last, and the frames of the logs before
     log: (u64, u64),
     frames_before: u64,
@@ -74,8 +70,7 @@ impl Counters {
     fn new(pid: u32, database: &Path) -> Self {
         let mut index = database.as_os_str().to_owned();
         index.push("-shm");
-        let database = Connection::open(database).expect("the store's database");
-        Self { pid, index: PathBuf::from(index), database, log: (0, 0), frames_before: 0 }
+        Self { pid, index: PathBuf::from(index), log: (0, 0), frames_before: 0 }
     }
 
     fn read(&mut self) -> Counted {
@@ -90,9 +85,7 @@ impl Counters {
             self.frames_before += self.log.1;
         }
         self.log = now;
-        let sql = "SELECT count(*) FROM state_pages";
-        let rows = self.database.query_row(sql, [], |row| row.get(0)).unwrap_or(0);
-        Counted { disk, log_frames: self.frames_before + now.1, rows }
+        Counted { disk, log_frames: self.frames_before + now.1 }
     }
 }
 
@@ -113,10 +106,7 @@ pub fn measure(daemon: &Daemon, client: &mut Client, template: &str, what: &Rebu
     let id = client.start_program(new).expect("started").execution.id.to_string();
     let mut counters = Counters::new(daemon.pid(), &daemon.place.path("state/vm-system.db"));
     println!("{} ({} steps, KiB of each step)", what.name, what.steps);
-    println!(
-        "{:>11} {:>9} {:>8} {:>7} {:>9} {:>9} {:>9} {:>9}",
-        "steps", "ms p50", "own", "rows", "log", "file", "all", "net rows"
-    );
+    println!("{:>11} {:>9} {:>8} {:>9} {:>9} {:>9}", "steps", "ms p50", "own", "log", "file", "all");
     let window = what.steps / 10;
     let mut before = counters.read();
     for first in (0..what.steps).step_by(window) {
@@ -136,23 +126,18 @@ pub fn measure(daemon: &Daemon, client: &mut Client, template: &str, what: &Rebu
         let list = client.checkpoints(&id);
         let newest = &list[list.len().saturating_sub(window)..];
         let own: u64 = newest.iter().map(|checkpoint| checkpoint.bytes).sum();
-        let sql = "SELECT count(*) FROM state_pages WHERE checkpoint > (SELECT max(checkpoint) FROM state_pages) - ?1";
-        let rows: i64 =
-            counters.database.query_row(sql, [newest.len() as i64], |row| row.get(0)).unwrap_or(0);
         let each = |bytes: u64, count: usize| bytes as f64 / 1024.0 / count.max(1) as f64;
         let disk = now.disk.saturating_sub(before.disk);
         let log = (now.log_frames - before.log_frames) * FRAME_BYTES;
         println!(
-            "{:>5}-{:<5} {:>9.2} {:>8.1} {:>7.1} {:>9.1} {:>9.1} {:>9.1} {:>9}",
+            "{:>5}-{:<5} {:>9.2} {:>8.1} {:>9.1} {:>9.1} {:>9.1}",
             first,
             first + window,
             times[times.len() / 2],
             each(own, newest.len()),
-            rows as f64 / newest.len().max(1) as f64,
             each(log, window),
             each(disk.saturating_sub(log), window),
             each(disk, window),
-            now.rows,
         );
         before = now;
     }

@@ -1,15 +1,16 @@
 //! Packs: a checkpoint appends what it changed to new pages, instead of writing a page for each changed item.
 //!
 //! A record is the newest content of one number: a heap page, a part of a container, a chunk of text. A pack is a stored page
-//! of records. The packs are a log: of each number the record in the pack with the highest number counts, and an empty record means
-//! that the number is gone. A pack without a record that counts is removed; others are when their records that count were written again,
-//! so that all packs together stay below about twice what counts.
+//! of records. The packs are a log: each begins with its position, of each number the record in the last pack counts, and an empty record
+//! means that the number is gone. A pack without a record that counts is removed; others are when their records that count were written
+//! again, so that all packs together stay below about twice what counts. Numbers of removed pages are used again: a store that keeps
+//! old versions of pages has them under few numbers.
 //!
 //! Owns: which record of which pack counts, which packs to write again. Must not: know what a record contains.
 
 use super::codec::{ByteReader, ByteWriter};
 use super::{FormatError, frame};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Magic of a page.
 pub(super) const MAGIC: [u8; 2] = *b"CP";
@@ -17,6 +18,8 @@ pub(super) const MAGIC: [u8; 2] = *b"CP";
 pub(super) const PACK_BIT: u64 = 1 << 61;
 /// Packs that a state can have.
 const MOST_PACKS: u64 = 1 << 40;
+/// Packs that a state can have written in its life.
+const MOST_POSITIONS: u64 = 1 << 60;
 /// A pack is closed when it has as much content (bytes).
 const PACK_BYTES: u64 = 60 << 10;
 /// All packs together may be this much (bytes) above twice what counts.
@@ -28,14 +31,14 @@ const BYTES_OF_A_PACK: u64 = 16 << 10;
 const AGAIN_BYTES: u64 = 64 << 10;
 
 /// The records of a checkpoint by number; none for a number that is gone.
-pub(super) type Fresh = BTreeMap<u64, Option<Vec<u8>>>;
+pub(super) type ChangedRecords = BTreeMap<u64, Option<Vec<u8>>>;
 
 /// What is known of a number that is in a pack.
 #[derive(Clone, Debug)]
 struct Record {
     /// Hash of the content; none: the number is gone, and an empty record says so
     hash: Option<u64>,
-    /// The pack of the record that counts
+    /// Position of the pack with the record that counts
     pack: u64,
     /// Bytes of that record
     size: u32,
@@ -46,6 +49,8 @@ struct Record {
 /// One stored page of records.
 #[derive(Clone, Debug, Default)]
 struct Pack {
+    /// Number of the page
+    page: u64,
     /// Bytes of its records
     bytes: u64,
     /// Bytes of its records that count
@@ -58,6 +63,7 @@ struct Pack {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Packs {
     records: BTreeMap<u64, Record>,
+    /// By position in the log, [`PACK_BIT`] more; pages of one record by their number
     log: BTreeMap<u64, Pack>,
     bytes: u64,
     live: u64,
@@ -71,6 +77,13 @@ pub(super) fn hash(bytes: &[u8]) -> u64 {
     h.finish()
 }
 
+/// The beginning of a pack.
+fn begun(position: u64) -> ByteWriter {
+    let mut w = ByteWriter::default();
+    w.num(position & !PACK_BIT);
+    w
+}
+
 /// Bytes of a LEB128 number.
 fn length(number: u64) -> u64 {
     u64::from((64 - (number | 1).leading_zeros()).div_ceil(7))
@@ -79,6 +92,29 @@ fn length(number: u64) -> u64 {
 /// Bytes of a record.
 fn size(number: u64, content: Option<&Vec<u8>>) -> u64 {
     length(number) + content.map_or(1, |bytes| length(bytes.len() as u64 + 1) + bytes.len() as u64)
+}
+
+/// A stored pack.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct StoredPack<'b> {
+    pub(super) page: u64,
+    /// Position in the log
+    pub(super) position: u64,
+    pub(super) records: &'b [u8],
+}
+
+impl<'b> StoredPack<'b> {
+    pub(super) fn new(page: u64, body: &'b [u8]) -> Result<Self, FormatError> {
+        let mut r = ByteReader::new(body);
+        let position = r.num()?;
+        if page - PACK_BIT >= MOST_PACKS {
+            return Err(FormatError::Invalid("page number"));
+        }
+        if position >= MOST_POSITIONS {
+            return Err(FormatError::Invalid("position of a pack"));
+        }
+        Ok(Self { page, position, records: r.take(r.remaining())? })
+    }
 }
 
 impl Packs {
@@ -95,25 +131,24 @@ impl Packs {
 
     /// Stored pages, for a caller that wants to remove them all.
     pub(super) fn stored(&self) -> impl Iterator<Item = u64> + '_ {
-        self.log.keys().copied()
+        self.log.values().map(|pack| pack.page)
     }
 
     /// A stored page of one record, as states had them before there were packs.
     pub(super) fn add_single(&mut self, number: u64, bytes: &[u8]) {
+        self.log.entry(number).or_default().page = number;
         self.place(number, number, Some(hash(bytes)), bytes.len() as u64 + 1);
     }
 
     /// The records of a stored pack, which is behind all that were added before.
     pub(super) fn add_pack<'b>(
         &mut self,
-        pack: u64,
-        body: &'b [u8],
+        pack: &StoredPack<'b>,
         mut each: impl FnMut(u64, Option<&'b [u8]>),
     ) -> Result<(), FormatError> {
-        if pack - PACK_BIT >= MOST_PACKS {
-            return Err(FormatError::Invalid("page number"));
-        }
-        let mut r = ByteReader::new(body);
+        let position = PACK_BIT | pack.position;
+        self.log.entry(position).or_default().page = pack.page;
+        let mut r = ByteReader::new(pack.records);
         while !r.is_at_end() {
             let before = r.remaining();
             let number = r.num()?;
@@ -125,7 +160,7 @@ impl Packs {
                 n => Some(r.take(n - 1)?),
             };
             each(number, content);
-            self.place(number, pack, content.map(hash), (before - r.remaining()) as u64);
+            self.place(number, position, content.map(hash), (before - r.remaining()) as u64);
         }
         Ok(())
     }
@@ -167,9 +202,9 @@ impl Packs {
         }
     }
 
-    /// Drops a pack of which no record counts, or of which the others are written again.
-    fn drop_pack(&mut self, pack: u64) {
-        let Some(entry) = self.log.remove(&pack) else { return };
+    /// Drops a pack of which no record counts, or of which the others are written again; returns the number of its page.
+    fn drop_pack(&mut self, pack: u64) -> Option<u64> {
+        let entry = self.log.remove(&pack)?;
         self.bytes = self.bytes.saturating_sub(entry.bytes);
         self.live = self.live.saturating_sub(entry.live);
         for (number, has_content) in entry.records {
@@ -184,15 +219,16 @@ impl Packs {
                 self.records.remove(&number);
             }
         }
+        Some(entry.page)
     }
 
     /// Adds the records of a checkpoint, and returns the pages to store; an empty one is to be removed. `again` has the content of a
     /// number that did not change.
     pub(super) fn commit(
         &mut self,
-        mut fresh: Fresh,
+        mut fresh: ChangedRecords,
         mut again: impl FnMut(&[u64]) -> Vec<Vec<u8>>,
-    ) -> Vec<(u64, Vec<u8>)> {
+    ) -> BTreeMap<u64, Vec<u8>> {
         let next = self.log.range(PACK_BIT..PACK_BIT << 1).next_back().map_or(PACK_BIT, |(last, _)| last + 1);
         let mut added = 0;
         for (&number, content) in &fresh {
@@ -204,7 +240,7 @@ impl Packs {
                 record.hash = None;
             }
         }
-        let mut removed = Vec::new();
+        let mut removed = BTreeSet::new();
         self.drop_empty(&mut removed);
         let mut budget = added + AGAIN_BYTES;
         while let Some(victims) = self.victims(added) {
@@ -226,22 +262,25 @@ impl Packs {
                     numbers.into_iter().partition(|number| self.hash_of(*number).is_some());
                 fresh.extend(kept.iter().copied().zip(again(&kept).into_iter().map(Some)));
                 fresh.extend(marks.into_iter().map(|number| (number, None)));
-                self.drop_pack(victim);
-                removed.push(victim);
+                removed.extend(self.drop_pack(victim));
             }
             if !done {
                 break;
             }
             self.drop_empty(&mut removed);
         }
-        let mut pages: Vec<(u64, Vec<u8>)> = removed.into_iter().map(|pack| (pack, Vec::new())).collect();
+        let mut pages: BTreeMap<u64, Vec<u8>> = removed.into_iter().map(|page| (page, Vec::new())).collect();
         self.append(next, fresh, &mut pages);
         pages
     }
 
-    /// Writes the records to new packs.
-    fn append(&mut self, mut next: u64, fresh: Fresh, pages: &mut Vec<(u64, Vec<u8>)>) {
-        let mut w = ByteWriter::default();
+    /// Writes the records to new packs, under the lowest numbers that no pack has.
+    fn append(&mut self, mut next: u64, fresh: ChangedRecords, pages: &mut BTreeMap<u64, Vec<u8>>) {
+        let used: BTreeSet<u64> = self.log.values().map(|pack| pack.page).collect();
+        let mut unused = (PACK_BIT..).filter(|page| !used.contains(page));
+        let mut page = unused.next().unwrap_or(PACK_BIT);
+        let mut w = begun(next);
+        let mut is_empty = true;
         for (number, content) in fresh {
             // A mark that hides nothing is not written.
             if content.is_none() && self.records.get(&number).is_none_or(|record| record.stale == 0) {
@@ -249,10 +288,13 @@ impl Packs {
                 continue;
             }
             let size = size(number, content.as_ref());
-            if !w.out.is_empty() && w.out.len() as u64 + size > PACK_BYTES {
-                pages.push((next, frame(MAGIC, next, &std::mem::take(&mut w.out))));
+            if !is_empty && w.out.len() as u64 + size > PACK_BYTES {
                 next += 1;
+                let full = std::mem::replace(&mut w, begun(next));
+                pages.insert(page, frame(MAGIC, page, &full.out));
+                page = unused.next().unwrap_or(PACK_BIT);
             }
+            is_empty = false;
             w.num(number);
             match &content {
                 None => w.num(0),
@@ -261,10 +303,11 @@ impl Packs {
                     w.out.extend_from_slice(bytes);
                 }
             }
+            self.log.entry(next).or_default().page = page;
             self.place_again(number, next, content.as_deref().map(hash), size);
         }
-        if !w.out.is_empty() {
-            pages.push((next, frame(MAGIC, next, &w.out)));
+        if !is_empty {
+            pages.insert(page, frame(MAGIC, page, &w.out));
         }
     }
 
@@ -279,7 +322,7 @@ impl Packs {
         self.count(pack, size);
     }
 
-    fn drop_empty(&mut self, removed: &mut Vec<u64>) {
+    fn drop_empty(&mut self, removed: &mut BTreeSet<u64>) {
         loop {
             let empty: Vec<u64> =
                 self.log.iter().filter(|(_, pack)| pack.live == 0).map(|(&pack, _)| pack).collect();
@@ -287,8 +330,7 @@ impl Packs {
                 return;
             }
             for pack in empty {
-                self.drop_pack(pack);
-                removed.push(pack);
+                removed.extend(self.drop_pack(pack));
             }
         }
     }

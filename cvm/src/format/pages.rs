@@ -7,7 +7,7 @@
 use super::cells::{self, ChunkSink, ChunkSource};
 use super::codec::{ByteReader, ByteWriter};
 use super::frame_page::read_frame_page;
-use super::packs::{Fresh, MAGIC, PACK_BIT, Packs, hash};
+use super::packs::{ChangedRecords, MAGIC, PACK_BIT, Packs, StoredPack, hash};
 use super::texts::{TEXT_BIT, Texts, chunk_of};
 use super::{FormatError, frame, unframe, verify_state};
 use crate::heap::text::Text;
@@ -55,7 +55,7 @@ struct ChunkCollector<'v> {
     parts: Option<Vec<u32>>,
     packs: &'v Packs,
     texts: &'v mut Texts,
-    fresh: &'v mut Fresh,
+    fresh: &'v mut ChangedRecords,
     count: u32,
     /// The cell has text in chunks; how many of the first ones are as before
     same_text: Option<usize>,
@@ -159,7 +159,7 @@ impl VmState {
             versions = Versions::default();
             self.heap.all_dirty();
         }
-        let mut fresh = Fresh::new();
+        let mut fresh = ChangedRecords::new();
         self.note_changes(program, &mut versions, &mut fresh);
         let Versions { packs, texts } = &mut versions;
         pages.extend(packs.commit(fresh, |numbers| self.contents(program, texts, numbers)));
@@ -170,7 +170,12 @@ impl VmState {
     }
 
     /// Adds the records that changed since the last checkpoint to `fresh`.
-    fn note_changes(&mut self, program: &CompiledProgram, versions: &mut Versions, fresh: &mut Fresh) {
+    fn note_changes(
+        &mut self,
+        program: &CompiledProgram,
+        versions: &mut Versions,
+        fresh: &mut ChangedRecords,
+    ) {
         let mut parts: HashMap<u32, Vec<u32>> = HashMap::new();
         for (id, part) in std::mem::take(&mut self.heap.parts) {
             parts.entry(id).or_default().push(part);
@@ -204,7 +209,7 @@ impl VmState {
         id: Id,
         parts: Option<Vec<u32>>,
         versions: &mut Versions,
-        fresh: &mut Fresh,
+        fresh: &mut ChangedRecords,
     ) {
         let cell = self.heap.cells.get(id.index()).unwrap_or(&Cell::Free);
         let parts = parts.filter(|_| !cells::has_two_lists(cell));
@@ -328,8 +333,15 @@ fn records<'b>(
             _ => return Err(FormatError::Invalid("page number")),
         }
     }
-    for (&pack, body) in stored.range(PACK_BIT..CHUNK_BIT) {
-        packs.add_pack(pack, body, |number, content| {
+    let mut log = BTreeMap::new();
+    for (&page, body) in stored.range(PACK_BIT..CHUNK_BIT) {
+        let pack = StoredPack::new(page, body)?;
+        if log.insert(pack.position, pack).is_some() {
+            return Err(FormatError::Invalid("position of a pack"));
+        }
+    }
+    for pack in log.values() {
+        packs.add_pack(pack, |number, content| {
             match content {
                 Some(content) => bodies.insert(number, content),
                 None => bodies.remove(&number),

@@ -192,12 +192,14 @@ fn records_of(program: &CompiledProgram, state: &mut VmState) -> (Vec<u8>, Recor
     let body = super::unframe(*b"CP", pages[1].number, &pages[1].bytes).expect("a pack");
     let (mut packs, mut records) = (super::packs::Packs::default(), Records::new());
     let each = |number, content: Option<&[u8]>| records.push((number, content.map(<[u8]>::to_vec)));
-    packs.add_pack(FIRST_PACK, body, each).expect("its records");
+    let stored = super::packs::StoredPack::new(FIRST_PACK, body).expect("a pack");
+    packs.add_pack(&stored, each).expect("its records");
     (pages[0].bytes.clone(), records)
 }
 
-fn pack(number: u64, records: &Records) -> Vec<u8> {
+fn pack(number: u64, position: u64, records: &Records) -> Vec<u8> {
     let mut w = super::codec::ByteWriter::default();
+    w.num(position);
     for (record, content) in records {
         w.num(*record);
         w.count(content.as_ref().map_or(0, |bytes| bytes.len() + 1));
@@ -214,7 +216,7 @@ fn load_changed(change: impl FnOnce(&mut Records)) -> Result<(), FormatError> {
     assert!(matches!(crate::run(&program, &mut state, u64::MAX), crate::RunOutcome::Pause { .. }));
     let (frame, mut records) = records_of(&program, &mut state);
     change(&mut records);
-    let pack = pack(FIRST_PACK, &records);
+    let pack = pack(FIRST_PACK, 0, &records);
     let pages = [(0, frame.as_slice()), (FIRST_PACK, pack.as_slice())];
     VmState::restore(&program, state.limits, pages).map(drop)
 }
@@ -273,9 +275,23 @@ fn impossible_numbers_of_pages_are_refused() {
     let (program, mut state) = paused();
     let (frame, records) = records_of(&program, &mut state);
     for number in [1 << 60, FIRST_PACK + (1 << 40)] {
-        let page = pack(number, &records);
+        let page = pack(number, 0, &records);
         let pages = [(0, frame.as_slice()), (number, page.as_slice())];
         let loaded = VmState::restore(&program, state.limits, pages).map(drop);
         assert_eq!(loaded, Err(FormatError::Invalid("page number")));
     }
+}
+
+#[test]
+fn packs_without_an_order_are_refused() {
+    let (program, mut state) = paused();
+    let (frame, records) = records_of(&program, &mut state);
+    let load = |first: u64, second: u64| {
+        let packs = [pack(FIRST_PACK, first, &records), pack(FIRST_PACK + 1, second, &records)];
+        let pages = [(0, frame.as_slice()), (FIRST_PACK, &packs[0]), (FIRST_PACK + 1, &packs[1])];
+        VmState::restore(&program, state.limits, pages).map(drop)
+    };
+    assert_eq!(load(7, 3), Ok(()));
+    assert_eq!(load(7, 7), Err(FormatError::Invalid("position of a pack")));
+    assert_eq!(load(1 << 60, 3), Err(FormatError::Invalid("position of a pack")));
 }

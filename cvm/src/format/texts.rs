@@ -6,7 +6,7 @@
 //!
 //! Owns: the cuts, the numbers of chunks, which cells use them. Must not: encode cells or pages.
 
-use super::packs::{Fresh, Packs, hash};
+use super::packs::{ChangedRecords, Packs, hash};
 use crate::heap::text::Text;
 use std::collections::HashMap;
 
@@ -114,7 +114,7 @@ impl Texts {
         text: Text<'_>,
         changed: usize,
         packs: &Packs,
-        fresh: &mut Fresh,
+        fresh: &mut ChangedRecords,
     ) -> usize {
         let old = self.of_cell.remove(&id).unwrap_or_default();
         let (end, unit) = measure(text);
@@ -142,13 +142,13 @@ impl Texts {
     }
 
     /// A cell has no text outside any more.
-    pub(super) fn forget(&mut self, id: u32, fresh: &mut Fresh) {
+    pub(super) fn forget(&mut self, id: u32, fresh: &mut ChangedRecords) {
         if let Some(old) = self.of_cell.remove(&id) {
             self.release(&old, fresh);
         }
     }
 
-    fn release(&mut self, chunks: &[Chunk], fresh: &mut Fresh) {
+    fn release(&mut self, chunks: &[Chunk], fresh: &mut ChangedRecords) {
         for (number, _) in chunks {
             if let Some(uses) = self.uses.get_mut(number) {
                 *uses -= 1;
@@ -180,7 +180,7 @@ impl Texts {
 }
 
 /// The number of a chunk with this content, which is new or that of an equal one.
-fn number_of(chunk: &[u8], packs: &Packs, fresh: &mut Fresh) -> u64 {
+fn number_of(chunk: &[u8], packs: &Packs, fresh: &mut ChangedRecords) -> u64 {
     let (name, content) = (name(chunk), hash(chunk));
     let mut number = TEXT_BIT | (name & (TEXT_BIT - 1));
     loop {
@@ -231,7 +231,7 @@ mod tests {
     use super::*;
 
     fn chunks(text: &[u8]) -> Vec<Vec<u8>> {
-        let (mut packs, mut texts, mut fresh) = (Packs::default(), Texts::default(), Fresh::new());
+        let (mut packs, mut texts, mut fresh) = (Packs::default(), Texts::default(), ChangedRecords::new());
         texts.note(1, Text::Narrow(text), 0, &packs, &mut fresh);
         let numbers: Vec<u64> = texts.of(1).collect();
         let all = numbers.iter().map(|number| fresh[number].clone().expect("it is new")).collect();
@@ -280,7 +280,7 @@ mod tests {
     #[test]
     fn text_that_grows_is_cut_as_if_it_were_cut_at_once() {
         let text = letters(50_000);
-        let (packs, mut texts, mut fresh) = (Packs::default(), Texts::default(), Fresh::new());
+        let (packs, mut texts, mut fresh) = (Packs::default(), Texts::default(), ChangedRecords::new());
         let mut at = 0;
         while at < text.len() {
             let end = text.len().min(at + 777);
@@ -294,7 +294,7 @@ mod tests {
 
     #[test]
     fn contents_with_the_same_number_are_kept_apart() {
-        let (packs, mut fresh) = (Packs::default(), Fresh::new());
+        let (packs, mut fresh) = (Packs::default(), ChangedRecords::new());
         let number = number_of(b"content", &packs, &mut fresh);
         fresh.insert(number, Some(b"another".to_vec()));
         let next = number_of(b"content", &packs, &mut fresh);

@@ -26,7 +26,7 @@ pub(crate) const PART_ITEMS: usize = 128;
 /// Bytes of one part of a long text.
 pub(crate) const PART_TEXT: usize = 2048;
 /// A page with fewer free cells gets no new ones: a checkpoint writes each page that got one.
-const ROOM: usize = 32;
+const LEAST_FREE: usize = 32;
 /// With more changed parts than this, the whole cell counts as changed.
 const MOST_PARTS: usize = 4096;
 
@@ -339,19 +339,20 @@ impl Heap {
         self.under.as_ref().and_then(|base| base.get(id.index()))
     }
 
-    /// Whether the page that begins here has room for new cells.
-    fn has_room(&self, first: usize) -> bool {
+    /// Whether enough cells are free in the page that begins here.
+    fn is_free_enough(&self, first: usize) -> bool {
         let cells = &self.cells[first..self.cells.len().min(first + PAGE_CELLS)];
         let used = cells.iter().filter(|cell| !matches!(cell, Cell::Free)).count();
-        used + ROOM <= PAGE_CELLS
+        used + LEAST_FREE <= PAGE_CELLS
     }
 
-    /// Stores a cell under the lowest free id in a page that has room, or had when its first cell was stored since the last collection.
+    /// Stores a cell under the lowest free id of a page in which enough cells are free, or were when it got its first one since the last
+    /// collection.
     pub(crate) fn alloc(&mut self, cell: Cell) -> Id {
         self.charge(Heap::weight(&cell) as usize);
         let mut at = self.cursor as usize;
         while at < self.cells.len() {
-            if at.is_multiple_of(PAGE_CELLS) && !self.has_room(at) {
+            if at.is_multiple_of(PAGE_CELLS) && !self.is_free_enough(at) {
                 at = (at + PAGE_CELLS).min(self.cells.len());
             } else if matches!(self.cells[at], Cell::Free) {
                 break;

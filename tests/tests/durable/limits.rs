@@ -114,7 +114,7 @@ fn output_limit_counts_across_timed_out_tasks_between_which_no_worker_runs() {
 
 #[test]
 fn programs_of_an_owner_that_stores_too_much_end_with_the_name_of_the_limit() {
-    let grows = "const kept = []; for (;;) kept.push('x'.repeat(1000)); function main() {}";
+    let grows = "const kept = []; for (;;) kept.push('x'.repeat(990) + kept.length); function main() {}";
     for (setting, said) in [
         ("owner_quota_mb = 4", "owner_quota_mb"),
         ("owner_write_mb_per_min = 4", "owner_write_mb_per_min"),
