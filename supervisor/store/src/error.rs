@@ -111,6 +111,19 @@ pub enum OpenError {
         /// The name of a copy of the log.
         kept: PathBuf,
     },
+    /// The files are of different times.
+    #[error(
+        "{} is older than {}: the files were copied at different times, and what was acknowledged between would be lost or mixed. Bring \
+         back the files of one time together, or restore a backup; `--accept-damage` starts without this log, which is kept with the \
+         ending .damaged",
+        path.display(), than.display()
+    )]
+    OlderLog {
+        /// The write-ahead log.
+        path: PathBuf,
+        /// What is newer: its index, or the database.
+        than: PathBuf,
+    },
     /// The database was deleted while a supervisor used it, and that supervisor saved the content.
     #[error(
         "{} {}, and {} has the content that it had then: rename this copy to use it, or move it away to start with {}",

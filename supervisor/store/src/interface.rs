@@ -69,7 +69,10 @@ impl StoreStatus {
 /// What is wrong with the database file, until another supervisor is started with it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DatabaseFault {
-    /// SQLite found the file damaged.
+    /// A statement failed as if the file were damaged; a disk that reports an error looks the same (`vdbe.c` of SQLite).
+    #[error("the database may be damaged: {0}; it is being examined")]
+    Suspected(String),
+    /// A second look, after a pause, found the file damaged, too.
     #[error("the database is damaged: {0}")]
     Damaged(String),
     /// A row has a value that no version of this program has written.
@@ -100,6 +103,15 @@ const fn replaced(is_replaced: bool) -> &'static str {
 }
 
 impl DatabaseFault {
+    /// Which of two reports is the more serious one.
+    pub(crate) const fn severity(&self) -> u8 {
+        match self {
+            Self::DamagedRow(_) => 0,
+            Self::Suspected(_) => 1,
+            _ => 2,
+        }
+    }
+
     /// Whether new sessions, executions and templates are to be refused: what is recorded of them may be lost.
     pub const fn refuses_work(&self) -> bool {
         !matches!(self, Self::DamagedRow(_))
@@ -108,6 +120,10 @@ impl DatabaseFault {
     /// What to do, without paths.
     pub const fn hint(&self) -> &'static str {
         match self {
+            Self::Suspected(_) => {
+                "wait: if it is in order, because only the disk reported an error, work is accepted again; the log of the supervisor \
+                 has the result"
+            }
             Self::Damaged(_) | Self::DamagedRow(_) => {
                 "stop the supervisor, keep a copy of its state directory, and restore a backup of the database or repair it with \
                  the command .recover of sqlite3"

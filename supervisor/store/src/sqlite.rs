@@ -28,7 +28,7 @@ use super::handle::Ticket;
 use super::lock::StoreLock;
 use super::queue::Queue;
 use super::temporary::TemporaryFolder;
-use super::{BoxFuture, DatabaseFault, Lane, SessionWatch, Store, StoreHandle, StoreStatus, Urgency};
+use super::{BoxFuture, Lane, SessionWatch, Store, StoreHandle, StoreStatus, Urgency};
 use check::CheckMode;
 #[cfg(test)]
 pub(super) use check::sums as counted_anew;
@@ -162,6 +162,11 @@ impl DatabaseLocation {
     }
 }
 
+/// Between damage that a statement meets and the second look.
+const FIRST_PAUSE: Duration = Duration::from_secs(2);
+/// Most time between two looks at a damaged database.
+const LONGEST_PAUSE: Duration = Duration::from_mins(30);
+
 struct SqliteStore {
     queue: Arc<Queue>,
     admission: Arc<Admission>,
@@ -213,6 +218,13 @@ impl SqliteStore {
             })
             .map_err(|error| OpenError::Unusable { path: path.clone(), detail: error.to_string() })?;
         let long_reads = Arc::new(LongReads::new(Arc::clone(&file), busy_timeout));
+        let (reads, weak) = (Arc::clone(&long_reads), Arc::downgrade(&shared));
+        // Cannot fail: it is set here alone.
+        let _ = shared.look_again.set(Box::new(move || {
+            if let Some(shared) = weak.upgrade() {
+                look_again(&reads, &shared);
+            }
+        }));
         if open::is_checked_later(&path) {
             check_later(&long_reads, &shared);
         }
@@ -236,12 +248,31 @@ fn check_later(long_reads: &Arc<LongReads>, shared: &Arc<WriterShared>) {
         let checked = long_reads.run(|read| check::quick(&read.connection, &|| read.go_on()));
         match checked {
             Ok(None) => tracing::info!("the structure of the database was checked"),
-            Ok(Some(damage)) => shared.set_fault(DatabaseFault::Damaged(damage)),
+            Ok(Some(damage)) => shared.suspect(&damage),
             Err(StoreError::Closed) => {}
             Err(error) => tracing::warn!(%error, "the structure of the database cannot be checked"),
         }
     };
     // Without the thread, damage is reported when a query meets it.
+    let _ = std::thread::Builder::new().name("store-check".to_owned()).spawn(work);
+}
+
+/// Examines the database after a pause, and again after longer ones, until it is in order: SQLite reports a read error of the disk
+/// (`EIO`) as damage.
+fn look_again(long_reads: &Arc<LongReads>, shared: &Arc<WriterShared>) {
+    let (long_reads, shared) = (Arc::clone(long_reads), Arc::clone(shared));
+    let work = move || {
+        let mut pause = FIRST_PAUSE;
+        while long_reads.pause(pause) {
+            match long_reads.run(|read| check::quick(&read.connection, &|| read.go_on())) {
+                Ok(None) => return shared.judge(None),
+                Ok(damage) => shared.judge(damage),
+                Err(error) => tracing::warn!(%error, "the database cannot be examined"),
+            }
+            pause = (2 * pause).min(LONGEST_PAUSE);
+        }
+    };
+    // Without the thread the report stays.
     let _ = std::thread::Builder::new().name("store-check".to_owned()).spawn(work);
 }
 
@@ -320,7 +351,7 @@ impl Store for SqliteStore {
                 check::examine(&read.connection, CheckMode::EachTable, &|| read.go_on(), &mut report)?;
                 if let Some(damage) = report.findings.iter().find(|finding| finding.check == check::STRUCTURE)
                 {
-                    shared.set_fault(DatabaseFault::Damaged(damage.detail.clone()));
+                    shared.suspect(&damage.detail);
                 }
                 Ok(report)
             })
@@ -347,5 +378,6 @@ impl Drop for SqliteStore {
     fn drop(&mut self) {
         // The writer commits the queued batches and ends by itself.
         self.queue.close();
+        self.long_reads.interrupt();
     }
 }

@@ -3,7 +3,7 @@
 
 use super::check::{CheckMode, examine};
 use super::recovery::beside;
-use super::wal_check::{self, WalDamage, WalVerdict};
+use super::wal_check::{self, OlderThan, WalDamage, WalVerdict};
 use super::{TemporaryFolder, open};
 use crate::error::OpenError;
 use nix::fcntl::{FcntlArg, fcntl};
@@ -48,10 +48,11 @@ pub fn check_file(path: &Path) -> Result<CheckReport, OpenError> {
     if wal_check::is_without_database(path, &log).map_err(unusable)? {
         return Err(OpenError::Emptied { path: path.to_owned(), log });
     }
-    let verdict = wal_check::check(&log, &index).map_err(unusable)?;
+    let verdict = wal_check::check(&log, &index, path).map_err(unusable)?;
     let log_bytes = std::fs::metadata(&log).map_or(0, |log| log.len());
     let mut report = CheckReport { ok: true, bytes: metadata.len() + log_bytes, ..CheckReport::default() };
-    let is_older = matches!(verdict, WalVerdict::Damaged(WalDamage { is_older: true, .. }));
+    let is_older =
+        matches!(verdict, WalVerdict::Older(_) | WalVerdict::Damaged(WalDamage { is_older: true, .. }));
     about_log(verdict, &mut report);
     let go_on = || Ok::<(), StoreError>(());
     let examined = if log_bytes == 0 || is_older {
@@ -124,6 +125,13 @@ fn about_log(verdict: WalVerdict, report: &mut CheckReport) {
         WalVerdict::Torn => {
             "the log ends with an incomplete transaction, as after a power cut: nothing that was acknowledged under `full` is in it"
                 .to_owned()
+        }
+        WalVerdict::Older(than) => {
+            let than = match than {
+                OlderThan::Index => "its index (-shm)",
+                OlderThan::Database => "the database",
+            };
+            format!("the log is older than {than}: the files were copied at different times; it was left out")
         }
         WalVerdict::Damaged(WalDamage { frame, commits, lost_frames, is_older }) => {
             let pages = lost_frames.map_or_else(String::new, |frames| format!(", {}", counted(frames, "page")));

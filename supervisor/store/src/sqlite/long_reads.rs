@@ -4,7 +4,7 @@
 use super::database_file::DatabaseFile;
 use super::failure::store_error;
 use rusqlite::{Connection, InterruptHandle};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use vm_system_record::StoreError;
 
@@ -14,6 +14,7 @@ pub(super) struct LongReads {
     /// Held by the one that works.
     turn: Mutex<()>,
     state: Mutex<LongReadState>,
+    closed: Condvar,
 }
 
 #[derive(Default)]
@@ -37,7 +38,7 @@ impl LongRead<'_> {
 
 impl LongReads {
     pub(super) fn new(file: Arc<DatabaseFile>, busy_timeout: Duration) -> Self {
-        Self { file, busy_timeout, turn: Mutex::default(), state: Mutex::default() }
+        Self { file, busy_timeout, turn: Mutex::default(), state: Mutex::default(), closed: Condvar::new() }
     }
 
     /// Runs `work` when those before it have ended.
@@ -61,15 +62,25 @@ impl LongReads {
         if state.is_closed { Err(StoreError::Closed) } else { result }
     }
 
-    /// Interrupts what works, waits for its end, and refuses all others. Blocks.
-    pub(super) fn close(&self) {
-        {
-            let mut state = self.state();
-            state.is_closed = true;
-            if let Some(working) = &state.working {
-                working.interrupt();
-            }
+    /// Waits; false once the store is being closed.
+    pub(super) fn pause(&self, time: Duration) -> bool {
+        let waited = self.closed.wait_timeout_while(self.state(), time, |state| !state.is_closed);
+        !waited.unwrap_or_else(PoisonError::into_inner).0.is_closed
+    }
+
+    /// Interrupts what works, and refuses all others.
+    pub(super) fn interrupt(&self) {
+        let mut state = self.state();
+        state.is_closed = true;
+        if let Some(working) = &state.working {
+            working.interrupt();
         }
+        self.closed.notify_all();
+    }
+
+    /// As [`Self::interrupt`], and waits for the end of what works. Blocks.
+    pub(super) fn close(&self) {
+        self.interrupt();
         drop(self.turn.lock().unwrap_or_else(PoisonError::into_inner));
     }
 

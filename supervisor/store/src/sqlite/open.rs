@@ -93,6 +93,11 @@ pub(super) fn first_connection(
     }
     if found.is_some() {
         check(&connection, path)?;
+        // The same number again: the first page with a later change counter is in the log, by which one of an earlier time is known
+        // (`wal_check.rs`). Without space for it the store opens all the same.
+        if let Err(error) = connection.pragma_update(None, "user_version", VERSION) {
+            tracing::warn!(%error, "the start is not noted in the database");
+        }
     }
     if fills && !has_log_mode {
         // The last connection copies the log into the file and removes it.

@@ -100,7 +100,7 @@ impl Readers {
         let of_row = error.is_of_one_row();
         let error = StoreError::from(error);
         if of_file {
-            self.shared.set_fault(DatabaseFault::Damaged("a query met an invalid page".to_owned()));
+            self.shared.suspect("a query met an invalid page");
         } else if of_row {
             self.shared.set_fault(DatabaseFault::DamagedRow(error.to_string()));
         }

@@ -2,7 +2,7 @@
 //! reported, and the damaged log is kept. SQLite itself would drop them without a word.
 
 use super::Durability;
-use super::wal_check::{WalDamage, WalVerdict, check, is_without_database};
+use super::wal_check::{OlderThan, WalDamage, WalVerdict, check, is_without_database};
 use crate::error::OpenError;
 use rusqlite::Connection;
 use std::fs::OpenOptions;
@@ -30,9 +30,31 @@ pub(super) fn before_opening(
     if is_without_database(database, &log).map_err(unusable)? {
         return Err(OpenError::Emptied { path: database.to_owned(), log });
     }
-    let verdict = check(&log, &index).map_err(unusable)?;
+    let verdict = check(&log, &index, database).map_err(unusable)?;
     match verdict {
         WalVerdict::Whole => {}
+        WalVerdict::Older(than) => {
+            let than = match than {
+                OlderThan::Index => index,
+                OlderThan::Database => database.to_owned(),
+            };
+            if !accepts_damage {
+                return Err(OpenError::OlderLog { path: log, than });
+            }
+            let kept = beside(&log, ".damaged");
+            // What is older must not be copied over the database.
+            std::fs::rename(&log, &kept).map_err(unusable)?;
+            match std::fs::remove_file(beside(database, "-shm")) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(unusable(error)),
+                _ => {}
+            }
+            tracing::error!(
+                log = %log.display(),
+                than = %than.display(),
+                kept = %kept.display(),
+                "acknowledged records may be lost: the log is older than what is beside it, and was put aside"
+            );
+        }
         WalVerdict::Torn => {
             tracing::warn!(log = %log.display(), "the log ends with a transaction that was not committed, as after a power cut or on a full disk");
         }

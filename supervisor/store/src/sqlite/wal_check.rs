@@ -44,7 +44,23 @@ pub(super) enum WalVerdict {
     Torn,
     /// Committed transactions are not readable.
     Damaged(WalDamage),
+    /// It is older than the index or the database beside it.
+    Older(OlderThan),
 }
+
+/// What proves that a log is older.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum OlderThan {
+    /// The index is of a later generation of the log, with commits.
+    Index,
+    /// The database has a later change counter than all that is in the log.
+    Database,
+}
+
+/// Most generations by which an index is later: a log counts them up from a random number. Beyond that the two are unrelated.
+const GENERATIONS: u32 = 1 << 20;
+/// Where the first page of a database has its change counter.
+const COUNTER_AT: usize = 24;
 
 /// Where a log is damaged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,8 +78,8 @@ pub(super) struct WalDamage {
 
 type Words = (u32, u32);
 
-/// Reads the log, and the index beside it if it is there.
-pub(super) fn check(log: &Path, index: &Path) -> io::Result<WalVerdict> {
+/// Reads the log, and the index and the database beside it if they are there.
+pub(super) fn check(log: &Path, index: &Path, database: &Path) -> io::Result<WalVerdict> {
     let index = Index::read(index)?;
     let Some(file) = open(log)? else {
         // SQLite deletes a log after its index, and when all of it is in the database.
@@ -77,8 +93,21 @@ pub(super) fn check(log: &Path, index: &Path) -> io::Result<WalVerdict> {
         header = [0; HEADER_BYTES];
     }
     let header = LogHeader::parse(&header);
-    let Scan { salts, frames, committed, committed_before, ends_at, commits } =
+    let Scan { salts, frames, committed, committed_before, ends_at, commits, counter, .. } =
         Scan::run(&mut file, &header)?;
+    if let (Some(salts), Some(index)) = (salts, &index) {
+        // A log that starts over counts in the index first, with no frame; its header is on the disk before its first commit counts.
+        let later_by = index.salts.0.wrapping_sub(salts.0);
+        if header.is_valid && index.committed > 0 && (1..GENERATIONS).contains(&later_by) {
+            return Ok(WalVerdict::Older(OlderThan::Index));
+        }
+    }
+    // Page 1 goes into the database by way of the log alone, and is not changed after that without a new frame.
+    if let (Some(counter), Some(in_database)) = (counter, change_counter(database)?)
+        && (1..u32::MAX / 2).contains(&in_database.wrapping_sub(counter))
+    {
+        return Ok(WalVerdict::Older(OlderThan::Database));
+    }
     // A log without a header and frames has no generation: it must have what the index counts.
     let index =
         index.filter(|index| salts.is_none_or(|salts| salts == index.salts) || header.salts == index.salts);
@@ -97,6 +126,13 @@ pub(super) fn check(log: &Path, index: &Path) -> io::Result<WalVerdict> {
     } else {
         WalVerdict::Whole
     })
+}
+
+/// The change counter of a database: each connection that writes its first page raises it.
+fn change_counter(database: &Path) -> io::Result<Option<u32>> {
+    let Some(mut file) = open(database)? else { return Ok(None) };
+    let mut beginning = [0; COUNTER_AT + 4];
+    Ok(fill(&mut file, &mut beginning)?.then(|| word(&beginning, COUNTER_AT)))
 }
 
 /// Whether a log is beside an empty database, or beside none: SQLite would delete the log. A new database gets its first page before its
@@ -228,6 +264,10 @@ struct Scan {
     ends_at: Option<u64>,
     /// Commits of this generation in that frame and behind it.
     commits: u64,
+    /// The change counter of the database after the last commit that SQLite will find, if it wrote the first page.
+    counter: Option<u32>,
+    /// The same of a transaction that is not committed yet.
+    next_counter: Option<u32>,
 }
 
 impl Scan {
@@ -239,6 +279,8 @@ impl Scan {
             committed_before: 0,
             ends_at: (!header.is_valid).then_some(0),
             commits: 0,
+            counter: None,
+            next_counter: None,
         };
         // What the checksum of the next frame may continue: the one that is stored in the last frame, and the one computed of it.
         let mut seeds = [header.checksum; 2];
@@ -263,7 +305,11 @@ impl Scan {
                 scan.ends_at = Some(scan.frames);
             }
             let is_commit = word(head, 4) != 0;
+            if word(head, 0) == 1 && scan.ends_at.is_none() {
+                scan.next_counter = Some(word(page, COUNTER_AT));
+            }
             if is_commit && scan.ends_at.is_none() {
+                scan.counter = scan.next_counter;
                 (scan.committed_before, scan.committed) = (scan.committed, scan.frames);
             } else if is_commit && (follows || ends_here) {
                 scan.commits += 1;

@@ -4,8 +4,11 @@
 //! savepoints), then with a savepoint for each batch, and, when the database itself fails, with a transaction for each.
 //! The thread survives every failure; executions with lost writes are marked `degraded` with the next commit.
 
+mod shared;
 #[cfg(test)]
 mod tests;
+
+pub(super) use shared::WriterShared;
 
 use super::background::Background;
 use super::failure::{SqliteFailure, hopeless, is_damage, poisoned, store_error};
@@ -17,12 +20,11 @@ use super::write::{ScanPosition, Written, prune_step};
 use super::{DatabaseLocation, Durability};
 use crate::admission::Admission;
 use crate::queue::{Queue, QueuedBatch, Turn};
-use crate::session_watches::SessionWatches;
-use crate::{DatabaseFault, Lane, STALLED_AFTER};
+use crate::{DatabaseFault, Lane};
 use rusqlite::Connection;
 use std::collections::{BTreeSet, HashMap};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use vm_system_protocol::ids::{ExecutionId, SessionId};
 use vm_system_protocol::time::Timestamp;
@@ -46,61 +48,6 @@ const WATCH_EVERY: Duration = Duration::from_secs(5);
 const SAVE_AGAIN: Duration = Duration::from_mins(1);
 /// The retention scan starts over after this time: rows that were unfinished may have ended.
 const PASS_AGAIN: Duration = Duration::from_hours(1);
-
-/// State of the writer that other threads read.
-#[derive(Default)]
-pub(super) struct WriterShared {
-    bytes_used: AtomicU64,
-    over_quota: AtomicBool,
-    failing: Mutex<Option<String>>,
-    fault: Mutex<Option<DatabaseFault>>,
-    /// Who waits for events of sessions.
-    pub(super) watches: Arc<SessionWatches>,
-    /// When the current work began; none while the writer waits for work.
-    busy_since: Mutex<Option<Instant>>,
-}
-
-impl WriterShared {
-    pub(super) fn bytes_used(&self) -> u64 {
-        self.bytes_used.load(Ordering::Relaxed)
-    }
-    pub(super) fn over_quota(&self) -> bool {
-        self.over_quota.load(Ordering::Relaxed)
-    }
-    pub(super) fn failing(&self) -> Option<String> {
-        self.failing.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-    fn set_failing(&self, failing: Option<String>) {
-        *self.failing.lock().unwrap_or_else(PoisonError::into_inner) = failing;
-    }
-
-    /// Damage that was found in the file.
-    pub(super) fn fault(&self) -> Option<DatabaseFault> {
-        self.fault.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    /// Reports damage until the end of this process. The first report stays, unless a later one is more serious.
-    pub(super) fn set_fault(&self, fault: DatabaseFault) {
-        let mut known = self.fault.lock().unwrap_or_else(PoisonError::into_inner);
-        if known.as_ref().is_none_or(|known| !known.refuses_work() && fault.refuses_work()) {
-            tracing::error!(%fault, hint = fault.hint(), "the database cannot be trusted any more");
-            *known = Some(fault);
-        }
-    }
-
-    /// The time at which the current work began, if it takes too long.
-    pub(super) fn stalled_since(&self) -> Option<Timestamp> {
-        let busy_for =
-            self.busy_since.lock().unwrap_or_else(PoisonError::into_inner).map(|since| since.elapsed());
-        let stalled_for = busy_for.filter(|busy_for| *busy_for >= STALLED_AFTER)?;
-        Some(earlier(clock(), stalled_for))
-    }
-
-    fn set_busy(&self, is_busy: bool) {
-        let since = is_busy.then(Instant::now);
-        *self.busy_since.lock().unwrap_or_else(PoisonError::into_inner) = since;
-    }
-}
 
 pub(super) struct Writer {
     connection: Option<Connection>,
@@ -393,7 +340,7 @@ impl Writer {
 
     fn note_damage(&self, error: &rusqlite::Error) {
         if is_damage(error) {
-            self.shared.set_fault(DatabaseFault::Damaged("a write met an invalid page".to_owned()));
+            self.shared.suspect("a write met an invalid page");
         }
     }
 

@@ -208,3 +208,39 @@ async fn log_stays_bounded_under_constant_writing() {
     assert!(largest < 48 << 20, "the log grew to {largest} bytes");
     disk.store.shutdown().await;
 }
+
+#[tokio::test]
+async fn read_error_that_passes_heals_and_damage_is_what_a_second_look_finds() {
+    use crate::DatabaseFault;
+    use std::os::unix::fs::FileExt as _;
+    let disk = on_disk();
+    disk.store.apply(running()).await.expect("new");
+    disk.store.apply(Write::Events([large_event(1)].into())).await.expect("it is accepted");
+    disk.store.shutdown().await;
+    let store = open_sqlite(options(disk.folder.path())).expect("it has no owner");
+    let path = disk.folder.path().join("vm-system.db");
+    // Open until the end: closing it would drop the locks of the store.
+    let file = std::fs::OpenOptions::new().read(true).write(true).open(&path).expect("ours");
+    let mut content = vec![0; file.metadata().expect("a file").len() as usize - 4_096];
+    file.read_exact_at(&mut content, 4_096).expect("ours");
+    let fault = || store.status().fault;
+    let until = async |what: &str, holds: &dyn Fn(&Option<DatabaseFault>) -> bool| {
+        let deadline = std::time::Instant::now() + Duration::from_secs(30);
+        while !holds(&fault()) {
+            assert!(std::time::Instant::now() < deadline, "{what}: {:?}", fault());
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    file.write_all_at(&vec![0xa5; content.len()], 4_096).expect("ours");
+    assert!(store.events(execution_id(1), 0, 0).await.is_err());
+    assert!(matches!(fault(), Some(DatabaseFault::Suspected(_))), "{:?}", fault());
+    file.write_all_at(&content, 4_096).expect("ours");
+    until("it heals by itself", &Option::is_none).await;
+    assert_eq!(store.events(execution_id(1), 0, 0).await.expect("readable").len(), 1);
+    file.write_all_at(&vec![0xa5; content.len()], 4_096).expect("ours");
+    assert!(store.events(execution_id(1), 0, 0).await.is_err());
+    until("it is damaged", &|fault| matches!(fault, Some(DatabaseFault::Damaged(_)))).await;
+    file.write_all_at(&content, 4_096).expect("ours");
+    until("a file that is repaired heals", &Option::is_none).await;
+    store.shutdown().await;
+}

@@ -140,6 +140,34 @@ async fn damaged_log_is_refused_unless_the_damage_is_accepted_or_may_be_of_a_pow
 }
 
 #[tokio::test]
+async fn log_of_an_earlier_time_is_refused_and_put_aside_where_that_is_accepted() {
+    let disk = on_disk();
+    disk.store.apply(template(1, &"early".repeat(2_000))).await.expect("new");
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let copy =
+        |from: &Path, to: &Path, name: &str| std::fs::copy(from.join(name), to.join(name)).expect("there");
+    copy(disk.folder.path(), folder.path(), "vm-system.db-wal");
+    disk.store.shutdown().await;
+    // What the second owner writes first is in the database file with its end, the rest in the log of the third.
+    for n in 2..4 {
+        let store = open_sqlite(options(disk.folder.path())).expect("it has no owner");
+        store.apply(template(n, &"late".repeat(2_000 + usize::from(n)))).await.expect("new");
+        store.shutdown().await;
+    }
+    let log = disk.folder.path().join("vm-system.db-wal");
+    copy(folder.path(), disk.folder.path(), "vm-system.db-wal");
+    let error = open_sqlite(options(disk.folder.path())).expect_err("the log is older");
+    assert!(matches!(error, OpenError::OlderLog { .. }) && error.to_string().contains("older"), "{error}");
+    assert!(log.exists(), "nothing was changed");
+    let accepting = StoreOptions { accepts_damage: true, ..options(disk.folder.path()) };
+    let store = open_sqlite(accepting).expect("the damage is accepted");
+    let found = store.templates(&mine(), Page::ALL).await.expect("readable");
+    assert_eq!(found.len(), 3, "all that the database file has");
+    assert!(disk.folder.path().join("vm-system.db-wal.damaged").exists());
+    store.shutdown().await;
+}
+
+#[tokio::test]
 async fn used_copy_of_a_database_can_be_opened_without_its_log() {
     let disk = on_disk();
     disk.store.apply(running()).await.expect("new");

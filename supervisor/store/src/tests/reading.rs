@@ -36,13 +36,13 @@ async fn damaged_pages_fail_the_query_that_meets_them_and_heal() {
     let error = store.events(execution_id(1), 0, 0).await.expect_err("its pages are damaged");
     assert_eq!(error, StoreError::Corrupt("the database file is damaged".to_owned()));
     let fault = store.status().fault.expect("the status reports it");
-    assert!(matches!(fault, DatabaseFault::Damaged(_)) && fault.refuses_work(), "{fault:?}");
+    assert!(matches!(fault, DatabaseFault::Suspected(_)) && fault.refuses_work(), "{fault:?}");
     let row = store.execution(&mine(), execution_id(1)).await.expect("its page is whole");
     assert!(row.is_some_and(|row| !row.execution.degraded));
     file.write_all_at(&whole[offset..], offset as u64).expect("writable");
     let read = store.events(execution_id(1), 0, 0).await.expect("whole again");
     assert_eq!(read.len() as u64, EVENTS);
-    assert!(store.status().fault.is_some(), "what was written meanwhile may be damaged too");
+    assert!(store.status().fault.is_some(), "the rest may be damaged, until it has been examined");
     store.shutdown().await;
 }
 
@@ -55,7 +55,7 @@ async fn damage_that_a_check_finds_reaches_the_status() {
     // The pages that a connection has read may be the ones before.
     let report = store.check().await.expect("readable");
     let fault = store.status().fault;
-    assert!(!report.ok && matches!(fault, Some(DatabaseFault::Damaged(_))), "{report:?} {fault:?}");
+    assert!(!report.ok && matches!(fault, Some(DatabaseFault::Suspected(_))), "{report:?} {fault:?}");
     store.shutdown().await;
 }
 

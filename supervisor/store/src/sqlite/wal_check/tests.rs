@@ -1,7 +1,7 @@
 //! The check against SQLite itself: whatever is changed in a log, commits that SQLite's recovery does not find are reported, and what
 //! a power cut, a rollback or an earlier generation leaves is not.
 
-use super::{WalVerdict, check, is_without_database};
+use super::{OlderThan, WalVerdict, check, is_without_database};
 use crate::Durability;
 use crate::sqlite::open::writable;
 use rusqlite::Connection;
@@ -39,6 +39,14 @@ impl Database {
         self.connection.execute(sql, [self.commits as i64, bytes as i64]).expect("the store accepts it");
     }
 
+    /// As a process that was killed and the next one.
+    fn reopen(&mut self) {
+        let path = self.folder.path().join("t.db");
+        self.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).expect("no one reads");
+        let next = writable(&path, Durability::Full, Duration::ZERO).expect("ours");
+        self.connection = next;
+    }
+
     fn log(&self) -> Vec<u8> {
         std::fs::read(self.folder.path().join("t.db-wal")).expect("it was made")
     }
@@ -62,6 +70,14 @@ impl Database {
 struct Copied(TempDir);
 
 impl Copied {
+    fn again(&self) -> Self {
+        let copy = tempfile::tempdir().expect("a temporary folder can be made");
+        for name in FILES {
+            std::fs::copy(self.0.path().join(name), copy.path().join(name)).expect("all are there");
+        }
+        Self(copy)
+    }
+
     fn change_log(&self, change: impl FnOnce(&mut Vec<u8>)) {
         let path = self.0.path().join("t.db-wal");
         let mut log = std::fs::read(&path).expect("it was copied");
@@ -70,11 +86,13 @@ impl Copied {
     }
 
     fn verdict(&self) -> WalVerdict {
-        check(&self.0.path().join("t.db-wal"), &self.0.path().join("t.db-shm")).expect("readable")
+        let [database, log, index] = FILES.map(|name| self.0.path().join(name));
+        check(&log, &index, &database).expect("readable")
     }
 
     fn verdict_without_index(&self) -> WalVerdict {
-        check(&self.0.path().join("t.db-wal"), Path::new("/nowhere")).expect("readable")
+        let [database, log, _] = FILES.map(|name| self.0.path().join(name));
+        check(&log, Path::new("/nowhere"), &database).expect("readable")
     }
 
     /// Rows that SQLite finds.
@@ -204,6 +222,42 @@ fn frames_of_an_earlier_generation_are_no_damage() {
 }
 
 #[test]
+fn log_of_an_earlier_time_is_reported_by_a_later_index_and_by_a_later_database() {
+    let mut database = Database::new();
+    let mut copies = vec![];
+    for generation in 0..4 {
+        for _ in 0..3 {
+            database.commit(9_000);
+            copies.push((generation, database.copy()));
+        }
+        // Each other one is left by another process.
+        if generation % 2 == 1 {
+            database.reopen();
+        } else {
+            let restart = "PRAGMA wal_checkpoint(RESTART)";
+            database.connection.query_row(restart, [], |_| Ok(())).expect("no connection reads");
+        }
+    }
+    assert!(copies.iter().all(|(_, copy)| copy.verdict() == WalVerdict::Whole));
+    for (early, (log_generation, old)) in copies.iter().enumerate() {
+        for (generation, new) in &copies[early + 1..] {
+            let (mixed, all) = (new.again(), new.rows());
+            std::fs::copy(old.0.path().join("t.db-wal"), mixed.0.path().join("t.db-wal")).expect("ours");
+            let verdict = mixed.verdict();
+            if log_generation / 2 == generation / 2 && verdict == WalVerdict::Whole {
+                // Within one process the index tells the order of the generations.
+                assert_eq!(mixed.rows(), all, "generation {log_generation} beside {generation}");
+            }
+            // What the second process changed is in the database with the end of its first generation.
+            if *generation == 3 && *log_generation < 2 {
+                let without = mixed.verdict_without_index();
+                assert_eq!(without, WalVerdict::Older(OlderThan::Database));
+            }
+        }
+    }
+}
+
+#[test]
 fn frames_of_a_transaction_that_was_rolled_back_are_no_damage() {
     let mut database = Database::new();
     database.commit(1);
@@ -300,8 +354,8 @@ fn log_beside_an_empty_database_is_noticed() {
 #[test]
 fn no_log_and_one_without_a_commit_are_whole() {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
-    let (log, index) = (folder.path().join("log"), folder.path().join("index"));
-    let verdict = || check(&log, &index).expect("readable");
+    let [log, index, database] = ["log", "index", "database"].map(|name| folder.path().join(name));
+    let verdict = || check(&log, &index, &database).expect("readable");
     assert_eq!(verdict(), WalVerdict::Whole);
     for bytes in [0, 10, 32, 5_000, 1 << 20] {
         std::fs::write(&log, vec![0; bytes]).expect("ours");

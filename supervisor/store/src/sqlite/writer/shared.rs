@@ -1,0 +1,88 @@
+//! What the writer publishes for other threads: sizes, failures, and what is wrong with the database file.
+
+use super::clock;
+use crate::session_watches::SessionWatches;
+use crate::{DatabaseFault, STALLED_AFTER};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Instant;
+use vm_system_protocol::time::Timestamp;
+use vm_system_record::earlier;
+
+/// State of the writer that other threads read.
+#[derive(Default)]
+pub(in crate::sqlite) struct WriterShared {
+    pub(super) bytes_used: AtomicU64,
+    pub(super) over_quota: AtomicBool,
+    failing: Mutex<Option<String>>,
+    fault: Mutex<Option<DatabaseFault>>,
+    /// Begins to examine the database, after a pause.
+    pub(in crate::sqlite) look_again: OnceLock<Box<dyn Fn() + Send + Sync>>,
+    /// Who waits for events of sessions.
+    pub(in crate::sqlite) watches: Arc<SessionWatches>,
+    /// When the current work began; none while the writer waits for work.
+    busy_since: Mutex<Option<Instant>>,
+}
+
+impl WriterShared {
+    pub(in crate::sqlite) fn bytes_used(&self) -> u64 {
+        self.bytes_used.load(Ordering::Relaxed)
+    }
+    pub(in crate::sqlite) fn over_quota(&self) -> bool {
+        self.over_quota.load(Ordering::Relaxed)
+    }
+    pub(in crate::sqlite) fn failing(&self) -> Option<String> {
+        self.failing.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+    pub(super) fn set_failing(&self, failing: Option<String>) {
+        *self.failing.lock().unwrap_or_else(PoisonError::into_inner) = failing;
+    }
+
+    /// Damage that was found in the file.
+    pub(in crate::sqlite) fn fault(&self) -> Option<DatabaseFault> {
+        self.fault.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Reports a row that cannot be decoded until the end of this process, unless something more serious is reported.
+    pub(in crate::sqlite) fn set_fault(&self, fault: DatabaseFault) -> bool {
+        let mut known = self.fault.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_news = known.as_ref().is_none_or(|known| known.severity() < fault.severity());
+        if is_news {
+            tracing::error!(%fault, hint = fault.hint(), "the database cannot be trusted any more");
+            *known = Some(fault);
+        }
+        is_news
+    }
+
+    /// A statement, or a check, met damage, or a disk that reported an error: a second look decides.
+    pub(in crate::sqlite) fn suspect(&self, what: &str) {
+        if self.set_fault(DatabaseFault::Suspected(what.to_owned()))
+            && let Some(look_again) = self.look_again.get()
+        {
+            look_again();
+        }
+    }
+
+    /// What a look at the whole database found; none: it is in order.
+    pub(in crate::sqlite) fn judge(&self, damage: Option<String>) {
+        if let Some(damage) = damage {
+            self.set_fault(DatabaseFault::Damaged(damage));
+            return;
+        }
+        tracing::warn!("the database is in order: the disk had reported an error, or the file was repaired");
+        *self.fault.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
+    /// The time at which the current work began, if it takes too long.
+    pub(in crate::sqlite) fn stalled_since(&self) -> Option<Timestamp> {
+        let busy_for =
+            self.busy_since.lock().unwrap_or_else(PoisonError::into_inner).map(|since| since.elapsed());
+        let stalled_for = busy_for.filter(|busy_for| *busy_for >= STALLED_AFTER)?;
+        Some(earlier(clock(), stalled_for))
+    }
+
+    pub(super) fn set_busy(&self, is_busy: bool) {
+        let since = is_busy.then(Instant::now);
+        *self.busy_since.lock().unwrap_or_else(PoisonError::into_inner) = since;
+    }
+}
