@@ -12,6 +12,9 @@
 //! - [`engine`]: runs JavaScript, knows nothing of processes
 //! - `durable`: the main loop of a program's worker
 
+// QuickJS with its patches, linked before `rquickjs` would link its own.
+use vm_system_quickjs as _;
+
 mod allocator;
 mod durable;
 pub mod engine;

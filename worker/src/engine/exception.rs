@@ -162,8 +162,14 @@ fn frame<'js>(
         let value: Value = get.call((This(site.clone()),)).ok()?;
         value.as_number().map(|number| number as u32)
     };
-    let function =
-        text("functionName").filter(|name| !name.is_empty() && name != "<eval>" && name != "<anonymous>");
+    let name = text("functionName").unwrap_or_default();
+    // Of a function that waits for the one which runs (`quickjs/patches/6-async-callers.patch`).
+    let (begin, name) = match name.strip_prefix("async") {
+        Some("") => ("async ", ""),
+        Some(rest) => rest.strip_prefix(' ').map_or(("", name.as_str()), |name| ("async ", name)),
+        None => ("", name.as_str()),
+    };
+    let function = Some(name).filter(|name| !name.is_empty() && *name != "<eval>" && *name != "<anonymous>");
     let place = match text("fileName") {
         Some(file) if file.starts_with(PRELUDE_PREFIX) => return None,
         Some(file) => match (number("lineNumber"), number("columnNumber")) {
@@ -182,7 +188,7 @@ fn frame<'js>(
     };
     let _ = ctx;
     Some(match function {
-        Some(function) => format!("{function} ({place})"),
-        None => place,
+        Some(function) => format!("{begin}{function} ({place})"),
+        None => format!("{begin}{place}"),
     })
 }
