@@ -7,7 +7,7 @@ use super::machine::SessionMachine;
 use super::pending_task::TaskRequest;
 use super::record::Pending;
 use std::sync::Arc;
-use vm_system_policy::{Denial, judge};
+use vm_system_policy::{Denial, judge, seen_from_worktree};
 use vm_system_protocol::broker::{DatabaseReply, FsReply, SqlValue};
 use vm_system_protocol::egress::{ExchangeProgress, HttpCall, HttpProgress, HttpReply};
 use vm_system_protocol::ids::ExecutionId;
@@ -166,6 +166,7 @@ impl SessionMachine {
         now: Now,
         out: &mut Vec<SessionAction>,
     ) {
+        let request = seen_from_worktree(request, &self.record.worktree_path);
         let seq = self.peer.next_seq - 1;
         let expected = self.peer.next_call;
         let mut session_usage = self.host_usage;

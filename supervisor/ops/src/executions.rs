@@ -8,6 +8,7 @@ use serde_json::Value;
 use std::collections::HashSet;
 use std::pin::pin;
 use vm_system_core::{ExecuteRequest, Source};
+use vm_system_policy::from_host;
 use vm_system_protocol::control::{
     DurableOp, ErrorCode, INTERACTIVE_INPUT, ListPage, NewExecution, OpError, Reply, TYPESCRIPT_INPUT,
 };
@@ -77,6 +78,15 @@ impl Ops {
             Ok(id) => id,
             Err(_) => Box::pin(self.session_id(call, &new.session)).await?,
         };
+        if new.input.is_none()
+            && let Some(path) = &new.path
+            && path.starts_with('/')
+        {
+            let worktree = Box::pin(self.session(call, &id.to_string())).await?.session.worktree_path;
+            new.path = from_host(path, &worktree)
+                .map(|seen| seen.trim_start_matches('/').to_owned())
+                .or_else(|| new.path.take());
+        }
         match self.runtime.session_owner(id) {
             Some(owner) if call.caller.may_see(&owner) => source(new).map(|source| (id, source)),
             Some(_) => Err(not_found(Entity::Session, &new.session)),

@@ -10,12 +10,14 @@
 //! - [`net`]: what requests over the network are allowed
 //! - [`globals`]: which globals can be switched off
 //! - [`mod@effective`]: the intersection
+//! - [`outside`]: paths of the host that lie beneath the worktree
 //! - [`permit`]: the decision about one host call
 //! - [`usage`]: an execution's use of host modules, and the events about it
 
 mod effective;
 pub mod globals;
 mod net;
+mod outside;
 pub mod paths;
 mod permit;
 mod rights;
@@ -24,6 +26,7 @@ mod usage;
 
 pub use effective::{EffectivePolicy, Operator, Snapshot, effective};
 pub use net::{AllowedRequest, MAX_NET_PATTERNS, NetLimits, NetPattern, NetRights, NetRule, Secret};
+pub use outside::{from_host, seen_from_worktree};
 pub use permit::{Denial, HttpPermit, Permit, judge};
 pub use rights::{DatabaseRights, ExecRights, FsRights};
 pub use row::{CapabilityRow, MODULES, NO_HTTP, RowError, is_command_name, read_row};

@@ -21,7 +21,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::time::Instant;
 use vm_system_core::durable::{HostCallRequest, REFILL_MS};
-use vm_system_policy::{EffectivePolicy, HostUsage, Permit, SessionUsage, judge};
+use vm_system_policy::{EffectivePolicy, HostUsage, Permit, SessionUsage, from_host, judge};
 use vm_system_protocol::broker::{BrokerCall, BrokerReply, FsReply, FsRequest, WriteMode};
 use vm_system_protocol::control::ErrorCode;
 use vm_system_protocol::ids::{ExecutionId, SessionId};
@@ -176,10 +176,7 @@ struct Files {
 impl Files {
     /// The path for the broker: relative to the worktree. A program may also name a file by its place outside of the sandbox.
     fn relative(&self, path: &str) -> String {
-        let path = match path.strip_prefix(self.context.worktree.trim_end_matches('/')) {
-            Some(rest) if rest.is_empty() || rest.starts_with('/') => rest,
-            _ => path,
-        };
+        let path = from_host(path, &self.context.worktree).unwrap_or(path);
         let path = path.trim_start_matches('/').trim_start_matches("./");
         if path.is_empty() { ".".to_owned() } else { path.to_owned() }
     }
