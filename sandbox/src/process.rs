@@ -21,7 +21,7 @@ pub const FIRST_FD: i32 = 3;
 /// Descriptors from this number on are closed before `main` of every program.
 pub const MOST_INHERITED: i32 = sys::INHERITABLE.end;
 
-/// Starts `program mode arguments…` in a new POSIX session: an empty environment, 0–2 on `/dev/null`, the given descriptors as
+/// Starts `program mode arguments…` in a new POSIX session: an environment of `TZ` alone, 0–2 on `/dev/null`, the given descriptors as
 /// 3, 4, 5, …, default signal dispositions; no other descriptor of the caller is inherited.
 /// Never runs code of the caller in the child (vfork-like), so it is safe in a multi-threaded process of any size.
 pub fn spawn(program: &Path, arguments: &[&OsStr], descriptors: &[BorrowedFd<'_>]) -> io::Result<u32> {
@@ -35,12 +35,20 @@ pub fn spawn(program: &Path, arguments: &[&OsStr], descriptors: &[BorrowedFd<'_>
     let first_free = FIRST_FD + descriptors.len() as i32 + 8;
     let copies =
         descriptors.iter().map(|fd| sys::duplicate(*fd, first_free)).collect::<io::Result<Vec<_>>>()?;
+    let zone = time_zone();
+    let environment: Vec<&CStr> = zone.iter().map(CString::as_c_str).collect();
     sys::posix_spawn(&sys::SpawnPlan {
         program: &program,
         arguments: &arguments,
-        environment: &[],
+        environment: &environment,
         descriptors: &copies,
     })
+}
+
+/// `TZ` of this process, as an entry of an environment: the local time of scripts is that of who started the program.
+fn time_zone() -> Option<CString> {
+    let value = std::env::var_os("TZ")?;
+    CString::new([b"TZ=", value.as_bytes()].concat()).ok()
 }
 
 /// Takes ownership of a descriptor that this program was started with (3 to 63), once. `NotFound` for a descriptor that the
@@ -64,7 +72,7 @@ pub fn replace(target: &OwnedFd, source: &OwnedFd) -> io::Result<()> {
     sys::replace_fd(target, source.as_fd())
 }
 
-/// Replaces this program by itself with other arguments, an empty environment and the given descriptors kept.
+/// Replaces this program by itself with other arguments, an environment of `TZ` alone and the given descriptors kept.
 pub fn exec_self(arguments: &[&str], kept: &[&OwnedFd]) -> io::Error {
     let exec = || -> io::Result<std::convert::Infallible> {
         for fd in kept {
@@ -75,7 +83,7 @@ pub fn exec_self(arguments: &[&str], kept: &[&OwnedFd]) -> io::Error {
         for argument in arguments {
             texts.push(text(argument)?);
         }
-        Ok(nix::unistd::execve(&text(SELF)?, &texts, &[] as &[&CStr])?)
+        Ok(nix::unistd::execve(&text(SELF)?, &texts, time_zone().as_slice())?)
     };
     match exec() {
         Err(error) => error,
