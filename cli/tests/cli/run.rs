@@ -44,6 +44,46 @@ fn a_file_sees_its_arguments_its_folder_and_nothing_else() {
 }
 
 #[test]
+fn a_path_of_the_host_beneath_the_folder_names_the_file_of_the_folder() {
+    let env = TestEnvironment::new();
+    let work = env.work().to_str().expect("a path of UTF-8").to_owned();
+    env.file("data.txt", "from the worktree");
+    env.file("lib/twice.js", "module.exports = n => n * 2");
+    env.file("main.js", &format!("const fs = require('fs'), work = {work:?};
+         console.log(fs.readFileSync(work + '/data.txt', 'utf8'), fs.readdirSync(work).join(), require(work + '/lib/twice')(21),
+             require(work + '/lib/twice') === require('./lib/twice'), fs.realpathSync(work + '/data.txt'));
+         for (const outside of [work + '/../x', work + 'x/data.txt', '/etc/passwd']) {{
+             try {{ console.log(fs.readFileSync(outside)); }} catch (error) {{ console.log(error.code); }}
+         }}"));
+    let printed = "from the worktree data.txt,lib,main.js 42 true /data.txt\nEACCES\nENOENT\nENOENT\n";
+    assert_eq!(env.run(["run", "main.js"]).ok(), printed);
+}
+
+#[test]
+fn the_local_time_is_that_of_the_variable_tz() {
+    let env = TestEnvironment::new();
+    let code = "const time = new Date(0); \
+                console.log(time.getHours(), time.toLocaleTimeString('en-US', { hourCycle: 'h23' }), process.env.TZ)";
+    for (zone, printed) in [
+        ("America/New_York", "19 19:00:00 undefined\n"),
+        ("Asia/Kolkata", "5 05:30:00 undefined\n"),
+        ("UTC", "0 00:00:00 undefined\n"),
+    ] {
+        let output = env.command(["run", "-e", code]).env("TZ", zone).output().expect("it runs");
+        assert_eq!(Run::of(&output).ok(), printed, "{zone}");
+    }
+}
+
+#[test]
+fn a_character_that_is_cut_at_the_end_of_the_output_is_shown() {
+    let env = TestEnvironment::new();
+    let cut = "process.stdout.write(Buffer.from([97, 0xe2, 0x82])); undefined";
+    assert_eq!(env.run(["run", "-e", cut]).ok(), "a\u{fffd}");
+    let exit = "process.stdout.write(Buffer.from([0xe2, 0x82])); process.stdout.write(Buffer.from([0xac, 98, 0xf0])); process.exit(0)";
+    assert_eq!(env.run(["run", "-e", exit]).ok(), "\u{20ac}b\u{fffd}");
+}
+
+#[test]
 fn everything_behind_the_script_is_the_scripts() {
     let env = TestEnvironment::new();
     env.file("args.js", "console.log(process.argv.slice(2).join('|'))");

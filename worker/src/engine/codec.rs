@@ -1,5 +1,6 @@
 //! Owns the conversions between text and bytes for `Buffer`, `TextEncoder`, `TextDecoder`, `atob` and `btoa`.
 
+use super::memory;
 use super::sys;
 use rquickjs::{Ctx, Exception, Function, Object, Result, Value};
 
@@ -133,6 +134,8 @@ pub(super) fn install<'js>(ctx: &Ctx<'js>, natives: &Object<'js>) -> Result<()> 
         "encode",
         Function::new(ctx.clone(), |ctx: Ctx<'js>, text: rquickjs::String<'js>, name: String| {
             let encoding = named(&ctx, &name)?;
+            // Two bytes for each unit, and at most three for its text.
+            memory::reserve(&ctx, 5 * sys::string_units(&text) as u64)?;
             let units = sys::string_utf16(&text).ok_or(rquickjs::Error::Exception)?;
             sys::new_uint8_array(&ctx, &encode(&units, encoding))
         })?,
@@ -141,6 +144,7 @@ pub(super) fn install<'js>(ctx: &Ctx<'js>, natives: &Object<'js>) -> Result<()> 
         "decode",
         Function::new(ctx.clone(), |ctx: Ctx<'js>, view: Object<'js>, name: String, fatal: bool| {
             let encoding = named(&ctx, &name)?;
+            memory::reserve_for(&ctx, &view, 4)?;
             let (bytes, _) = sys::view_bytes(&view, usize::MAX).ok_or_else(|| {
                 Exception::throw_type(&ctx, "The bytes of a detached buffer cannot be read.")
             })?;

@@ -6,7 +6,7 @@
 //! `modules` (`import`, `require`, host modules), `library` (libraries that the zygote evaluates for all sessions), `compiled` (modules
 //! that it compiles for an owner's sessions), `console`,
 //! `inspect` and `preview` (values as text and JSON), `exception`, `messages` and `position` (stacks with positions of the original
-//! text, messages in V8's words), `natives` and `prelude/` (globals), `stdin` (the input of a script that `run` started), `platform` (globals that are evaluated on first use).
+//! text, messages in V8's words), `natives` and `prelude/` (globals), `memory` (native allocations and the limit), `stdin` (the input of a script that `run` started), `platform` (globals that are evaluated on first use).
 //!
 //! Invariants: values are inspected without running code of the script; every soft limit leaves the session usable;
 //! `unsafe` is in files called `sys` alone.
@@ -20,6 +20,7 @@ mod exception;
 mod host;
 mod inspect;
 mod library;
+mod memory;
 mod messages;
 mod modules;
 mod natives;

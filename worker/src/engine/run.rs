@@ -53,6 +53,8 @@ pub(super) fn execute(ctx: &Ctx<'_>, state: &SharedState, job: &Execute) -> Exec
         let result = evaluate(ctx, state, job).or_else(|failed| process_events::uncaught(ctx, state, failed));
         let result = result.and_then(|evaluated| event_loop::settle(ctx, state, evaluated));
         let result = process_events::at_the_end(ctx, state, result);
+        let ended = state.captured_function(ctx, "endOutput").and_then(|end| end.call::<_, ()>(()));
+        let result = ended.map_err(|error| failure(ctx, state, &error)).and(result);
         globals::end(ctx, run_globals);
         result
     });

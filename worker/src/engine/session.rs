@@ -2,7 +2,7 @@
 
 use super::host::Host;
 use super::preload::{Machine, Preloaded};
-use super::{budget, disabled, run, source, sys};
+use super::{budget, disabled, memory, run, source, sys};
 use vm_system_protocol::model::Limits;
 use vm_system_protocol::worker::{Done, Execute, Start, Usage};
 
@@ -17,6 +17,7 @@ impl JsSession {
         let Preloaded(machine) = preloaded;
         machine.state.random.seed(&start.random_seed);
         machine.state.session_started.set(budget::now());
+        memory::begin();
         let session = Self { machine };
         session.limit_heap(&start.limits);
         if !start.console {
@@ -35,9 +36,10 @@ impl JsSession {
     fn limit_heap(&self, limits: &Limits) {
         let limit = usize::try_from(u64::from(limits.mem_mb) * 1024 * 1024).unwrap_or(usize::MAX);
         let limit = limit.saturating_add(sys::shared_bytes());
-        if self.machine.state.heap_limit.replace(limit) != limit {
-            self.machine.runtime.set_memory_limit(limit);
-        }
+        self.machine.state.heap_limit.set(limit);
+        // Each time: the engine gives a reserve once after each call, for code that handles that memory is out.
+        self.machine.runtime.set_memory_limit(limit);
+        memory::limit(limit);
     }
 
     /// JavaScript heap (bytes).

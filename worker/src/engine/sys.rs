@@ -3,6 +3,7 @@
 
 use super::compiled;
 use super::host::Host;
+use super::memory;
 use rquickjs::{Context, Ctx, Error, Object, Result, Runtime, Value, qjs};
 use std::cell::Cell;
 use std::ptr::NonNull;
@@ -545,6 +546,9 @@ fn usable(pointer: *mut u8) -> usize {
 // SAFETY: all four functions call the C allocator, which aligns its blocks for any type.
 unsafe impl rquickjs::allocator::Allocator for CountingAllocator {
     fn alloc(&mut self, size: usize) -> *mut u8 {
+        if !memory::fits(size) {
+            return std::ptr::null_mut();
+        }
         // SAFETY: malloc has no preconditions.
         let pointer = unsafe { libc::malloc(size) }.cast::<u8>();
         grew(usable(pointer));
@@ -552,6 +556,9 @@ unsafe impl rquickjs::allocator::Allocator for CountingAllocator {
     }
 
     fn calloc(&mut self, count: usize, size: usize) -> *mut u8 {
+        if !memory::fits(count.saturating_mul(size)) {
+            return std::ptr::null_mut();
+        }
         // SAFETY: calloc has no preconditions; it checks the product.
         let pointer = unsafe { libc::calloc(count, size) }.cast::<u8>();
         grew(usable(pointer));
@@ -566,6 +573,9 @@ unsafe impl rquickjs::allocator::Allocator for CountingAllocator {
 
     unsafe fn realloc(&mut self, pointer: *mut u8, new_size: usize) -> *mut u8 {
         let before = usable(pointer);
+        if new_size > before && !memory::fits(new_size - before) {
+            return std::ptr::null_mut();
+        }
         // SAFETY: the caller's pointer is one of ours (trait contract).
         let moved = unsafe { libc::realloc(pointer.cast(), new_size) }.cast::<u8>();
         if !moved.is_null() {

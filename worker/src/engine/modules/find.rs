@@ -300,9 +300,14 @@ impl Finder<'_, '_> {
                 self.absent(list.into_iter());
                 return Ok(None);
             };
-            let Some(at) = list.iter().position(|candidate| candidate.path == file.path) else {
-                return Ok(None);
+            let exact = list.iter().position(|candidate| candidate.path == file.path);
+            // A path of the host beneath the worktree: the reply has the path from the worktree.
+            let beneath = || {
+                let is_end =
+                    |path: &str| path.strip_suffix(&file.path).is_some_and(|begin| begin.ends_with('/'));
+                list.iter().position(|candidate| is_end(&candidate.path))
             };
+            let Some(at) = exact.or_else(beneath) else { return Ok(None) };
             let rest = list.split_off(at + 1);
             let hit = list.pop_back();
             self.absent(std::mem::replace(&mut list, rest).into_iter());

@@ -1,17 +1,22 @@
 //! Owns the native functions of `CompressionStream` and `DecompressionStream`: the formats gzip, deflate and deflate-raw in pieces, and
 //! Brotli, which is only expanded.
 
+use super::super::memory;
 use super::super::state::SharedState;
 use super::super::sys;
 use super::brotli::{Brotli, BrotliError};
+use super::text::LossyText;
 use flate2::write::{DeflateDecoder, DeflateEncoder, GzDecoder, GzEncoder, ZlibDecoder, ZlibEncoder};
 use flate2::{Compression, write};
 use rquickjs::function::{MutFn, Opt};
 use rquickjs::{Ctx, Exception, Function, Object, Result, Value};
 use std::io::{self, Write};
 
-/// Most bytes that one piece may grow to: a session's memory limit counts JavaScript's heap, and this is outside of it.
+/// Most bytes that one piece may grow to: whatever the session's limit.
 const MOST_OUTPUT: usize = 64 * 1024 * 1024;
+
+/// What a coder takes at most before it has any data: window, tables, buffers (bytes).
+pub(super) const CODER_BYTES: u64 = 512 * 1024;
 
 fn too_large() -> io::Error {
     io::Error::other("one chunk expands to more than 64 MiB: write it in smaller chunks")
@@ -25,6 +30,11 @@ impl Write for Output {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         if self.0.len() + bytes.len() > MOST_OUTPUT {
             return Err(too_large());
+        }
+        if self.0.len() + bytes.len() > self.0.capacity()
+            && 2 * (self.0.len() + bytes.len()) > memory::left_bytes()
+        {
+            return Err(io::ErrorKind::OutOfMemory.into());
         }
         self.0.extend_from_slice(bytes);
         Ok(bytes.len())
@@ -142,15 +152,18 @@ pub(crate) fn expand(format: &str, bytes: &[u8], most: usize) -> io::Result<Vec<
 pub(super) fn install<'js>(ctx: &Ctx<'js>, _: &SharedState, natives: &Object<'js>) -> Result<()> {
     natives.set(
         "coder",
-        Function::new(ctx.clone(), |ctx: Ctx<'js>, format: String, decompress: bool, level: Opt<u32>| {
+        Function::new(ctx.clone(), |ctx: Ctx<'js>, format: LossyText, decompress: bool, level: Opt<u32>| {
+            memory::reserve(&ctx, CODER_BYTES)?;
             let mut coder = Coder::new(&format, decompress, level.0.map(|level| level.min(9)));
             let run = move |ctx: Ctx<'js>, bytes: Object<'js>, end: bool| -> Result<Value<'js>> {
+                memory::reserve_for(&ctx, &bytes, 2)?;
                 let (bytes, _) = sys::view_bytes(&bytes, usize::MAX).ok_or_else(|| {
                     Exception::throw_type(&ctx, "The bytes of a detached buffer cannot be read.")
                 })?;
-                let output = coder
-                    .run(&bytes, end)
-                    .map_err(|error| Exception::throw_type(&ctx, &error.to_string()))?;
+                let output = coder.run(&bytes, end).map_err(|error| match error.kind() {
+                    io::ErrorKind::OutOfMemory => Exception::throw_internal(&ctx, "out of memory"),
+                    _ => Exception::throw_type(&ctx, &error.to_string()),
+                })?;
                 sys::new_uint8_array(&ctx, &output)
             };
             Function::new(ctx, MutFn::new(run))

@@ -1,8 +1,10 @@
 //! Owns the native functions of `crypto`: random bytes of the kernel, digests, HMAC, AES-GCM, and signatures that are verified.
 //! Keys are bytes that the caller keeps; nothing is stored here.
 
+use super::super::memory;
 use super::super::state::SharedState;
 use super::super::sys;
+use super::text::LossyText;
 use aes_gcm::AesGcm;
 use aes_gcm::aead::consts::{U12, U16};
 use aes_gcm::aead::{Aead, KeyInit, Nonce, Payload};
@@ -20,6 +22,7 @@ use sha2::{Digest, Sha256, Sha384, Sha512};
 const ED25519_SPKI: [u8; 12] = [0x30, 0x2a, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x03, 0x21, 0x00];
 
 fn bytes_of<'js>(ctx: &Ctx<'js>, view: &Object<'js>) -> Result<Vec<u8>> {
+    memory::reserve_for(ctx, view, 2)?;
     let bytes = sys::view_bytes(view, usize::MAX).map(|(bytes, _)| bytes);
     bytes.ok_or_else(|| Exception::throw_type(ctx, "The bytes of a detached buffer cannot be read."))
 }
@@ -163,26 +166,26 @@ pub(super) fn install<'js>(ctx: &Ctx<'js>, _: &SharedState, natives: &Object<'js
     )?;
     natives.set(
         "digest",
-        Function::new(ctx.clone(), |ctx: Ctx<'js>, name: String, data: Object<'js>| {
+        Function::new(ctx.clone(), |ctx: Ctx<'js>, name: LossyText, data: Object<'js>| {
             optional_array(&ctx, digest(&name, &bytes_of(&ctx, &data)?))
         })?,
     )?;
     natives.set(
         "hmac",
-        Function::new(ctx.clone(), |ctx: Ctx<'js>, name: String, key: Object<'js>, data: Object<'js>| {
+        Function::new(ctx.clone(), |ctx: Ctx<'js>, name: LossyText, key: Object<'js>, data: Object<'js>| {
             optional_array(&ctx, hmac(&name, &bytes_of(&ctx, &key)?, &bytes_of(&ctx, &data)?))
         })?,
     )?;
     natives.set("aesGcm", aes_gcm_function(ctx)?)?;
     natives.set(
         "importPublic",
-        Function::new(ctx.clone(), |ctx: Ctx<'js>, curve: String, spki: bool, key: Object<'js>| {
+        Function::new(ctx.clone(), |ctx: Ctx<'js>, curve: LossyText, spki: bool, key: Object<'js>| {
             optional_array(&ctx, import_public(&curve, spki, &bytes_of(&ctx, &key)?))
         })?,
     )?;
     natives.set(
         "exportSpki",
-        Function::new(ctx.clone(), |ctx: Ctx<'js>, curve: String, key: Object<'js>| {
+        Function::new(ctx.clone(), |ctx: Ctx<'js>, curve: LossyText, key: Object<'js>| {
             optional_array(&ctx, export_spki(&curve, &bytes_of(&ctx, &key)?))
         })?,
     )?;
@@ -191,8 +194,8 @@ pub(super) fn install<'js>(ctx: &Ctx<'js>, _: &SharedState, natives: &Object<'js
         Function::new(
             ctx.clone(),
             |ctx: Ctx<'js>,
-             curve: String,
-             hash: String,
+             curve: LossyText,
+             hash: LossyText,
              key: Object<'js>,
              signature: Object<'js>,
              data: Object<'js>| {

@@ -1,6 +1,8 @@
 //! Owns the native functions of `TextDecoder`: the encodings of the Encoding Standard, in pieces.
 
+use super::super::memory;
 use super::super::sys;
+use super::text::LossyText;
 use encoding_rs::{CoderResult, Decoder, DecoderResult, Encoding};
 use rquickjs::function::MutFn;
 use rquickjs::{Ctx, Exception, Function, Object, Result};
@@ -26,14 +28,14 @@ fn decode(decoder: &mut Decoder, fatal: bool, bytes: &[u8], last: bool) -> Optio
 pub(super) fn install<'js>(ctx: &Ctx<'js>, natives: &Object<'js>) -> Result<()> {
     natives.set(
         "encodingOf",
-        Function::new(ctx.clone(), |label: String| {
+        Function::new(ctx.clone(), |label: LossyText| {
             Encoding::for_label_no_replacement(label.as_bytes())
                 .map(|encoding| encoding.name().to_ascii_lowercase())
         })?,
     )?;
     natives.set(
         "decoder",
-        Function::new(ctx.clone(), |ctx: Ctx<'js>, name: String, fatal: bool, keep_mark: bool| {
+        Function::new(ctx.clone(), |ctx: Ctx<'js>, name: LossyText, fatal: bool, keep_mark: bool| {
             let encoding = Encoding::for_label(name.as_bytes()).unwrap_or(encoding_rs::UTF_8);
             let mut decoder = if keep_mark {
                 encoding.new_decoder_without_bom_handling()
@@ -41,6 +43,7 @@ pub(super) fn install<'js>(ctx: &Ctx<'js>, natives: &Object<'js>) -> Result<()> 
                 encoding.new_decoder_with_bom_removal()
             };
             let run = move |ctx: Ctx<'js>, bytes: Object<'js>, last: bool| {
+                memory::reserve_for(&ctx, &bytes, 4)?;
                 let (bytes, _) = sys::view_bytes(&bytes, usize::MAX).ok_or_else(|| {
                     Exception::throw_type(&ctx, "The bytes of a detached buffer cannot be read.")
                 })?;

@@ -13,6 +13,7 @@ mod node_async;
 mod node_crypto;
 mod node_zlib;
 pub(super) mod sys;
+mod text;
 mod url;
 
 pub(crate) use compression::expand;

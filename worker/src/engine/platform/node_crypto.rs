@@ -1,8 +1,10 @@
 //! Owns the native functions of `node:crypto`: digests and codes in pieces, keys from passwords, random bytes of the kernel.
 
+use super::super::memory;
 use super::super::state::SharedState;
 use super::super::sys;
 use super::crypto::{aes_gcm_function, optional_array};
+use super::text::LossyText;
 use aes_gcm::aes::cipher::{Block, BlockCipherDecrypt, BlockCipherEncrypt};
 use aes_gcm::aes::{Aes128, Aes192, Aes256};
 use hmac::{Hmac, KeyInit, Mac};
@@ -171,6 +173,7 @@ fn pbkdf2(name: &str, password: &[u8], salt: &[u8], rounds: u32, length: usize) 
 }
 
 fn bytes_of<'js>(ctx: &Ctx<'js>, view: &Object<'js>) -> Result<Vec<u8>> {
+    memory::reserve_for(ctx, view, 2)?;
     let bytes = sys::view_bytes(view, usize::MAX).map(|(bytes, _)| bytes);
     bytes.ok_or_else(|| Exception::throw_type(ctx, "The bytes of a detached buffer cannot be read."))
 }
@@ -206,7 +209,7 @@ pub(super) fn install<'js>(ctx: &Ctx<'js>, _: &SharedState, natives: &Object<'js
         "hasher",
         Function::new(
             ctx.clone(),
-            |ctx: Ctx<'js>, name: String, key: Opt<Object<'js>>| -> Result<Value<'js>> {
+            |ctx: Ctx<'js>, name: LossyText, key: Opt<Object<'js>>| -> Result<Value<'js>> {
                 let key = key.0.map(|key| bytes_of(&ctx, &key)).transpose()?;
                 match start(&name, key.as_deref()) {
                     Some(state) => running(&ctx, state),
@@ -218,20 +221,23 @@ pub(super) fn install<'js>(ctx: &Ctx<'js>, _: &SharedState, natives: &Object<'js
     natives.set(
         "random",
         Function::new(ctx.clone(), |ctx: Ctx<'js>, length: f64| -> Result<Value<'js>> {
-            let mut bytes = vec![0; check_length(&ctx, length)?];
+            let length = check_length(&ctx, length)?;
+            memory::reserve(&ctx, 2 * length as u64)?;
+            let mut bytes = vec![0; length];
             getrandom::fill(&mut bytes)
                 .map_err(|error| Exception::throw_message(&ctx, &error.to_string()))?;
             sys::new_uint8_array(&ctx, &bytes)
         })?,
     )?;
     let derive = |ctx: Ctx<'js>,
-                  name: String,
+                  name: LossyText,
                   password: Object<'js>,
                   salt: Object<'js>,
                   rounds: f64,
                   length: f64|
      -> Result<Value<'js>> {
         let length = check_length(&ctx, length)?;
+        memory::reserve(&ctx, 2 * length as u64)?;
         let rounds = rounds as u32;
         if u64::from(rounds) * (length as u64).div_ceil(16) > MOST_ROUNDS {
             let message =
@@ -265,6 +271,7 @@ pub(super) fn install<'js>(ctx: &Ctx<'js>, _: &SharedState, natives: &Object<'js
         let params = scrypt::Params::new(log_n, r, p);
         let params = params.map_err(|_| Exception::throw_range(&ctx, "Invalid scrypt params"))?;
         let (password, salt) = (bytes_of(&ctx, &password)?, bytes_of(&ctx, &salt)?);
+        memory::reserve(&ctx, work + 2 * length as u64)?;
         let mut key = vec![0; length];
         scrypt::scrypt(&password, &salt, &params, &mut key)
             .map_err(|_| Exception::throw_range(&ctx, "Invalid scrypt params"))?;

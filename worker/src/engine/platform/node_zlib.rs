@@ -1,9 +1,11 @@
 //! Owns the native functions of `node:zlib`: whole texts that are compressed or expanded, with a bound on what comes out.
 
+use super::super::memory;
 use super::super::state::SharedState;
 use super::super::sys;
 use super::brotli::Brotli;
 use super::compression;
+use super::text::LossyText;
 use flate2::{Compression, Decompress, FlushDecompress, Status, bufread, write};
 use rquickjs::{Array, Ctx, Exception, Function, Object, Result, Value};
 use std::io::{Read, Write};
@@ -140,6 +142,8 @@ fn format_of(name: &str, bytes: &[u8]) -> Format {
 }
 
 fn bytes_of<'js>(ctx: &Ctx<'js>, view: &Object<'js>) -> Result<Vec<u8>> {
+    memory::reserve(ctx, compression::CODER_BYTES)?;
+    memory::reserve_for(ctx, view, 2)?;
     let bytes = sys::view_bytes(view, usize::MAX).map(|(bytes, _)| bytes);
     bytes.ok_or_else(|| Exception::throw_type(ctx, "The bytes of a detached buffer cannot be read."))
 }
@@ -151,7 +155,7 @@ pub(super) fn install<'js>(ctx: &Ctx<'js>, state: &SharedState, natives: &Object
         "compress",
         Function::new(
             ctx.clone(),
-            |ctx: Ctx<'js>, name: String, level: u32, bytes: Object<'js>| -> Result<Value<'js>> {
+            |ctx: Ctx<'js>, name: LossyText, level: u32, bytes: Object<'js>| -> Result<Value<'js>> {
                 let bytes = bytes_of(&ctx, &bytes)?;
                 let output = compress(format_of(&name, &[]), level.min(9), &bytes)
                     .map_err(|error| Exception::throw_message(&ctx, &error.to_string()))?;
@@ -159,21 +163,31 @@ pub(super) fn install<'js>(ctx: &Ctx<'js>, state: &SharedState, natives: &Object
             },
         )?,
     )?;
-    let run =
-        |ctx: Ctx<'js>, name: String, bytes: Object<'js>, most: f64, partial: bool| -> Result<Array<'js>> {
-            let bytes = bytes_of(&ctx, &bytes)?;
-            let result = Array::new(ctx.clone())?;
-            let expanded = if name == "brotli" {
-                expand_brotli(&bytes, most as usize, partial)
-            } else {
-                expand(format_of(&name, &bytes), &bytes, most as usize, partial)
-            };
-            match expanded {
-                Ok(output) => result.set(0, sys::new_uint8_array(&ctx, &output)?)?,
-                Err(error) => result.set(1, error)?,
-            }
-            Ok(result)
+    let run = |ctx: Ctx<'js>,
+               name: LossyText,
+               bytes: Object<'js>,
+               most: f64,
+               partial: bool|
+     -> Result<Array<'js>> {
+        let bytes = bytes_of(&ctx, &bytes)?;
+        let result = Array::new(ctx.clone())?;
+        // A vector that grows has its old and its new block at once; and then there is the script's array.
+        let fits = memory::left_bytes() / 4;
+        let bound = (most as usize).min(fits);
+        let expanded = if &*name == "brotli" {
+            expand_brotli(&bytes, bound, partial)
+        } else {
+            expand(format_of(&name, &bytes), &bytes, bound, partial)
         };
+        if bound == fits && expanded.as_ref().is_err_and(|error| error == TOO_LARGE) {
+            return Err(Exception::throw_internal(&ctx, "out of memory"));
+        }
+        match expanded {
+            Ok(output) => result.set(0, sys::new_uint8_array(&ctx, &output)?)?,
+            Err(error) => result.set(1, error)?,
+        }
+        Ok(result)
+    };
     natives.set("expand", Function::new(ctx.clone(), run)?)
 }
 

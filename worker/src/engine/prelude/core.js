@@ -317,6 +317,7 @@
     exit(code) {
       if (code !== undefined) process.exitCode = code;
       captured.emitExit?.('exit', null);
+      captured.endOutput();
       native.exit(captured.exitCode());
     },
     cwd() { return '/'; },
@@ -340,6 +341,15 @@
     }
     decoders[fd] ??= new (captured.part('node_small').string_decoder.StringDecoder)('utf8');
     write(decoders[fd].write(captured.globals.Buffer.from(chunk)));
+  };
+  // At the end of an execution: a character that is cut short is U+FFFD, as for whoever reads Node's output.
+  captured.endOutput = () => {
+    const end = (decoder, write) => {
+      const rest = decoder?.end() ?? '';
+      if (rest !== '') write(rest);
+    };
+    end(decoders[1], native.stdout);
+    end(decoders[2], native.stderr);
   };
   let stdin;
   defineProperty(process, 'stdin', {

@@ -35,6 +35,16 @@
     }
     return items;
   };
+  const listParts = (slots, items) => {
+    // Marks that are in no text show where the elements are.
+    const text = slots.format(items.map(() => '\ufdd0'));
+    const parts = [];
+    text.split('\ufdd0').forEach((value, index) => {
+      if (index > 0) parts.push({ type: 'element', value: items[index - 1] });
+      if (value !== '') parts.push({ type: 'literal', value });
+    });
+    return parts;
+  };
   const ListFormat = define('ListFormat', true, (locales, given) => {
     if (given !== undefined && (typeof given !== 'object' || given === null)) throw new TypeError('Incorrect ListFormat information provided');
     const options = given ?? {};
@@ -44,18 +54,12 @@
     const style = word(options, 'style', ['long', 'short', 'narrow'], 'long');
     return { format: own.list(tag, type, style), resolved: { locale, type, style } };
   }, {
-    format: (slots, list = undefined) => slots.format(stringList(list)),
-    formatToParts: (slots, list = undefined) => {
+    format: (slots, list = undefined) => {
       const items = stringList(list);
-      // Marks that are in no text show where the elements are.
-      const text = slots.format(items.map(() => '\ufdd0'));
-      const parts = [];
-      text.split('\ufdd0').forEach((value, index) => {
-        if (index > 0) parts.push({ type: 'element', value: items[index - 1] });
-        if (value !== '') parts.push({ type: 'literal', value });
-      });
-      return parts;
+      if (items.every((item) => item === captured.wellFormed(item))) return slots.format(items);
+      return listParts(slots, items).map((part) => part.value).join('');
     },
+    formatToParts: (slots, list = undefined) => listParts(slots, stringList(list)),
     resolvedOptions: (slots) => ({ ...slots.resolved }),
   });
 
@@ -224,7 +228,7 @@
   const changeCase = (text, locales, upper) => {
     const [tag = DEFAULT] = canonicalList(locales);
     // The other languages have no rules of their own.
-    if (!['az', 'el', 'hy', 'lt', 'tr', 'nl'].includes(tag.split('-')[0]) || text !== captured.wellFormed(text)) {
+    if (!['az', 'el', 'hy', 'lt', 'tr', 'nl'].includes(tag.split('-')[0])) {
       return upper ? text.toUpperCase() : text.toLowerCase();
     }
     return own.changeCase(tag, upper, text);

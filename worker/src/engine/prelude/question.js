@@ -3,10 +3,12 @@
 0,function (native) {
   'use strict';
   const { stringify } = JSON;
-  const { defineProperty } = Object;
+  const { defineProperty, keys } = Object;
+  const { isFinite } = Number;
   const { isArray } = Array;
   const wellFormed = Function.prototype.call.bind(String.prototype.toWellFormed);
   const TypeErrorCtor = TypeError;
+  const RangeErrorCtor = RangeError;
   const hidden = (object, name, value) =>
     defineProperty(object, name, { value, writable: true, enumerable: false, configurable: true });
 
@@ -29,6 +31,14 @@
       const text = wellFormed(`${prompt}`);
       if (options === null || (typeof options !== 'object' && typeof options !== 'undefined')) {
         throw new TypeErrorCtor('The second argument of CC must be an object');
+      }
+      // JSON would make them null, which means that the option is not given.
+      if (options !== undefined) {
+        for (const key of keys(options)) {
+          if (typeof options[key] === 'number' && !isFinite(options[key])) {
+            throw new RangeErrorCtor(`The option ${key} of CC must be a finite number, not ${options[key]}`);
+          }
+        }
       }
       // What JSON makes of a text is well formed.
       const answer = native.ask(text, options === undefined ? undefined : stringify(options) ?? 'null');

@@ -7,6 +7,7 @@ mod zone;
 
 use super::super::state::SharedState;
 use super::super::sys;
+use crate::engine::platform::text::LossyText;
 use rquickjs::{Array, Ctx, Exception, Function, Object, Result, Value};
 use vm_system_intl::{DateFormat, FormatOptions, IntlError, TextPart};
 
@@ -54,14 +55,14 @@ fn install_dates<'js>(ctx: &Ctx<'js>, natives: &Object<'js>) -> Result<()> {
     natives.set("timeZones", Function::new(ctx.clone(), vm_system_intl::zone_names)?)?;
     natives.set(
         "timeZone",
-        Function::new(ctx.clone(), |name: Option<String>| {
+        Function::new(ctx.clone(), |name: Option<LossyText>| {
             zone::of(name.as_deref()).map(|zone| zone.name().to_owned())
         })?,
     )?;
     natives.set(
         "date",
-        Function::new(ctx.clone(), |ctx: Ctx<'js>, tag: String, spec: Object<'js>| {
-            let zone = zone::of(spec.get::<_, Option<String>>("timeZone")?.as_deref());
+        Function::new(ctx.clone(), |ctx: Ctx<'js>, tag: LossyText, spec: Object<'js>| {
+            let zone = zone::of(spec.get::<_, Option<LossyText>>("timeZone")?.as_deref());
             let zone = zone.ok_or_else(|| Exception::throw_range(&ctx, "Invalid time zone specified"))?;
             let format =
                 DateFormat::new(&tag, &options(&spec)?, zone).map_err(|error| failed(&ctx, &error))?;

@@ -1,6 +1,8 @@
 //! Owns the native functions of texts: comparison, segmentation, lists, relative times, names, case, and the tags of locales.
 
+use super::super::text::LossyText;
 use super::{failed, units};
+use crate::engine::sys;
 use rquickjs::{Array, Ctx, Function, Object, Result};
 use std::cmp::Ordering;
 use vm_system_intl::{
@@ -13,38 +15,44 @@ use vm_system_intl::{
 pub(super) fn install<'js>(ctx: &Ctx<'js>, natives: &Object<'js>) -> Result<()> {
     natives.set(
         "compare",
-        Function::new(ctx.clone(), |ctx: Ctx<'js>, tag: String, sensitivity: String, shifted: bool| {
-            let collator =
-                TextCollator::new(&tag, &sensitivity, shifted).map_err(|error| failed(&ctx, &error))?;
-            Function::new(ctx, move |one: rquickjs::String<'js>, other: rquickjs::String<'js>| {
-                Ok::<_, rquickjs::Error>(match collator.compare(&units(&one)?, &units(&other)?) {
-                    Ordering::Less => -1,
-                    Ordering::Equal => 0,
-                    Ordering::Greater => 1,
+        Function::new(
+            ctx.clone(),
+            |ctx: Ctx<'js>, tag: LossyText, sensitivity: LossyText, shifted: bool| {
+                let collator =
+                    TextCollator::new(&tag, &sensitivity, shifted).map_err(|error| failed(&ctx, &error))?;
+                Function::new(ctx, move |one: rquickjs::String<'js>, other: rquickjs::String<'js>| {
+                    Ok::<_, rquickjs::Error>(match collator.compare(&units(&one)?, &units(&other)?) {
+                        Ordering::Less => -1,
+                        Ordering::Equal => 0,
+                        Ordering::Greater => 1,
+                    })
                 })
-            })
-        })?,
+            },
+        )?,
     )?;
     natives.set(
         "list",
-        Function::new(ctx.clone(), |ctx: Ctx<'js>, tag: String, kind: String, style: String| {
+        Function::new(ctx.clone(), |ctx: Ctx<'js>, tag: LossyText, kind: LossyText, style: LossyText| {
             let list = ListTexts::new(&tag, &kind, &style).map_err(|error| failed(&ctx, &error))?;
             Function::new(ctx, move |items: Vec<String>| list.join(&items))
         })?,
     )?;
     natives.set(
         "relative",
-        Function::new(ctx.clone(), |ctx: Ctx<'js>, tag: String, style: String, auto: bool, unit: String| {
-            let format =
-                RelativeFormat::new(&tag, &style, auto, &unit).map_err(|error| failed(&ctx, &error))?;
-            Function::new(ctx, move |ctx: Ctx<'js>, value: String| {
-                format.format(&value).map_err(|error| failed(&ctx, &error))
-            })
-        })?,
+        Function::new(
+            ctx.clone(),
+            |ctx: Ctx<'js>, tag: LossyText, style: LossyText, auto: bool, unit: LossyText| {
+                let format =
+                    RelativeFormat::new(&tag, &style, auto, &unit).map_err(|error| failed(&ctx, &error))?;
+                Function::new(ctx, move |ctx: Ctx<'js>, value: LossyText| {
+                    format.format(&value).map_err(|error| failed(&ctx, &error))
+                })
+            },
+        )?,
     )?;
     natives.set(
         "boundaries",
-        Function::new(ctx.clone(), |ctx: Ctx<'js>, granularity: String, text: rquickjs::String<'js>| {
+        Function::new(ctx.clone(), |ctx: Ctx<'js>, granularity: LossyText, text: rquickjs::String<'js>| {
             let list = Array::new(ctx)?;
             let found = boundaries(Granularity::named(&granularity), &units(&text)?);
             for (index, at) in found.into_iter().enumerate() {
@@ -57,19 +65,35 @@ pub(super) fn install<'js>(ctx: &Ctx<'js>, natives: &Object<'js>) -> Result<()> 
         "display",
         Function::new(
             ctx.clone(),
-            |ctx: Ctx<'js>, tag: String, kind: String, style: String, standard: bool| {
+            |ctx: Ctx<'js>, tag: LossyText, kind: LossyText, style: LossyText, standard: bool| {
                 let names =
                     LocaleNames::new(&tag, &kind, &style, standard).map_err(|error| failed(&ctx, &error))?;
-                Function::new(ctx, move |code: String| names.of(&code))
+                Function::new(ctx, move |code: LossyText| names.of(&code))
             },
         )?,
     )?;
     install_tags(ctx, natives)
 }
 
+/// Halves of surrogate pairs stay as they are.
+fn change_case_of_units(tag: &str, upper: bool, units: Vec<u16>) -> Vec<u16> {
+    let (mut changed, mut text) = (Vec::with_capacity(units.len()), String::new());
+    for one in char::decode_utf16(units) {
+        match one {
+            Ok(character) => text.push(character),
+            Err(half) => {
+                changed.extend(change_case(tag, upper, &std::mem::take(&mut text)).encode_utf16());
+                changed.push(half.unpaired_surrogate());
+            }
+        }
+    }
+    changed.extend(change_case(tag, upper, &text).encode_utf16());
+    changed
+}
+
 fn install_tags<'js>(ctx: &Ctx<'js>, natives: &Object<'js>) -> Result<()> {
-    natives.set("canonical", Function::new(ctx.clone(), |tag: String| canonical(&tag))?)?;
-    natives.set("supported", Function::new(ctx.clone(), |tag: String| is_supported(&tag))?)?;
+    natives.set("canonical", Function::new(ctx.clone(), |tag: LossyText| canonical(&tag))?)?;
+    natives.set("supported", Function::new(ctx.clone(), |tag: LossyText| is_supported(&tag))?)?;
     natives.set(
         "resolve",
         Function::new(ctx.clone(), |ctx: Ctx<'js>, tags: Vec<String>, keywords: Vec<String>| {
@@ -88,22 +112,27 @@ fn install_tags<'js>(ctx: &Ctx<'js>, natives: &Object<'js>) -> Result<()> {
         })?,
     )?;
     // Keys and values of keywords in turn.
-    let with = |tag: String, parts: Vec<Option<String>>, keywords: Vec<String>| {
+    let with = |tag: LossyText, parts: Vec<Option<LossyText>>, keywords: Vec<LossyText>| {
         let changed: Vec<(&str, &str)> =
-            keywords.chunks_exact(2).map(|pair| (pair[0].as_str(), pair[1].as_str())).collect();
+            keywords.chunks_exact(2).map(|pair| (&*pair[0], &*pair[1])).collect();
         let part = |index: usize| parts.get(index).and_then(Option::as_deref);
         locale_with(&tag, [part(0), part(1), part(2)], &changed)
     };
     natives.set("localeWith", Function::new(ctx.clone(), with)?)?;
-    natives.set("likely", Function::new(ctx.clone(), |tag: String, more: bool| likely(&tag, more))?)?;
+    natives.set("likely", Function::new(ctx.clone(), |tag: LossyText, more: bool| likely(&tag, more))?)?;
     natives.set(
         "changeCase",
-        Function::new(ctx.clone(), |tag: String, upper: bool, text: String| change_case(&tag, upper, &text))?,
+        Function::new(
+            ctx.clone(),
+            |ctx: Ctx<'js>, tag: LossyText, upper: bool, text: rquickjs::String<'js>| {
+                sys::new_string_utf16(&ctx, &change_case_of_units(&tag, upper, units(&text)?))
+            },
+        )?,
     )?;
     natives.set(
         "values",
-        Function::new(ctx.clone(), |name: String| -> Vec<&'static str> {
-            match name.as_str() {
+        Function::new(ctx.clone(), |name: LossyText| -> Vec<&'static str> {
+            match &*name {
                 "calendar" => vm_system_intl::CALENDARS,
                 "collation" => vm_system_intl::COLLATIONS,
                 "currency" => vm_system_intl::CURRENCIES,

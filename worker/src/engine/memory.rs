@@ -1,0 +1,63 @@
+//! Owns how memory outside of JavaScript's heap counts for the session's limit: the bytes of Rust code since the session began
+//! (docs/decisions/137). Must not end anything: a native function that takes a size reserves its bytes here before it allocates, or throws.
+
+use super::sys;
+use crate::allocator;
+use rquickjs::{Ctx, Exception, Object, Result};
+use std::cell::Cell;
+
+/// What Rust code may hold beyond the limit before the process ends (bytes): for a source text that is parsed, and messages that wait.
+const NATIVE_SLACK_BYTES: usize = 64 * 1024 * 1024;
+
+/// The engine's reserve for code that handles that memory is out (`quickjs/patches/3-out-of-memory.patch`), and what the text of such
+/// an error takes (bytes).
+const RESERVE_BYTES: usize = 512 * 1024;
+
+thread_local! {
+    static LIMIT: Cell<usize> = const { Cell::new(usize::MAX) };
+    static BASE: Cell<usize> = const { Cell::new(usize::MAX) };
+}
+
+/// What Rust code holds now belongs to the zygote: it does not count.
+pub(super) fn begin() {
+    BASE.set(allocator::native_bytes());
+}
+
+/// Sets the limit of the session (bytes).
+pub(super) fn limit(bytes: usize) {
+    LIMIT.set(bytes);
+    if BASE.get() != usize::MAX {
+        allocator::end_beyond(BASE.get().saturating_add(bytes).saturating_add(NATIVE_SLACK_BYTES));
+    }
+}
+
+/// Bytes of Rust code that count for the session.
+fn native_bytes() -> usize {
+    allocator::native_bytes().saturating_sub(BASE.get())
+}
+
+/// Whether JavaScript's heap may grow by `size` bytes, beside what Rust code holds.
+pub(super) fn fits(size: usize) -> bool {
+    let native = native_bytes();
+    native == 0 || sys::heap_bytes() + native + size <= LIMIT.get().saturating_add(RESERVE_BYTES)
+}
+
+/// Before a native function allocates so many bytes: throws if the limit does not permit them.
+pub(super) fn reserve(ctx: &Ctx<'_>, bytes: u64) -> Result<()> {
+    let held = (sys::heap_bytes() + native_bytes()) as u64;
+    if held.saturating_add(bytes) <= LIMIT.get() as u64 {
+        return Ok(());
+    }
+    Err(Exception::throw_internal(ctx, "out of memory"))
+}
+
+/// As [`reserve`], for `times` as many bytes as the view has.
+pub(super) fn reserve_for(ctx: &Ctx<'_>, view: &Object<'_>, times: u64) -> Result<()> {
+    let size = sys::view_bytes(view, 0).map_or(0, |(_, size)| size);
+    reserve(ctx, (size as u64).saturating_mul(times))
+}
+
+/// Bytes that Rust code may still allocate.
+pub(super) fn left_bytes() -> usize {
+    LIMIT.get().saturating_sub(sys::heap_bytes()).saturating_sub(native_bytes())
+}
