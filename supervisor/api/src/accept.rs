@@ -158,6 +158,13 @@ impl<C: Connections> Acceptor<C> {
         };
         // Those that made way for the last ones are not counted among those that leave.
         self.turns.close_evicted_of(&holder);
+        if self.shares.is_full_for(&holder)
+            && let Some(share) = self.turns.replace_oldest(&holder)
+        {
+            // A client that connects faster than it is served: the cost of each further connection is that of closing one.
+            share.idle();
+            return self.turns.push(holder, connection, share);
+        }
         match self.shares.take(&holder) {
             Ok(share) => {
                 share.idle();

@@ -96,6 +96,11 @@ impl<C> Turns<C> {
         None
     }
 
+    /// Closes the connection of a holder that has waited longest; its share is for another one.
+    pub(super) fn replace_oldest(&mut self, holder: &Holder) -> Option<Share> {
+        self.lanes.get_mut(holder)?.waiting.pop_front().map(|(_, share)| share)
+    }
+
     /// Spends one turn of a holder, if it has one in this interval.
     pub(super) fn spend(&mut self, holder: &Holder) -> bool {
         let lane = self.lanes.entry(holder.clone()).or_default();
@@ -185,8 +190,12 @@ mod tests {
             share.idle();
             turns.push(flood.clone(), number, share);
         }
+        turns.close_evicted_of(&flood);
+        assert!(shares.is_full_for(&flood));
+        let share = turns.replace_oldest(&flood).expect("it waits");
+        turns.push(flood.clone(), 100, share);
         let served: Vec<i32> = std::iter::from_fn(|| turns.next().map(|(number, _)| number)).collect();
-        assert_eq!(served, (92..100).collect::<Vec<_>>(), "the newest that have a share");
+        assert_eq!(served, (93..=100).collect::<Vec<_>>(), "the newest that have a share");
         assert_eq!(turns.until_next(Instant::now()), None);
         turns.begin(turns.end + INTERVAL);
         assert!(turns.lanes.is_empty() && turns.order.is_empty());
