@@ -125,7 +125,7 @@ fn half_requests_of_one_user_keep_nobody_away_from_any_listener() {
     // The other one is not known to the daemon when the first flood begins.
     for flooding in [unknown, known] {
         for target in [http, control, &tcp] {
-            let flood = Crowd::gather(flooding, &["heads", target, "5000"]);
+            let flood = Crowd::gather(flooding, &["heads", target, "12000"]);
             for server in [http, &tcp] {
                 let served = Crowd::gather(other, &["queries", server, &REQUESTS.to_string()]);
                 assert_eq!(

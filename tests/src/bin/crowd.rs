@@ -65,6 +65,8 @@ fn main() {
                 if open.len() > 900 {
                     open.pop_front();
                 }
+                // More than a listener served of all, and less than a build without optimisation accepts.
+                std::thread::park_timeout(HEADS_PAUSE);
             });
         }
         ["queries", target, count] => ask(count, || response(target)),
@@ -72,6 +74,9 @@ fn main() {
         _ => panic!("unknown arguments: {arguments:?}"),
     }
 }
+
+/// Between two half requests.
+const HEADS_PAUSE: Duration = Duration::from_micros(100);
 
 /// Repeats something until the standard input ends.
 fn go_on(count: &str, mut action: impl FnMut() + Send) {

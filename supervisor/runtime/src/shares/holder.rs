@@ -29,7 +29,7 @@ impl Origin {
         const NETWORK: u128 = !0 << 64;
         Self::Address(match address.to_canonical() {
             IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() & NETWORK).into(),
-            address => address,
+            address @ IpAddr::V4(_) => address,
         })
     }
 }
