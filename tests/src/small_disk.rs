@@ -6,6 +6,9 @@ use std::fs::File;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
+/// Enough for the state of every test that uses one.
+const INODES: u32 = 4_096;
+
 /// Unmounted when it is dropped.
 #[derive(Debug)]
 pub struct SmallDisk {
@@ -15,7 +18,7 @@ pub struct SmallDisk {
 impl SmallDisk {
     /// Mounts an empty one over a folder; none, and a skipped test, where mounting is not permitted.
     pub fn mount(over: &Path, megabytes: u32) -> Option<Self> {
-        let size = format!("mode=0755,size={megabytes}m");
+        let size = format!("mode=0755,size={megabytes}m,nr_inodes={INODES}");
         let options = Some(size.as_str());
         if mount(Some("tmpfs"), over, Some("tmpfs"), MsFlags::empty(), options).is_err() {
             skip("mount", "mounting a small file system is not permitted here");
@@ -37,9 +40,22 @@ impl SmallDisk {
         }
     }
 
+    /// No file can be made on it until [`Self::free`].
+    pub fn use_up_inodes(&self) {
+        let folder = self.inodes();
+        std::fs::create_dir(&folder).expect("an inode for the folder");
+        let full = (0..INODES).find_map(|name| File::create(folder.join(name.to_string())).err());
+        assert_eq!(full.expect("fewer are free").kind(), io::ErrorKind::StorageFull);
+    }
+
     /// Its space is back.
     pub fn free(&self) {
         std::fs::remove_file(self.ballast()).expect("it is filled");
+        let _ = std::fs::remove_dir_all(self.inodes());
+    }
+
+    fn inodes(&self) -> PathBuf {
+        self.path.join("inodes")
     }
 
     fn ballast(&self) -> PathBuf {

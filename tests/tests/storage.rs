@@ -14,9 +14,15 @@ use vm_system_tests::daemon::{Daemon, DaemonOptions};
 use vm_system_tests::place::{TestDir, UNPRIVILEGED_UID, User};
 use vm_system_tests::scene::Scene;
 use vm_system_tests::skip;
+use vm_system_tests::small_disk::SmallDisk;
 use vm_system_tests::{as_both, watch};
 
-as_both!(an_unwritable_state_directory_is_refused_by_name);
+as_both!(
+    an_unwritable_state_directory_is_refused_by_name,
+    a_start_on_a_full_disk_costs_no_session,
+    a_start_without_an_inode_or_an_index_costs_no_session,
+    a_start_on_a_full_disk_ends_sessions_when_there_is_space,
+);
 
 /// Limits the size of files that a process writes (`None`: no limit): writes beyond `bytes` fail as on a broken disk.
 fn limit_files(pid: u32, bytes: Option<u64>) -> bool {
@@ -168,8 +174,86 @@ fn log_without_a_reader_costs_the_log_and_nothing_else() {
     works_without_a_log(pipe, Some(reader));
 }
 
+/// A daemon with its state on a small file system, and the sessions `kept`, which has a variable, and `lost`, whose worker will be gone.
+fn on_a_small_disk(user: User) -> Option<(Daemon, SmallDisk, [Session; 2])> {
+    let place = TestDir::new(user);
+    let disk = SmallDisk::mount(&place.path("state"), 24)?;
+    place.give(&place.path("state"));
+    let daemon = Daemon::start_with(place, &DaemonOptions::default());
+    let mut client = daemon.client();
+    let template = client.template(Settings::default(), &[]);
+    let [kept, lost] =
+        [0; 2].map(|_| client.session(&template, &daemon.place.worktree()).expect("the disk has space"));
+    client.eval(&kept, "globalThis.kept = 41").expect("the disk has space");
+    Some((daemon, disk, [kept, lost]))
+}
+
+/// The next daemon adopts the session, and can use it as soon as there is space.
+fn goes_on(daemon: Daemon, disk: &SmallDisk, [kept, lost]: &[Session; 2]) {
+    disk.free();
+    let mut client = daemon.client();
+    watch::until(|| client.eval(kept, "0").is_ok(), || "the store cannot write".to_owned());
+    assert_eq!(client.preview_of(kept, "kept + 1"), "42");
+    let ended = client.until(lost, SessionStatus::Crashed);
+    assert_eq!(ended.close_reason.as_deref(), Some("signal(SIGKILL)"), "its keeper knows");
+    drop(client);
+    daemon.stop();
+}
+
 mod cases {
     use super::*;
+
+    pub(super) fn a_start_on_a_full_disk_costs_no_session(user: User) {
+        let Some((daemon, disk, sessions)) = on_a_small_disk(user) else { return };
+        let [kept, lost] = &sessions;
+        let mut client = daemon.client();
+        disk.fill();
+        // The log has space of its own.
+        watch::until(|| large(&mut client, kept).is_err(), || "the store still writes".to_owned());
+        let worker = client.inspect(lost).expect("live").pid;
+        drop(client);
+        let (place, _) = daemon.kill();
+        PidFd::open(worker).expect("its keeper waits").kill().expect("SIGKILL");
+        let daemon = Daemon::start_with(place, &DaemonOptions::default());
+        let mut client = daemon.client();
+        assert_eq!(client.session_record(kept).status, SessionStatus::Ready);
+        let error = client.eval(kept, "1").expect_err("nothing can be stored");
+        assert_eq!(error.code, ErrorCode::StorageUnavailable, "{error:?}");
+        drop(client);
+        goes_on(daemon, &disk, &sessions);
+    }
+
+    /// Nobody knows more than that their workers are gone.
+    pub(super) fn a_start_on_a_full_disk_ends_sessions_when_there_is_space(user: User) {
+        let Some((daemon, disk, sessions)) = on_a_small_disk(user) else { return };
+        let mut client = daemon.client();
+        disk.fill();
+        watch::until(|| large(&mut client, &sessions[0]).is_err(), || "the store still writes".to_owned());
+        drop(client);
+        let daemon = Daemon::start_with(daemon.kill_everything(), &DaemonOptions::default());
+        disk.free();
+        let mut client = daemon.client();
+        for session in &sessions {
+            let ended = client.until(session, SessionStatus::Crashed);
+            assert_eq!(ended.close_reason.as_deref(), Some("host_restart"));
+        }
+        drop(client);
+        daemon.stop();
+    }
+
+    /// SQLite makes the index of the log anew, and a keeper's address is a new file and a socket.
+    pub(super) fn a_start_without_an_inode_or_an_index_costs_no_session(user: User) {
+        let Some((daemon, disk, sessions)) = on_a_small_disk(user) else { return };
+        let worker = daemon.client().inspect(&sessions[1]).expect("live").pid;
+        let (place, _) = daemon.kill();
+        PidFd::open(worker).expect("its keeper waits").kill().expect("SIGKILL");
+        std::fs::remove_file(place.path("state/vm-system.db-shm")).expect("it was killed");
+        disk.fill();
+        disk.use_up_inodes();
+        let daemon = Daemon::start_with(place, &DaemonOptions::default());
+        assert_eq!(daemon.client().session_record(&sessions[0]).status, SessionStatus::Ready);
+        goes_on(daemon, &disk, &sessions);
+    }
 
     pub(super) fn an_unwritable_state_directory_is_refused_by_name(user: User) {
         let place = Daemon::start(user).stop();

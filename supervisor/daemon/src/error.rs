@@ -11,7 +11,7 @@ use vm_system_runtime::StartError;
 use vm_system_runtime::worktree::WorktreeError;
 use vm_system_sandbox::cgroup::CgroupError;
 use vm_system_sandbox::step::StepError;
-use vm_system_spawn::{KeptJailsError, SpawnError};
+use vm_system_spawn::{FULL_HINT, KeptJailsError, SpawnError, is_full};
 use vm_system_store::OpenError;
 
 /// Why a supervisor did not start.
@@ -29,8 +29,8 @@ pub enum DaemonError {
     /// `openat2`, which every access to a worktree needs.
     #[error("cannot reach files of worktrees: {0}")]
     Files(StepError),
-    /// The jail.
-    #[error("cannot build the jail: {0}")]
+    /// The jail, or the sessions of an earlier daemon.
+    #[error("{}", of_the_runtime(.0))]
     Runtime(StartError),
     /// The operator's worktree roots.
     #[error("{0}")]
@@ -110,6 +110,13 @@ pub enum DaemonError {
     /// A task panicked.
     #[error("internal error: {0}")]
     Internal(String),
+}
+
+fn of_the_runtime(error: &StartError) -> String {
+    match error {
+        StartError::Spawn(error) => format!("cannot build the jail: {error}"),
+        error => error.to_string(),
+    }
 }
 
 /// Whether descriptors are exhausted.
@@ -194,9 +201,25 @@ impl DaemonError {
         }
     }
 
+    /// The error of a file or folder of the daemon's own.
+    fn of_a_file(&self) -> Option<&io::Error> {
+        match self {
+            Self::SessionKey { source, .. }
+            | Self::Libraries { source, .. }
+            | Self::Keepers { source, .. }
+            | Self::Give(GiveError::Io { source, .. })
+            | Self::Socket(SocketError::Io { source, .. }) => Some(source),
+            _ => None,
+        }
+    }
+
     /// What to do, if the message does not contain it.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
+            _ if self.of_a_file().is_some_and(is_full) => Some(FULL_HINT),
+            _ if self.of_a_file().is_some_and(|error| error.kind() == io::ErrorKind::ReadOnlyFilesystem) => {
+                Some("remount the file system for writing, after a check if it was damaged")
+            }
             Self::Runtime(StartError::Spawn(error)) => Some(error.hint()),
             Self::Cgroup(error) => Some(error.hint()),
             Self::Give(error) => Some(error.hint()),

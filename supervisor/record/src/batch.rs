@@ -169,6 +169,8 @@ pub enum Write {
         alive: Vec<SessionId>,
         /// Sessions that continue with another worker: their unfinished executions end.
         continued: Vec<SessionId>,
+        /// The sessions of the earlier supervisor, if this one has begun others already.
+        earlier: Option<Vec<SessionId>>,
         /// What is known of the end of the others.
         why: Option<String>,
     },

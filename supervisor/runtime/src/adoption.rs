@@ -19,8 +19,9 @@ use vm_system_policy::EffectivePolicy;
 use vm_system_protocol::ids::SessionId;
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{OnCrash, SessionEventType, SessionStatus};
-use vm_system_record::{LiveSessionRow, PolicySnapshot, Scope, SessionRow, Write};
+use vm_system_record::{LiveSessionRow, PolicySnapshot, Scope, SessionRow, StoreError, Write};
 use vm_system_spawn::{AdoptedJail, AdoptedWorker, KeptJail, SpawnConfig, Spawner, WorkerHandle};
+use vm_system_store::StoreHandle;
 
 /// Longest time for which the start waits until all adopted sessions accept executions. The session of a worker that replies later,
 /// because it is in a native that never polls, is busy until then.
@@ -133,6 +134,50 @@ pub(super) async fn take_over(
         }
     }
     taken
+}
+
+/// Pause between two attempts to store the ends of sessions.
+const STORE_AGAIN: Duration = Duration::from_secs(1);
+
+/// Stores the ends of the sessions that do not go on. A start does not fail because the disk is full, which would end all others, too:
+/// the ends are stored as soon as there is space.
+pub(super) async fn store_ends(
+    store: &StoreHandle,
+    (alive, continued, earlier): (Vec<SessionId>, Vec<SessionId>, Vec<SessionId>),
+    why: Option<String>,
+) -> Result<(), StoreError> {
+    let at = timestamp();
+    let ends = |earlier| Write::HostRestart {
+        at,
+        alive: alive.clone(),
+        continued: continued.clone(),
+        earlier,
+        why: why.clone(),
+    };
+    match store.apply(ends(None)).await {
+        Err(StoreError::Unavailable(error)) => {
+            tracing::error!(
+                error,
+                "the ends of sessions cannot be stored yet; the sessions that go on can be used"
+            );
+        }
+        stored => return stored.map(drop),
+    }
+    let (store, ends) = (store.clone(), ends(Some(earlier)));
+    tokio::spawn(async move {
+        loop {
+            tokio::time::sleep(STORE_AGAIN).await;
+            match store.apply(ends.clone()).await {
+                Err(StoreError::Unavailable(_)) => {}
+                Ok(_) => return,
+                Err(error) => {
+                    tracing::error!(%error, "the ends of sessions are not stored");
+                    return;
+                }
+            }
+        }
+    });
+    Ok(())
 }
 
 /// What is stored of a session that may have a guard copy.

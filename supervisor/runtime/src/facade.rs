@@ -8,7 +8,6 @@ use super::interface::{DrainChange, RuntimeApi, RuntimeFacts};
 use super::module_sets::ModuleSets;
 use super::owner_jails::OwnerJails;
 use super::registry::{AdmissionError, LiveSession, Registry};
-use super::specs::timestamp;
 use super::task::{Command, RuntimeContext, SessionResponder, spawn_failure};
 use super::{adoption, doctor, followers, pressure};
 use crate::brokers::Brokers;
@@ -28,7 +27,7 @@ use vm_system_protocol::control::{DoctorReport, UpgradeReport, ZygoteInfo};
 use vm_system_protocol::ids::{ExecutionId, SessionId, TaskId};
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{Execution, Session, SessionCheckpoint, SessionInspection};
-use vm_system_record::{Owner, PolicySnapshot, StoreError, Write};
+use vm_system_record::{Owner, PolicySnapshot, StoreError};
 use vm_system_spawn::helper::SpawnHelper;
 use vm_system_spawn::{KEEPER_END, KeptJails, KindZygoteInfo, Library, LibraryError, SpawnError, Spawner};
 use vm_system_store::{BoxFuture, OpenError, StoreHandle};
@@ -103,10 +102,11 @@ impl Runtime {
         };
         let taken = async {
             let rows = store.live_sessions().await?;
+            let earlier = rows.iter().map(|row| row.row.session.id).collect();
             let taken = adoption::take_over(kept, &spawn, rows, &registry).await;
             let why = (!ended.is_empty()).then(|| ended.join("; "));
             let [alive, continued] = taken.sessions();
-            store.apply(Write::HostRestart { at: timestamp(), alive, continued, why }).await?;
+            adoption::store_ends(&store, (alive, continued, earlier), why).await?;
             Ok(taken)
         };
         let taken = match taken.await {

@@ -4,6 +4,7 @@
 //! The folder holds spare files, with which an address can be made where the file system has no space and no inode left: a daemon
 //! that cannot make one cannot start, and the sessions of the one before it would end.
 
+use super::error::is_full;
 use std::fs;
 use std::io::{self, Read as _, Write as _};
 use std::os::fd::OwnedFd;
@@ -39,7 +40,9 @@ impl KeeperAddress {
                     let _ = write_new(&spare, &[0; 32]);
                 }
             }
-            Err(error) if is_full(&error) => address.use_spare(folder, &token).ok_or(error)?,
+            Err(error) if is_full(&error) => address
+                .use_spare(folder, &token)
+                .ok_or_else(|| io::Error::new(error.kind(), format!("{}: {error}", folder.display())))?,
             Err(error) => return Err(error),
         }
         Ok((address, token))
@@ -114,9 +117,4 @@ fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
     file.write_all(bytes).inspect_err(|_| {
         let _ = fs::remove_file(path);
     })
-}
-
-/// No space, no inode, or a quota that is used up.
-fn is_full(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }

@@ -151,6 +151,7 @@ impl SpawnError {
             Self::Exec { error, .. } if !is_short(error) => {
                 "does the binary still exist, and may the service user execute it?"
             }
+            Self::Io { error, .. } if is_full(error) => FULL_HINT,
             Self::KeeperLost | Self::NoZygote => "another jail is being built: try again in a moment",
             _ if self.is_temporary() => SHORTAGE_HINT,
             _ => "`vm-system ops doctor` shows which walls this host has and what to do about the others",
@@ -165,6 +166,15 @@ impl SpawnError {
 /// What to do if the kernel has no more of something for us.
 pub const SHORTAGE_HINT: &str =
     "processes, descriptors or memory may be short (LimitNPROC=, LimitNOFILE=, MemoryMax=): try again later";
+
+/// What to do if a file system is full.
+pub const FULL_HINT: &str = "delete files of this file system, or give it more space or inodes (`df`, `df -i`, a quota): live sessions \
+     wait for a start that succeeds";
+
+/// Whether a file system has no space or no inode, or a quota is used up.
+pub fn is_full(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+}
 
 fn is_short(error: &io::Error) -> bool {
     let short = [libc::EAGAIN, libc::ENOMEM, libc::EMFILE, libc::ENFILE];

@@ -58,7 +58,7 @@ pub use adopt::{AdoptError, AdoptedJail, AdoptedWorker, KeptJail, KeptJails, Kep
 pub use build::{JailBuild, UNKNOWN_BUILD};
 pub use channel::{Received, WorkerChannelError, WorkerReceiver, WorkerSender};
 pub use config::{SandboxMode, ServiceIds, SpawnConfig, WorkerLimits};
-pub use error::{LibraryError, SHORTAGE_HINT, SpawnError};
+pub use error::{FULL_HINT, LibraryError, SHORTAGE_HINT, SpawnError, is_full};
 pub use examine::{examine, is_wanted};
 pub use fork::{ForkError, ForkUnderWay};
 pub use groups::{Cgroups, CommandGroup, OwnerGroup, OwnerGroups, OwnerLimits};

@@ -16,6 +16,7 @@ mod read_turns;
 mod readers;
 mod recovery;
 mod saved_copy;
+mod space;
 mod transaction;
 mod wal;
 mod wal_check;
@@ -194,7 +195,7 @@ impl SqliteStore {
         }
         backup::remove_rest(&path);
         let log = recovery::before_opening(&path, durability, accepts_damage)?;
-        let connection = open::first_connection(&path, durability, busy_timeout)?;
+        let connection = space::connect_with_reserve(&path, durability, busy_timeout)?;
         recovery::after_opening(&connection, &path, log)?;
         let file = DatabaseFile::named(&path)
             .map_err(|error| OpenError::Unusable { path: path.clone(), detail: error.to_string() })?;

@@ -314,8 +314,13 @@ async fn sessions_of_an_earlier_supervisor(bench: &OpsBench, ids: &[SessionId], 
     for id in ready {
         bench.store.apply(Write::SessionReady { id: *id }).await.expect("starting");
     }
-    let restart =
-        Write::HostRestart { at: Timestamp(2), alive: vec![like.id], continued: Vec::new(), why: None };
+    let restart = Write::HostRestart {
+        at: Timestamp(2),
+        alive: vec![like.id],
+        continued: Vec::new(),
+        earlier: None,
+        why: None,
+    };
     bench.store.apply(restart).await.expect("always");
 }
 

@@ -265,7 +265,13 @@ fn judge(path: &Path, error: &rusqlite::Error) -> OpenError {
         }
         _ => match store_error(error) {
             StoreError::Corrupt(detail) => OpenError::Corrupt { path, detail },
-            other => OpenError::Unusable { path, detail: other.to_string() },
+            other => {
+                let detail = match super::space::problem(&path) {
+                    Some(problem) => format!("{other}; {problem}"),
+                    None => other.to_string(),
+                };
+                OpenError::Unusable { path, detail }
+            }
         },
     }
 }

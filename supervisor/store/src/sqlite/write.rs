@@ -128,8 +128,8 @@ fn apply_one(
         Write::ExecutionFacts { id, facts } => executions::add_facts(c, *id, *facts),
         Write::ExecutionDegraded { id } => executions::degraded(c, *id),
         Write::Events(events) => executions::events(c, events),
-        Write::HostRestart { at, alive, continued, why } => {
-            sessions::host_restart(c, *at, (alive, continued), why.as_deref())
+        Write::HostRestart { at, alive, continued, earlier, why } => {
+            sessions::host_restart(c, *at, (alive, continued, earlier.as_deref()), why.as_deref())
         }
         Write::ProgramVersion(version) => durable::program_version(c, version),
         Write::ProgramImport(version) => durable::program_import(c, version),

@@ -61,6 +61,7 @@ fn write() -> impl Strategy<Value = Write> {
             at: Timestamp(6_000),
             alive: vec![session_id(1)],
             continued: Vec::new(),
+            earlier: None,
             why: None
         }),
         1 => Just(Write::Prune { before: Timestamp(4_500), keys_before: Timestamp(0), max_rows: 1_000 }),

@@ -4,6 +4,7 @@ use super::{exists, int, run};
 use crate::sqlite::failure::{Constrained, SqliteFailure};
 use rusqlite::{Connection, OptionalExtension, params};
 use sha2::{Digest, Sha256};
+use std::collections::HashSet;
 use vm_system_protocol::ids::SessionId;
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{Engine, Session, SessionEventType, SessionStatus};
@@ -205,7 +206,7 @@ const GONE: &str = "the worker was gone when the supervisor started";
 pub(super) fn host_restart(
     c: &Connection,
     at: Timestamp,
-    (alive, continued): (&[SessionId], &[SessionId]),
+    (alive, continued, earlier): (&[SessionId], &[SessionId], Option<&[SessionId]>),
     why: Option<&str>,
 ) -> Result<u64, SqliteFailure> {
     let gone_because = why.map_or_else(|| GONE.to_owned(), |why| format!("{GONE}: {why}"));
@@ -214,13 +215,16 @@ pub(super) fn host_restart(
     for id in alive {
         rows += end_older(c, *id, at)?;
     }
-    let alive: std::collections::HashSet<&SessionId> = alive.iter().collect();
+    let alive: HashSet<&SessionId> = alive.iter().collect();
+    let earlier: Option<HashSet<&SessionId>> = earlier.map(|earlier| earlier.iter().collect());
+    let is_gone =
+        |id: SessionId| !alive.contains(&id) && earlier.as_ref().is_none_or(|earlier| earlier.contains(&id));
     let gone: Vec<[u8; 16]> = c
         .prepare_cached(LIVE)?
         .query_map([], |row| row.get::<_, [u8; 16]>(0))?
-        .filter(|id| id.as_ref().map_or(true, |id| !alive.contains(&SessionId::from_bytes(*id))))
+        .filter(|id| id.as_ref().map_or(true, |id| is_gone(SessionId::from_bytes(*id))))
         .collect::<Result<_, _>>()?;
-    let continued: std::collections::HashSet<&[u8; 16]> = continued.iter().map(SessionId::as_bytes).collect();
+    let continued: HashSet<&[u8; 16]> = continued.iter().map(SessionId::as_bytes).collect();
     for id in gone {
         rows += run(
             c,
@@ -300,7 +304,7 @@ mod tests {
     #[test]
     fn a_start_does_not_read_sessions_of_programs_that_wait() {
         let (_folder, c) = filled();
-        assert_eq!(host_restart(&c, Timestamp(1), (&[], &[]), None).ok(), Some(0));
+        assert_eq!(host_restart(&c, Timestamp(1), (&[], &[], None), None).ok(), Some(0));
         let steps =
             c.prepare_cached(LIVE).expect("prepared a moment ago").get_status(StatementStatus::VmStep);
         assert!((1..100).contains(&steps), "{steps} instructions");

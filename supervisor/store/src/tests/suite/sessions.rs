@@ -163,6 +163,7 @@ async fn restart_of_the_host_ends_sessions_without_a_worker() {
             session(2, 1),
             cvm,
             session(5, 1),
+            session(7, 1),
             started(2, 2),
             started(3, 3),
             started(4, 1),
@@ -176,10 +177,13 @@ async fn restart_of_the_host_ends_sessions_without_a_worker() {
             at: Timestamp(9_000),
             alive: vec![session_id(2)],
             continued: vec![session_id(5)],
+            earlier: Some((1..=5).map(session_id).collect()),
             why: None,
         };
         assert_eq!(store.apply(restart()).await.map(|applied| applied.rows), Ok(5));
         assert_eq!(store.apply(restart()).await.map(|applied| applied.rows), Ok(0));
+        let later = store.session(&mine(), session_id(7)).await.expect("readable").expect("there").session;
+        assert_ne!(later.status, SessionStatus::Crashed, "this supervisor began it");
         let session = store.session(&mine(), session_id(1)).await.expect("readable").expect("there").session;
         assert_eq!(session.status, SessionStatus::Crashed);
         assert_eq!(session.close_reason.as_deref(), Some("host_restart"));

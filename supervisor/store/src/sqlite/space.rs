@@ -1,0 +1,78 @@
+//! Space that is kept back, so that a database can be opened on a full file system, and what is wrong with a file system.
+//!
+//! SQLite makes the index of the log (`-shm`) anew when the first connection opens a database. Where there is no space for it the
+//! supervisor could not start, although its log has the space of the next records, and live sessions of an earlier one would end.
+
+use super::Durability;
+use super::open::first_connection;
+use super::recovery::beside;
+use crate::error::OpenError;
+use nix::fcntl::OFlag;
+use nix::sys::statvfs::{FsFlags, statvfs};
+use rusqlite::Connection;
+use std::fs::{self, OpenOptions};
+use std::io::Write as _;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
+use std::time::Duration;
+
+/// Size of the file that is kept: the index of a log of 64 MiB (bytes).
+const RESERVE_BYTES: usize = 128 << 10;
+
+/// As [`first_connection`], with the space that is kept back if it is needed.
+pub(super) fn connect_with_reserve(
+    path: &Path,
+    durability: Durability,
+    busy_timeout: Duration,
+) -> Result<Connection, OpenError> {
+    let connect = || first_connection(path, durability, busy_timeout);
+    let connection = match connect() {
+        // SQLite uses its space: no other process can take it before.
+        Err(OpenError::Unusable { .. })
+            if fs::rename(beside(path, "-reserve"), beside(path, "-shm")).is_ok() =>
+        {
+            tracing::warn!(path = %path.display(), "the database is opened with the space that is kept for a full file system");
+            connect()?
+        }
+        connected => connected?,
+    };
+    if durability != Durability::Off {
+        keep_reserve(path);
+    }
+    Ok(connection)
+}
+
+/// Makes the file if it is missing. Without the space for it there may be some later.
+fn keep_reserve(database: &Path) {
+    let path = beside(database, "-reserve");
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true).mode(0o600).custom_flags(OFlag::O_NOFOLLOW.bits());
+    if let Ok(mut file) = options.open(&path)
+        && let Err(error) = file.write_all(&[0; RESERVE_BYTES])
+    {
+        tracing::debug!(%error, "no space is kept for a full file system");
+        let _ = fs::remove_file(&path);
+    }
+}
+
+/// What is wrong with the file system of a file that cannot be used, and what to do.
+pub(super) fn problem(path: &Path) -> Option<String> {
+    let folder = path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."));
+    let system = statvfs(folder).ok()?;
+    if system.flags().contains(FsFlags::ST_RDONLY) {
+        return Some(
+            "its file system is read-only: remount it for writing, after a check if it was damaged"
+                .to_owned(),
+        );
+    }
+    // Some have no table of inodes: they report none at all.
+    if system.files() > 0 && system.files_available() == 0 {
+        return Some(
+            "its file system has no inode left: delete files there, or give it more inodes".to_owned(),
+        );
+    }
+    let free = system.blocks_available().saturating_mul(system.fragment_size());
+    (free < RESERVE_BYTES as u64).then(|| {
+        format!("its file system is full ({free} bytes are free): delete files there, or enlarge it")
+    })
+}
