@@ -251,16 +251,18 @@ pub struct RuntimeInfo {
     pub keeper_pid: Option<u32>,
     /// The walls in force.
     pub sandbox: Vec<SandboxLayer>,
+    /// Those of all owners for administrators; others see those for their sessions alone.
     pub zygotes: Vec<ZygoteInfo>,
-    /// Live sessions.
+    /// Live sessions, as far as the caller may see them.
     pub active_sessions: u64,
-    /// Sessions created since the start, without those of programs.
+    /// Sessions created since the start, without those of programs: the caller's, those of all owners for administrators.
     pub sessions_created: u64,
-    /// Executions started in sessions since the start, without those of programs.
+    /// Executions started in sessions since the start, without those of programs: the caller's, those of all owners for
+    /// administrators.
     pub executions_started: u64,
     /// `full` or `normal`.
     pub durability: String,
-    /// Batches that wait for the store.
+    /// Batches of all owners that wait for the store; 0 for who is no administrator.
     pub store_queue: u64,
     /// Why the store is not well: the message of `health`.
     pub store_problem: Option<String>,

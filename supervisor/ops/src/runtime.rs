@@ -6,6 +6,7 @@ use vm_system_protocol::control::{
     AuditRecord, DoctorReport, ErrorCode, Health, MemoryOwner, OpError, Reply, RuntimeInfo, RuntimeSummary,
     SandboxLayer,
 };
+use vm_system_protocol::ids::SessionId;
 use vm_system_record::StoreError;
 use vm_system_store::StoreStatus;
 
@@ -16,7 +17,7 @@ impl Ops {
         if let Some(error) = problem(&self.store.status()) {
             return Err(error);
         }
-        let facts = self.runtime.facts();
+        let facts = self.runtime.facts(None);
         match facts.problem {
             None if let Some(problem) = facts.helper_problem => Err(OpError::new(
                 ErrorCode::SandboxUnavailable,
@@ -61,17 +62,25 @@ impl Ops {
 
     /// Live workers, including those of programs, not rows; those of other owners only for administrators.
     pub(super) async fn runtime_summary(&self, call: &VerbCall<'_>) -> Reply {
-        let mut ids = self.runtime.live_sessions();
-        if !call.caller.admin {
-            ids.retain(|id| self.runtime.session_owner(*id).is_some_and(|owner| call.caller.may_see(&owner)));
-        }
+        let mut ids = self.live_sessions_of(call);
         ids.extend(self.live_programs_of(call).await);
         ids.sort_unstable();
         Reply::RuntimeSummary(RuntimeSummary { active_sessions: ids.len() as u64, active_session_ids: ids })
     }
 
-    pub(super) fn runtime_info(&self) -> Reply {
-        let facts = self.runtime.facts();
+    /// The live sessions that the caller may see.
+    fn live_sessions_of(&self, call: &VerbCall<'_>) -> Vec<SessionId> {
+        let mut ids = self.runtime.live_sessions();
+        if !call.caller.admin {
+            ids.retain(|id| self.runtime.session_owner(*id).is_some_and(|owner| call.caller.may_see(&owner)));
+        }
+        ids
+    }
+
+    /// The figures are the caller's own; those of all owners for administrators.
+    pub(super) fn runtime_info(&self, call: &VerbCall<'_>) -> Reply {
+        let admin = call.caller.admin;
+        let facts = self.runtime.facts((!admin).then_some(&call.caller.owner));
         let store = self.store.status();
         Reply::RuntimeInfo(Box::new(RuntimeInfo {
             version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -80,11 +89,11 @@ impl Ops {
             keeper_pid: facts.keeper_pid,
             sandbox: facts.sandbox,
             zygotes: facts.zygotes,
-            active_sessions: self.runtime.live_sessions().len() as u64,
+            active_sessions: self.live_sessions_of(call).len() as u64,
             sessions_created: facts.sessions_created,
             executions_started: facts.executions_started,
             durability: store.durability.to_owned(),
-            store_queue: store.queued_batches,
+            store_queue: if admin { store.queued_batches } else { 0 },
             store_problem: problem(&store).map(|error| error.message),
         }))
     }

@@ -238,7 +238,11 @@ impl Ops {
         }
         Err(OpError::new(
             ErrorCode::StorageUnavailable,
-            format!("the database is above its quota ({} bytes in use)", status.bytes_used),
+            if call.caller.admin {
+                format!("the database is above its quota ({} bytes in use)", status.bytes_used)
+            } else {
+                "the database is above its quota".to_owned()
+            },
         )
         .with_hint("wait until old records are deleted, shorten their retention, or raise the quota"))
     }

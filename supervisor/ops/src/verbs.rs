@@ -180,7 +180,7 @@ impl Ops {
             Op::AuditList { before, limit } => Box::pin(self.audit_list(call, before, limit)).await,
             Op::Health => self.health(call),
             Op::RuntimeSummary => Ok(Box::pin(self.runtime_summary(call)).await),
-            Op::RuntimeInfo => Ok(self.runtime_info()),
+            Op::RuntimeInfo => Ok(self.runtime_info(call)),
             Op::Doctor => Ok(Reply::Doctor(Box::new(self.doctor().await))),
             Op::Shutdown => Box::pin(self.shutdown(call)).await,
             Op::BackupBegin => Box::pin(self.backup_begin(call)).await,

@@ -8,7 +8,6 @@ use super::specs::spec;
 use super::task::Command;
 use crate::worktree::Worktree;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use tokio::time::Instant;
 use vm_system_core::{Refusal, SessionMachine, SessionReply};
 use vm_system_protocol::model::Session;
@@ -51,7 +50,7 @@ impl Runtime {
         self.tasks().spawn(task.run());
         match self.request(&live, |responder| Command::Create { responder }).await {
             Ok(SessionReply::Session(session)) => {
-                shared.registry.sessions_created.fetch_add(1, Ordering::Relaxed);
+                shared.registry.session_created(&live.owner);
                 Ok(*session)
             }
             Ok(other) => Err(unexpected(&other)),

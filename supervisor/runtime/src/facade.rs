@@ -504,7 +504,7 @@ impl RuntimeApi for Runtime {
         self.0.shared.registry.degraded(execution)
     }
 
-    fn facts(&self) -> RuntimeFacts {
+    fn facts(&self, of: Option<&Owner>) -> RuntimeFacts {
         let RuntimeContext { jails, registry, .. } = &*self.0.shared;
         let jails = jails.common();
         let jail = jails.present();
@@ -515,6 +515,9 @@ impl RuntimeApi for Runtime {
             pid: zygote.pid,
             forks: zygote.forks,
         };
+        let is_shown =
+            |zygote: &KindZygoteInfo| of.is_none_or(|owner| zygote.kind.owner() == Some(owner.as_str()));
+        let counts = registry.counts_of(of);
         RuntimeFacts {
             keeper_pid: Some(jail.keeper_pid()),
             problem: jails.problem(),
@@ -527,9 +530,9 @@ impl RuntimeApi for Runtime {
                 self.0.shared.roots.agents(),
                 Some(&self.0.shared.egress),
             ),
-            zygotes: jail.zygotes().into_iter().map(info).collect(),
-            sessions_created: registry.sessions_created.load(Ordering::Relaxed),
-            executions_started: registry.executions_started.load(Ordering::Relaxed),
+            zygotes: jail.zygotes().into_iter().filter(is_shown).map(info).collect(),
+            sessions_created: counts.sessions_created,
+            executions_started: counts.executions_started,
         }
     }
 

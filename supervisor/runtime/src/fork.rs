@@ -12,7 +12,6 @@ use std::collections::VecDeque;
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
 use tokio::sync::{mpsc, oneshot};
 use vm_system_core::{
@@ -266,7 +265,7 @@ impl Runtime {
         }
         let (mut sessions, mut failure) = (Vec::with_capacity(responses.len()), None);
         for (live, response) in &mut responses {
-            match self.created(response.take()).await {
+            match self.created(response.take(), live).await {
                 Ok(session) => sessions.push(session),
                 Err(error) => {
                     tracing::warn!(session = %live.id, %error, "a fork did not become ready");
@@ -281,11 +280,15 @@ impl Runtime {
         Err(failure)
     }
 
-    async fn created(&self, response: Option<SessionResponse>) -> Result<Session, RuntimeError> {
+    async fn created(
+        &self,
+        response: Option<SessionResponse>,
+        live: &LiveSession,
+    ) -> Result<Session, RuntimeError> {
         let response = response.ok_or(RuntimeError::NotLive)?;
         match response.await.map_err(|_| RuntimeError::NotLive)?? {
             SessionReply::Session(session) => {
-                self.shared().registry.sessions_created.fetch_add(1, Ordering::Relaxed);
+                self.shared().registry.session_created(&live.owner);
                 Ok(*session)
             }
             other => Err(super::facade::unexpected(&other)),

@@ -32,6 +32,7 @@ pub struct RuntimeFacts {
     pub keeper_pid: Option<u32>,
     /// The walls in force.
     pub sandbox: Vec<SandboxLayer>,
+    /// Of one owner: those for its sessions alone.
     pub zygotes: Vec<ZygoteInfo>,
     /// Why no worker can be started at this moment.
     pub problem: Option<String>,
@@ -138,7 +139,8 @@ pub trait RuntimeApi: Send + Sync {
     fn live_sessions(&self) -> Vec<SessionId>;
     /// The record of an execution that the store could not write (completely), to be returned instead of the stored one.
     fn degraded(&self, id: ExecutionId) -> Option<Arc<Execution>>;
-    fn facts(&self) -> RuntimeFacts;
+    /// With the figures and zygotes of one owner, or of all.
+    fn facts(&self, of: Option<&Owner>) -> RuntimeFacts;
     /// Executions of durable programs; none without the durable engine.
     fn durables(&self) -> Option<&Arc<Durables>> {
         None

@@ -3,7 +3,7 @@
 use super::task::Command;
 use crate::shares::Share;
 use std::collections::{HashMap, VecDeque};
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use tokio::sync::{mpsc, watch};
 use vm_system_policy::{EffectivePolicy, Operator, Snapshot, effective};
@@ -188,8 +188,33 @@ pub(super) struct Registry {
     pub(super) policies: Arc<SharedPolicies>,
     stopping: AtomicBool,
     changed: watch::Sender<()>,
-    pub(super) sessions_created: AtomicU64,
-    pub(super) executions_started: AtomicU64,
+    counts: Mutex<Counts>,
+}
+
+/// What was begun since the start, of all owners and of each.
+#[derive(Debug, Default)]
+struct Counts {
+    all: OwnerCounts,
+    owners: HashMap<Owner, OwnerCounts>,
+}
+
+/// What was begun since the start, without that of programs.
+#[derive(Debug, Default, Clone, Copy)]
+pub(super) struct OwnerCounts {
+    pub(super) sessions_created: u64,
+    pub(super) executions_started: u64,
+}
+
+/// Owners that are counted one by one; those after them have no figures of their own.
+const COUNTED_OWNERS: usize = 10_000;
+
+impl Counts {
+    fn add(&mut self, owner: &Owner, begun: impl Fn(&mut OwnerCounts)) {
+        begun(&mut self.all);
+        if self.owners.len() < COUNTED_OWNERS || self.owners.contains_key(owner) {
+            begun(self.owners.entry(owner.clone()).or_default());
+        }
+    }
 }
 
 /// Why a session was not admitted.
@@ -261,8 +286,18 @@ impl Registry {
 
     pub(super) fn execution_began(&self, id: ExecutionId, live: &Arc<LiveSession>) {
         if lock(&self.executions).insert(id, Arc::clone(live)).is_none() {
-            self.executions_started.fetch_add(1, Ordering::Relaxed);
+            lock(&self.counts).add(&live.owner, |counts| counts.executions_started += 1);
         }
+    }
+
+    pub(super) fn session_created(&self, owner: &Owner) {
+        lock(&self.counts).add(owner, |counts| counts.sessions_created += 1);
+    }
+
+    /// Of one owner, or of all.
+    pub(super) fn counts_of(&self, owner: Option<&Owner>) -> OwnerCounts {
+        let counts = lock(&self.counts);
+        owner.map_or(counts.all, |owner| counts.owners.get(owner).copied().unwrap_or_default())
     }
 
     pub(super) fn execution_ended(&self, id: ExecutionId) {

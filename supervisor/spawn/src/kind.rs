@@ -30,7 +30,7 @@ impl WorkerKind {
     }
 
     /// The owner of all workers of this kind, if it is for one.
-    pub(super) fn owner(&self) -> Option<&str> {
+    pub fn owner(&self) -> Option<&str> {
         match self {
             Self::Session(_, Some(modules)) => Some(modules.owner()),
             _ => None,

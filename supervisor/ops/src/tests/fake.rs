@@ -377,8 +377,9 @@ impl RuntimeApi for Fake {
     fn degraded(&self, id: ExecutionId) -> Option<Arc<Execution>> {
         self.script().degraded.get(&id).cloned()
     }
-    fn facts(&self) -> RuntimeFacts {
-        RuntimeFacts { keeper_pid: Some(7), ..RuntimeFacts::default() }
+    fn facts(&self, of: Option<&Owner>) -> RuntimeFacts {
+        let sessions_created = if of.is_some() { 1 } else { 5 };
+        RuntimeFacts { keeper_pid: Some(7), sessions_created, ..RuntimeFacts::default() }
     }
     fn doctor(&self) -> BoxFuture<'_, DoctorReport> {
         Box::pin(async move {

@@ -27,6 +27,18 @@ async fn health_doctor_and_information_reply() {
 }
 
 #[tokio::test]
+async fn information_has_the_figures_of_all_owners_for_administrators_alone() {
+    let bench = OpsBench::new();
+    bench.session().await;
+    let figures = async |caller| match bench.ops.call(&caller, Op::RuntimeInfo, None, None).await {
+        Ok(Reply::RuntimeInfo(info)) => (info.active_sessions, info.sessions_created),
+        other => panic!("another reply: {other:?}"),
+    };
+    assert_eq!(figures(bob()).await, (0, 1));
+    assert_eq!(figures(admin()).await, (1, 5));
+}
+
+#[tokio::test]
 async fn summary_counts_live_sessions_of_the_caller() {
     let bench = OpsBench::new();
     let id = bench.session().await;
