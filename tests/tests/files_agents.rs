@@ -354,9 +354,24 @@ async fn agent_that_fails_again_and_again_is_not_started_for_ever_and_an_idle_on
     world.end().await;
 }
 
-/// The children of the helper.
+/// The children of the helper without its standby, which is a fork of it.
 fn agents_of(helper: u32) -> Vec<vm_system_sandbox::pidfd::PidFd> {
-    observe::descendants(helper)
+    let is_standby = |process: &vm_system_sandbox::pidfd::PidFd| {
+        process.pid().is_ok_and(|pid| command_line(pid) == command_line(helper))
+    };
+    observe::descendants(helper).into_iter().filter(|process| !is_standby(process)).collect()
+}
+
+/// The standby of the helper.
+fn standby_of(helper: u32) -> Option<vm_system_sandbox::pidfd::PidFd> {
+    let is_standby = |process: &vm_system_sandbox::pidfd::PidFd| {
+        process.pid().is_ok_and(|pid| command_line(pid) == command_line(helper))
+    };
+    observe::descendants(helper).into_iter().find(is_standby)
+}
+
+fn command_line(pid: u32) -> Vec<u8> {
+    std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default()
 }
 
 #[tokio::test]
@@ -417,17 +432,14 @@ async fn a_helper_that_does_not_respond_is_named_until_it_responds_again() {
     let helper = world.helper().clone();
     let process = vm_system_sandbox::pidfd::PidFd::open(helper.pid()).expect("it runs");
     process.signal(nix::libc::SIGSTOP).expect("root may");
-    // More often than an agent may fail: its user is not to blame.
-    for _ in 0..2 {
-        let refused = world.open(&folder, WorktreeClient::User(BOB)).await.expect_err("no agent is started");
-        let why = refused.to_string();
-        assert!(matches!(refused, WorktreeError::Unavailable(_)), "{why}");
-        assert!(why.contains("spawn helper") && why.contains("did not respond within"), "{why}");
-        assert_eq!(helper.problem(), Some(HelperProblem::Silent));
-    }
+    let refused = world.open(&folder, WorktreeClient::User(BOB)).await.expect_err("no agent is started");
+    let why = refused.to_string();
+    assert!(matches!(refused, WorktreeError::Unavailable(_)), "{why}");
+    assert!(why.contains("spawn helper") && why.contains("did not respond within"), "{why}");
+    assert_eq!(helper.problem(), Some(HelperProblem::Silent));
     // Users with an agent do not notice.
     world.open(&folder, WorktreeClient::User(ALICE)).await.expect("hers");
-    process.signal(nix::libc::SIGCONT).expect("root may");
+    // Its standby continues it.
     watch::until_async(|| helper.problem().is_none(), "late replies are noticed").await;
     world.open(&folder, WorktreeClient::User(BOB)).await.expect("an agent");
     world.end().await;
@@ -453,6 +465,43 @@ async fn folders_of_other_mounts_are_used_with_the_users_rights_unless_a_root_fo
 }
 
 #[tokio::test]
+async fn helper_that_is_killed_is_replaced_by_its_standby_again_and_again() {
+    let Some(world) = World::new(program::PRODUCT, &FilesAgentConfig::default()) else { return };
+    let folder = world.folder("open", ALICE, 0o755);
+    let helper = world.helper().clone();
+    let rights = |pid| {
+        inspect::status(pid)
+            .map(|status| (status.capabilities, status.bounding, status.uid))
+            .expect("it runs")
+    };
+    let first = rights(helper.pid());
+    world.open(&folder, WorktreeClient::User(ALICE)).await.expect("an agent");
+    for _ in 0..3 {
+        let before = helper.pid();
+        watch::until(|| standby_of(before).is_some(), || "the helper has no standby".to_owned());
+        let agents = agents_of(before);
+        vm_system_sandbox::pidfd::PidFd::open(before).expect("it runs").kill().expect("root may");
+        observe::all_end(&agents);
+        watch::until_async(|| helper.pid() != before, "the next helper is noticed").await;
+        // The ends of its agents are noticed one by one.
+        let mut watch = watch::Watch::begin();
+        while let Err(error) = world.open(&folder, WorktreeClient::User(ALICE)).await {
+            assert!(!error.to_string().contains("restart the daemon"), "{error}");
+            watch.pause_async(|| error.to_string()).await;
+        }
+        world.open(&folder, WorktreeClient::User(BOB)).await.expect("an agent of the next helper");
+        assert_eq!(helper.problem(), None);
+        assert_eq!(rights(helper.pid()), first);
+    }
+    // A standby that is killed is replaced, too.
+    let standby = standby_of(helper.pid()).expect("a standby");
+    standby.kill().expect("root may");
+    observe::all_end(&[standby]);
+    watch::until(|| standby_of(helper.pid()).is_some(), || "the helper has no standby".to_owned());
+    world.end().await;
+}
+
+#[tokio::test]
 async fn agents_end_with_their_helper_also_when_they_are_stopped_and_no_other_is_started() {
     let Some(world) = World::new(program::PRODUCT, &FilesAgentConfig::default()) else { return };
     let folder = world.folder("open", ALICE, 0o755);
@@ -465,7 +514,13 @@ async fn agents_end_with_their_helper_also_when_they_are_stopped_and_no_other_is
     for agent in &agents {
         agent.signal(nix::libc::SIGSTOP).expect("root may");
     }
-    vm_system_sandbox::pidfd::PidFd::open(helper.pid()).expect("it runs").kill().expect("root may");
+    watch::until(|| standby_of(helper.pid()).is_some(), || "the helper has no standby".to_owned());
+    let standby = standby_of(helper.pid()).expect("seen a moment ago");
+    // Both at once: neither can replace the other.
+    let process = vm_system_sandbox::pidfd::PidFd::open(helper.pid()).expect("it runs");
+    process.signal(nix::libc::SIGSTOP).expect("root may");
+    standby.kill().expect("root may");
+    process.kill().expect("root may");
     observe::all_end(&agents);
     let error = world.read(&worktree, "file").await.expect_err("no agent");
     // The end of the agent or of the helper is noticed first.

@@ -3,7 +3,7 @@
 //!
 //! An agent is a process of its user, which may send anything: no descriptor is received from it.
 
-use crate::helper::{SpawnHelper, StartedAgent};
+use crate::helper::{SpawnHelper, StartedAgent, is_replaced};
 use crate::packets;
 use crate::reactor::WatchedFd;
 use std::io;
@@ -29,9 +29,13 @@ impl AgentStarter {
     pub fn start(&self, uid: u32) -> io::Result<(FilesAgentChannel, FilesAgentProcess)> {
         match self {
             Self::Helper(helper) => {
-                let (ours, theirs) = socket::pair()?;
-                let channel = FilesAgentChannel::new(ours)?;
-                Ok((channel, FilesAgentProcess::OfHelper(helper.start_agent(uid, theirs)?)))
+                let start = || {
+                    let (ours, theirs) = socket::pair()?;
+                    let channel = FilesAgentChannel::new(ours)?;
+                    Ok((channel, FilesAgentProcess::OfHelper(helper.start_agent(uid, theirs)?)))
+                };
+                // The helper was killed during the request.
+                start().or_else(|error| if is_replaced(&error) { start() } else { Err(error) })
             }
             Self::Sockets(folder) => {
                 let channel = FilesAgentChannel::new(connect(&folder.join(uid.to_string()), uid)?)?;

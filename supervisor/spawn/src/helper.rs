@@ -4,7 +4,7 @@
 //!
 //! ```text
 //!  supervisor                          spawn helper
-//!                  ◀──────────────────  Ready
+//!                  ◀──────────────────  Ready + pidfd, again from another process that took its place
 //!  StartAgent{uid} + channel  ───────▶  allowed? user database, exec
 //!                  ◀──────────────────  Started + pidfd, or Refused{errno}
 //!  MakeNamespace   ───────────────────▶ for a jail of the supervisor's user, where the host refuses it to users
@@ -15,14 +15,16 @@
 //! ```
 //!
 //! - [`record`]: the records
-//! - [`process`]: the helper's own process; [`rules`]: the users that it allows
+//! - [`process`]: the helper's own process; [`standby`]: another one that takes its place when it is killed; [`rules`]: the users that it allows
 //! - [`client`]: the supervisor's side
 
 mod client;
 mod process;
 mod record;
 mod rules;
+mod standby;
 
+pub(crate) use client::is_replaced;
 pub use client::{HelperProblem, SpawnHelper, StartedAgent};
 pub use process::dispatch;
 pub use rules::AgentRules;

@@ -5,7 +5,7 @@ use super::MODE;
 use super::record::{HelperRecord, RECORD_BYTES};
 use super::rules::AgentRules;
 use crate::packets;
-use crate::reactor::WatchedFd;
+use crate::reactor::{WatchedFd, exit_of};
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -30,7 +30,8 @@ pub struct SpawnHelper(Arc<Client>);
 
 #[derive(Debug)]
 struct Client {
-    pid: u32,
+    /// The process that was started; another one may have taken its place.
+    started: u32,
     makes_namespaces: bool,
     orders: mpsc::UnboundedSender<Order>,
     /// Taken by the task.
@@ -54,8 +55,10 @@ struct Agents {
     running: HashMap<u64, oneshot::Sender<ExitStatus>>,
     /// User namespaces that are being made.
     making: HashMap<u64, oneshot::Sender<io::Result<OwnedFd>>>,
-    /// The helper has exited: it cannot be started again by a supervisor without its rights.
+    /// The helper and its standby have exited: they cannot be started again by a supervisor without their rights.
     lost: bool,
+    /// The process that took the place of the one that was started.
+    successor: Option<(u32, PidFd)>,
     /// It did not reply to a request in time, and has sent nothing since.
     silent: bool,
 }
@@ -80,9 +83,11 @@ impl HelperProblem {
     /// What an operator can do.
     pub const fn hint(self) -> &'static str {
         match self {
-            Self::Exited => "restart the daemon; its log has the time of the exit",
+            Self::Exited => {
+                "it and its standby were killed: restart the daemon, which keeps live sessions under --keep-sessions; its log has the time"
+            }
             Self::Silent => {
-                "it may be stopped (SIGCONT continues it), or wait for the user database; if this lasts, restart the daemon"
+                "it may wait for the user database, or be stopped (its standby continues it after 10 s); if this lasts, restart the daemon"
             }
         }
     }
@@ -90,6 +95,16 @@ impl HelperProblem {
 
 fn lost() -> io::Error {
     io::Error::new(io::ErrorKind::BrokenPipe, "the spawn helper has exited; restart the daemon")
+}
+
+/// The error of a request that a killed helper may not have carried out. Its standby is the helper now: another attempt can succeed.
+fn replaced() -> io::Error {
+    io::Error::new(io::ErrorKind::ConnectionReset, "the spawn helper was killed and replaced; try again")
+}
+
+/// Whether the helper was replaced during a request.
+pub(crate) fn is_replaced(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::ConnectionReset
 }
 
 fn lock(agents: &Mutex<Agents>) -> MutexGuard<'_, Agents> {
@@ -115,7 +130,7 @@ impl SpawnHelper {
         let (orders, received) = mpsc::unbounded_channel();
         let begin = Mutex::new(Some((ours, received)));
         Ok(Self(Arc::new(Client {
-            pid,
+            started: pid,
             makes_namespaces: rules.makes_namespaces.is_some(),
             orders,
             begin,
@@ -123,8 +138,9 @@ impl SpawnHelper {
         })))
     }
 
+    /// The process that is the helper now.
     pub fn pid(&self) -> u32 {
-        self.0.pid
+        lock(&self.0.agents).successor.as_ref().map_or(self.0.started, |(pid, _)| *pid)
     }
 
     /// Why it starts no agents, as far as the last request has shown.
@@ -146,13 +162,13 @@ impl SpawnHelper {
         };
         if is_first {
             tracing::error!(
-                pid = self.0.pid,
+                pid = self.pid(),
                 "the spawn helper does not respond: no files agent can be started"
             );
         }
         let why = format!(
             "the spawn helper (pid {}) did not respond within {FILES_AGENT_START_MS} ms; restart the daemon if this lasts",
-            self.0.pid
+            self.pid()
         );
         io::Error::new(io::ErrorKind::TimedOut, why)
     }
@@ -170,7 +186,7 @@ impl SpawnHelper {
             self.order(HelperRecord::Kill { agent }, None);
             return Err(error);
         };
-        let (pidfd, ended) = reply.map_err(|_| lost())??;
+        let (pidfd, ended) = reply.map_err(|_| self.unanswered())??;
         let pid = pidfd.pid()?;
         let exit = crate::reactor::watch(pidfd.into(), Interest::READABLE)?;
         Ok(StartedAgent { helper: self.clone(), agent, pid, exit, ended })
@@ -181,8 +197,20 @@ impl SpawnHelper {
         self.0.makes_namespaces
     }
 
+    /// Why a request has no reply and will have none.
+    fn unanswered(&self) -> io::Error {
+        if lock(&self.0.agents).lost { lost() } else { replaced() }
+    }
+
     /// Makes a user namespace for a jail of this process's user.
     pub async fn make_user_namespace(&self) -> io::Result<OwnedFd> {
+        match self.try_to_make_user_namespace().await {
+            Err(error) if is_replaced(&error) => self.try_to_make_user_namespace().await,
+            made => made,
+        }
+    }
+
+    async fn try_to_make_user_namespace(&self) -> io::Result<OwnedFd> {
         self.begin()?;
         let (responder, reply) = oneshot::channel();
         let agent = self.next_agent(|agents, agent| agents.making.insert(agent, responder))?;
@@ -190,7 +218,7 @@ impl SpawnHelper {
         let Ok(reply) = timeout(Duration::from_millis(FILES_AGENT_START_MS), reply).await else {
             return Err(self.silent(|agents| drop(agents.making.remove(&agent))));
         };
-        reply.map_err(|_| lost())?
+        reply.map_err(|_| self.unanswered())?
     }
 
     /// The number of the next request, after it was added to those that wait for a reply.
@@ -213,7 +241,7 @@ impl SpawnHelper {
             tokio::spawn(run(
                 socket,
                 orders,
-                self.0.pid,
+                self.0.started,
                 Arc::clone(&self.0.agents),
                 self.0.orders.downgrade(),
             ));
@@ -250,29 +278,57 @@ async fn run(
     agents: Arc<Mutex<Agents>>,
     more: mpsc::WeakUnboundedSender<Order>,
 ) {
-    if relay(&socket, orders, &agents, &more).await {
+    if relay((&socket, pid), orders, &agents, &more).await {
         tracing::error!(
             pid,
-            "the spawn helper has exited: no files agent can be started until the daemon is restarted"
+            "the spawn helper and its standby have exited: no files agent can be started until the daemon is restarted"
         );
     }
-    let dropped = {
+    let (dropped, successor) = {
         let mut agents = lock(&agents);
         agents.lost = true;
-        (
-            std::mem::take(&mut agents.starting),
-            std::mem::take(&mut agents.running),
-            std::mem::take(&mut agents.making),
-        )
+        (agents.forget_requests(), agents.successor.take())
     };
     // It exits when its channel is closed.
     drop((dropped, socket));
     let _ = tokio::task::spawn_blocking(move || process::wait_for(pid)).await;
+    if let Some((_, successor)) = successor {
+        let _ = timeout(Duration::from_millis(FILES_AGENT_START_MS), exit_of(&successor)).await;
+    }
+}
+
+/// What waited for a helper that is gone.
+type Forgotten = (
+    HashMap<u64, oneshot::Sender<StartReply>>,
+    HashMap<u64, oneshot::Sender<ExitStatus>>,
+    HashMap<u64, oneshot::Sender<io::Result<OwnedFd>>>,
+);
+
+impl Agents {
+    /// To be dropped without the lock.
+    fn forget_requests(&mut self) -> Forgotten {
+        (
+            std::mem::take(&mut self.starting),
+            std::mem::take(&mut self.running),
+            std::mem::take(&mut self.making),
+        )
+    }
+
+    /// The standby has taken the place of a helper that was killed, and whose agents the kernel has killed with it.
+    fn replace_helper(&mut self, successor: PidFd) -> Forgotten {
+        let pid = successor.pid().unwrap_or(0);
+        tracing::error!(
+            pid,
+            "the spawn helper was killed, and its files agents with it; its standby has taken its place"
+        );
+        self.successor = Some((pid, successor));
+        self.forget_requests()
+    }
 }
 
 /// Carries orders and records; whether the helper has exited, or does not read.
 async fn relay(
-    socket: &WatchedFd,
+    (socket, started): (&WatchedFd, u32),
     mut orders: mpsc::UnboundedReceiver<Order>,
     agents: &Mutex<Agents>,
     more: &mpsc::WeakUnboundedSender<Order>,
@@ -293,6 +349,10 @@ async fn relay(
             failed = &mut sending => return failed,
             received = packets::receive(socket, |got, bytes| (HelperRecord::from_bytes(bytes), got.fds)) => {
                 let Ok((Some(record), descriptors)) = received else { return true };
+                if record == HelperRecord::Ready {
+                    // The process that this one has started was killed, if it was not a later one.
+                    tokio::task::spawn_blocking(move || process::wait_for(started));
+                }
                 if let Some(unwanted) = take(agents, record, descriptors)
                     && let Some(orders) = more.upgrade()
                 {
@@ -310,6 +370,13 @@ fn take(agents: &Mutex<Agents>, record: HelperRecord, descriptors: Vec<OwnedFd>)
         tracing::info!("the spawn helper responds again");
     }
     match record {
+        HelperRecord::Ready => {
+            let forgotten = descriptors.into_iter().next().map(|own| agents.replace_helper(own.into()));
+            // Whoever waits for a reply looks at what is locked.
+            drop(agents);
+            drop(forgotten);
+            None
+        }
         HelperRecord::Started { agent } => {
             let Some(responder) = agents.starting.remove(&agent) else { return Some(agent) };
             let pidfd = descriptors.into_iter().next().map(PidFd::from)?;
@@ -340,10 +407,9 @@ fn take(agents: &Mutex<Agents>, record: HelperRecord, descriptors: Vec<OwnedFd>)
             }
             None
         }
-        HelperRecord::StartAgent { .. }
-        | HelperRecord::MakeNamespace { .. }
-        | HelperRecord::Kill { .. }
-        | HelperRecord::Ready => None,
+        HelperRecord::StartAgent { .. } | HelperRecord::MakeNamespace { .. } | HelperRecord::Kill { .. } => {
+            None
+        }
     }
 }
 
@@ -374,7 +440,10 @@ impl StartedAgent {
             return Ok(status);
         }
         let _exited = self.exit.readable().await?;
-        Err(lost())
+        Err(io::Error::new(
+            io::ErrorKind::BrokenPipe,
+            "the spawn helper that had started it has ended, and it with that",
+        ))
     }
 }
 

@@ -1,10 +1,11 @@
 //! The process of the spawn helper: gives up what it does not need, then one record after the other. Single-threaded and blocking:
-//! an order waits while the user database responds to the one before. Keeps the capabilities KILL, SETGID and SETUID, and only where
+//! an order waits while the user database responds to the one before. Another process waits to take its place ([`super::standby`]). Keeps the capabilities KILL, SETGID and SETUID, and only where
 //! the host refuses user namespaces to users `CAP_SYS_ADMIN`.
 
 use super::MODE;
 use super::record::{HelperRecord, RECORD_BYTES};
 use super::rules::AgentRules;
+use super::standby;
 use nix::errno::Errno;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -46,7 +47,7 @@ pub fn dispatch(
     };
     process::close_inherited();
     let Some(rules) = AgentRules::from_arguments(arguments) else { return Some(ExitCode::from(2)) };
-    let mut helper = Helper { channel, rules, token_uids, agents: HashMap::new() };
+    let mut helper = Helper { channel, rules, token_uids, agents: HashMap::new(), standby: None };
     match confine(helper.rules.makes_namespaces.is_some()) {
         Ok(exits) => helper.run(&exits),
         Err(error) => {
@@ -72,17 +73,25 @@ struct Helper {
     token_uids: fn(&Path) -> Vec<u32>,
     /// Agents that have not been reaped: number and pid.
     agents: HashMap<u64, u32>,
+    standby: Option<PidFd>,
 }
 
 impl Helper {
     fn run(&mut self, exits: &ChildExits) -> ! {
-        self.send(HelperRecord::Ready, None);
-        let mut polled = PollSet::with_capacity(2);
+        self.announce();
+        let mut polled = PollSet::with_capacity(3);
         loop {
+            if self.standby.is_none() {
+                self.fork_standby();
+            }
             polled.clear();
             let (channel, exited) = (polled.add(&self.channel), polled.add(exits));
+            let standby = self.standby.as_ref().map(|standby| polled.add(standby));
             if polled.wait(None).is_err() {
                 self.end(1);
+            }
+            if standby.is_some_and(|standby| polled.is_ready(standby)) {
+                self.standby = None;
             }
             if polled.is_ready(exited) {
                 exits.drain();
@@ -91,6 +100,28 @@ impl Helper {
             if polled.is_ready(channel) {
                 self.receive();
             }
+        }
+    }
+
+    /// Sends the supervisor the pidfd of this process, which is its helper now.
+    fn announce(&self) {
+        match PidFd::open(std::process::id()) {
+            Ok(own) => self.send(HelperRecord::Ready, Some(own.as_fd())),
+            Err(_) => self.end(1),
+        }
+    }
+
+    /// Without a standby the helper works all the same; the next record is another attempt.
+    fn fork_standby(&mut self) {
+        match standby::fork(&self.channel) {
+            Ok(None) => {
+                // This process was the standby. The kernel has killed the agents of the helper before it.
+                self.agents.clear();
+                self.announce();
+                self.standby = standby::fork(&self.channel).ok().flatten();
+            }
+            Ok(forked) => self.standby = forked,
+            Err(_) => {}
         }
     }
 
@@ -188,6 +219,9 @@ impl Helper {
     fn end(&self, code: i32) -> ! {
         for pid in self.agents.values() {
             end_process(*pid);
+        }
+        if let Some(standby) = &self.standby {
+            standby::end(standby);
         }
         process::exit_now(code)
     }

@@ -12,7 +12,8 @@ pub(super) enum HelperRecord {
     MakeNamespace { agent: u64 },
     /// From the supervisor. No effect on an agent that has ended.
     Kill { agent: u64 },
-    /// The first record of the helper: it has given up what it does not need.
+    /// The first record of the helper, with its pidfd: it has given up what it does not need. Once more from each process that takes the
+    /// place of a killed one: what was ordered before and has no reply is void.
     Ready,
     /// With the agent's pidfd.
     Started { agent: u64 },
