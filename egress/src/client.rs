@@ -3,19 +3,22 @@
 
 use crate::address;
 use crate::failure::ExchangeFailure;
+use crate::lane::Lane;
+use crate::metered::{Allowance, MeteredStream};
 use crate::resolve::Resolver;
 use http_body_util::combinators::UnsyncBoxBody;
-use hyper::body::Bytes;
+use hyper::body::{Bytes, Incoming};
+use hyper::http::Extensions;
 use hyper::rt::{Read, ReadBufCursor, Write};
 use hyper::{Request, Response, Uri};
 use hyper_util::client::legacy::Client;
-use hyper_util::client::legacy::connect::{Connected, Connection};
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::client::legacy::connect::{CaptureConnection, Connected, Connection, capture_connection};
+use hyper_util::rt::{TokioIo, TokioTimer};
 use std::collections::HashMap;
-use std::future::Future;
+use std::future::{Future, pending};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -56,7 +59,12 @@ const CONNECTION_WINDOW_BYTES: u32 = 2 << 20;
 /// The body of a request.
 pub type RequestBody = UnsyncBoxBody<Bytes, ExchangeFailure>;
 
-pub(crate) type OwnersClient = Client<Connector, RequestBody>;
+/// The connections of one owner within one reach, and where the owner's work is done.
+#[derive(Clone)]
+pub(crate) struct OwnersClient {
+    http: Client<Connector, RequestBody>,
+    pub(crate) lane: Lane,
+}
 
 /// The connections of all owners.
 pub struct Clients {
@@ -79,6 +87,7 @@ pub(crate) struct ConnectionBounds {
 struct Pool {
     /// `None`: connections without a request were closed.
     client: Option<OwnersClient>,
+    lane: Lane,
     /// Those that it may have more.
     connections: Arc<Semaphore>,
 }
@@ -125,7 +134,7 @@ impl Clients {
             });
         }
         let connections = match self.pools.get(&key) {
-            Some(Pool { client: Some(client), connections })
+            Some(Pool { client: Some(client), connections, .. })
                 if !is_full(connections, self.bounds.of_pool) =>
             {
                 return client.clone();
@@ -133,6 +142,7 @@ impl Clients {
             Some(pool) => Arc::clone(&pool.connections),
             None => Arc::new(Semaphore::new(self.bounds.of_pool)),
         };
+        let lane = self.lane(terms.owner);
         let connector = Connector {
             resolver: Arc::clone(&self.resolver),
             tls: self.tls.clone(),
@@ -140,7 +150,7 @@ impl Clients {
             own_ports: terms.own_ports.clone().into(),
             budgets: [Arc::clone(&connections), Arc::clone(&self.connections)],
         };
-        let client = Client::builder(TokioExecutor::new())
+        let http = Client::builder(lane.clone())
             .timer(TokioTimer::new())
             .pool_timer(TokioTimer::new())
             .pool_idle_timeout(POOL_IDLE)
@@ -151,17 +161,60 @@ impl Clients {
             .http2_initial_stream_window_size(STREAM_WINDOW_BYTES)
             .http2_initial_connection_window_size(CONNECTION_WINDOW_BYTES)
             .build(connector);
-        self.pools.insert(key, Pool { client: Some(client.clone()), connections });
+        let client = OwnersClient { http, lane: lane.clone() };
+        self.pools.insert(key, Pool { client: Some(client.clone()), lane, connections });
         client
+    }
+
+    /// Where the work of an owner is done, within whatever reach.
+    fn lane(&self, owner: u64) -> Lane {
+        let reaches = [AddressReach::Public, AddressReach::Private, AddressReach::Named];
+        let found = reaches.into_iter().find_map(|reach| self.pools.get(&(owner, reach)));
+        found.map_or_else(Lane::start, |pool| pool.lane.clone())
     }
 }
 
 /// Sends a request; the error is the reason.
 pub(crate) async fn send(
     client: &OwnersClient,
-    request: Request<RequestBody>,
-) -> Result<Response<hyper::body::Incoming>, ExchangeFailure> {
-    client.request(request).await.map_err(|error| ExchangeFailure::of_http(&error))
+    mut request: Request<RequestBody>,
+) -> Result<(Response<Incoming>, Arc<Allowance>), ExchangeFailure> {
+    let mut connection = capture_connection(&mut request);
+    let mut sending = pin!(client.http.request(request));
+    let mut allowance = None;
+    let sent = loop {
+        tokio::select! {
+            biased;
+            found = allowance_of(&mut connection), if allowance.is_none() => {
+                found.begin_exchange();
+                allowance = Some(found);
+            }
+            sent = &mut sending => break sent,
+        }
+    };
+    let sent = sent.map_err(|error| ExchangeFailure::of_http(&error));
+    match (sent, allowance) {
+        (Ok(response), Some(allowance)) => Ok((response, allowance)),
+        // No response arrives before its connection is known.
+        (Ok(_), None) => Err(ExchangeFailure::new("UND_ERR_SOCKET", "the connection is not known")),
+        // The libraries do not keep the reason of a connection's end in all of their errors.
+        (Err(failure), allowance) => {
+            Err(allowance.and_then(|allowance| allowance.failure()).unwrap_or(failure))
+        }
+    }
+}
+
+/// What the server may send on the connection of a request, once there is one.
+async fn allowance_of(connection: &mut CaptureConnection) -> Arc<Allowance> {
+    let mut extensions = Extensions::new();
+    if let Some(connected) = &*connection.wait_for_connection_metadata().await {
+        connected.get_extras(&mut extensions);
+    }
+    match extensions.remove() {
+        Some(allowance) => allowance,
+        // There is none any more: the request has failed.
+        None => pending().await,
+    }
 }
 
 /// Makes connections within one reach.
@@ -182,6 +235,7 @@ impl<T: AsyncRead + AsyncWrite + Send + Unpin> ServerStream for T {}
 pub(crate) struct ServerConnection {
     io: TokioIo<Box<dyn ServerStream>>,
     http2: bool,
+    allowance: Arc<Allowance>,
     /// Its place in the budgets.
     _places: [OwnedSemaphorePermit; 2],
 }
@@ -220,12 +274,11 @@ impl Connector {
         let stream = first_connection(&addresses).await?;
         // Small pieces of requests are sent at once.
         let _ = stream.set_nodelay(true);
+        let allowance = Allowance::new();
+        let stream = MeteredStream::new(stream, Arc::clone(&allowance));
         if !is_tls {
-            return Ok(ServerConnection {
-                io: TokioIo::new(Box::new(stream)),
-                http2: false,
-                _places: places,
-            });
+            let io: TokioIo<Box<dyn ServerStream>> = TokioIo::new(Box::new(stream));
+            return Ok(ServerConnection { io, http2: false, allowance, _places: places });
         }
         let name = ServerName::try_from(host.to_owned()).map_err(|_| {
             ExchangeFailure::new("EPROTO", format!("TLS with {host}: not a name of a server"))
@@ -233,12 +286,16 @@ impl Connector {
         let stream = self.tls.connect(name, stream).await;
         let stream = stream.map_err(|error| ExchangeFailure::no_tls(host, &error))?;
         let http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
-        Ok(ServerConnection { io: TokioIo::new(Box::new(stream)), http2, _places: places })
+        if http2 {
+            allowance.read_ahead(CONNECTION_WINDOW_BYTES);
+        }
+        Ok(ServerConnection { io: TokioIo::new(Box::new(stream)), http2, allowance, _places: places })
     }
 
     /// The addresses of a host to which a request may connect.
     async fn addresses(&self, host: &str, port: u16) -> Result<Vec<SocketAddr>, ExchangeFailure> {
-        let found = if let Ok(address) = host.parse::<IpAddr>() {
+        let literal = host.parse::<IpAddr>().ok();
+        let found = if let Some(address) = literal {
             vec![address]
         } else {
             let resolved = self.resolver.resolve(host).await;
@@ -250,15 +307,17 @@ impl Connector {
             let found = SocketAddr::new(address, port);
             match address::refusal(address, self.reach) {
                 None if address::is_own(found, &self.own_ports) => {
-                    refused = Some((address, "where this daemon listens on that port"));
+                    refused = Some("a loopback address, where this daemon listens on that port");
                 }
                 None => allowed.push(found),
-                Some(why) => refused = Some((address, why)),
+                Some(why) => refused = Some(why),
             }
         }
         match refused {
-            Some((address, why)) if allowed.is_empty() => {
-                Err(ExchangeFailure::denied(format!("{host} is {address}, {why}")))
+            Some(why) if allowed.is_empty() => {
+                // The script has the name from its URL; what it means in this network is not the script's to know.
+                let what = if literal.is_some() { "is" } else { "has an address that is" };
+                Err(ExchangeFailure::denied(format!("{host} {what} {why}")))
             }
             _ => Ok(allowed),
         }
@@ -295,7 +354,7 @@ async fn first_connection(addresses: &[SocketAddr]) -> Result<TcpStream, Exchang
 
 impl Connection for ServerConnection {
     fn connected(&self) -> Connected {
-        let connected = Connected::new();
+        let connected = Connected::new().extra(Arc::clone(&self.allowance));
         if self.http2 { connected.negotiated_h2() } else { connected }
     }
 }

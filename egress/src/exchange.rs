@@ -75,7 +75,7 @@ async fn exchange(
     let (head_ms, most) = (request.terms.head_ms, request.terms.max_response_bytes);
     let built = build(request, input.pieces, reports)?;
     let sent = timeout(Duration::from_millis(u64::from(head_ms)), client::send(client, built)).await;
-    let response = sent.map_err(|_| {
+    let (response, allowance) = sent.map_err(|_| {
         let message = format!("no response within {head_ms} ms (headers_ms)");
         ExchangeFailure::new("UND_ERR_HEADERS_TIMEOUT", message)
     })??;
@@ -91,7 +91,8 @@ async fn exchange(
     let mut body: Incoming = response.into_body();
     let mut received = 0_u64;
     while let Some(frame) = body.frame().await {
-        let frame = frame.map_err(|error| ExchangeFailure::of_http(&error))?;
+        let frame =
+            frame.map_err(|error| allowance.failure().unwrap_or_else(|| ExchangeFailure::of_http(&error)))?;
         // Trailers are left out.
         let Ok(mut data) = frame.into_data() else { continue };
         received += data.len() as u64;
@@ -102,6 +103,7 @@ async fn exchange(
             let piece = data.split_to(data.len().min(HTTP_PIECE_BYTES));
             let credit = input.credit.acquire().await;
             credit.map_err(|_| ExchangeFailure::new("ECANCELED", "given up"))?.forget();
+            allowance.body(piece.len());
             reports.report(HttpProgress::Data(piece.into()));
         }
     }

@@ -49,7 +49,11 @@ impl ExchangeFailure {
 
     /// A TLS handshake that failed.
     pub(crate) fn no_tls(host: &str, error: &io::Error) -> Self {
-        let tls = error.get_ref().and_then(|inner| inner.downcast_ref::<TlsError>());
+        let inner = error.get_ref();
+        if let Some(own) = inner.and_then(|inner| inner.downcast_ref::<Self>()) {
+            return own.clone();
+        }
+        let tls = inner.and_then(|inner| inner.downcast_ref::<TlsError>());
         let code = match tls {
             Some(TlsError::InvalidCertificate(why)) => match why {
                 CertificateError::UnknownIssuer | CertificateError::BadSignature => {
@@ -74,6 +78,7 @@ impl ExchangeFailure {
     /// The reason in an error of the HTTP library.
     pub(crate) fn of_http(error: &(dyn Error + 'static)) -> Self {
         let mut cause = Some(error);
+        let mut deepest = error;
         while let Some(error) = cause {
             if let Some(own) = error.downcast_ref::<Self>() {
                 return own.clone();
@@ -82,6 +87,13 @@ impl ExchangeFailure {
                 // An error of ours may be within one of a stream.
                 if let Some(inner) = io.get_ref().and_then(|inner| inner.downcast_ref::<Self>()) {
                     return inner.clone();
+                }
+                if io.get_ref().is_some_and(<dyn Error + Send + Sync>::is::<TlsError>) {
+                    return Self::new("EPROTO", format!("TLS: {io}"));
+                }
+                if io.kind() == io::ErrorKind::InvalidData {
+                    // Framing of the body: chunks, their extensions, trailers.
+                    return Self::new("HPE_INVALID_CONSTANT", format!("the response is not valid: {io}"));
                 }
                 let code = code_of(io);
                 return Self::new(code, format!("{code}: {io}"));
@@ -97,9 +109,10 @@ impl ExchangeFailure {
                     return Self::new("HPE_INVALID_CONSTANT", format!("the response is not valid: {http}"));
                 }
             }
+            deepest = error;
             cause = error.source();
         }
-        Self::new("UND_ERR_SOCKET", format!("the connection failed: {error}"))
+        Self::new("UND_ERR_SOCKET", format!("the connection failed: {deepest}"))
     }
 }
 

@@ -8,7 +8,9 @@
 //! - [`jail`]: the steps of the jail in order
 //! - [`channel`]: frames on the socket to the supervisor
 //! - [`exchange`]: one request with its response
+//! - [`lane`]: the work of one owner, which takes turns with that of others
 //! - [`client`]: connections: which address, TLS, HTTP/1.1 or HTTP/2, and the pools of owners
+//! - [`metered`]: what a connection reads at a time, and what a server may send besides its responses
 //! - [`address`]: which addresses a request may connect to
 //! - [`resolve`], [`dns`]: names to addresses
 //! - [`failure`]: errors with the codes of Node
@@ -19,7 +21,11 @@ pub mod client;
 pub mod dns;
 pub mod exchange;
 pub mod failure;
+#[cfg(test)]
+mod floods;
 pub mod jail;
+mod lane;
+mod metered;
 pub mod resolve;
 pub mod role;
 #[cfg(test)]

@@ -24,6 +24,8 @@ const ATTEMPTS: usize = 2;
 const FILE_BYTES: usize = 4 << 20;
 /// Longest answer over UDP (bytes).
 const DATAGRAM_BYTES: usize = 4_096;
+/// Datagrams that are no answer to a query, after which its server counts as silent: a flood of them is not waited for.
+const WRONG_DATAGRAMS: usize = 64;
 
 /// Why a name has no address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -150,12 +152,13 @@ async fn ask(server: SocketAddr, name: &str, wanted: RecordType) -> io::Result<V
         socket.connect(server).await?;
         socket.send(&query).await?;
         let mut buffer = vec![0; DATAGRAM_BYTES];
-        loop {
+        for _ in 0..WRONG_DATAGRAMS {
             let length = socket.recv(&mut buffer).await?;
             if let Some(answer) = dns::answer(&buffer[..length], id, name, wanted) {
                 return Ok::<_, io::Error>(answer);
             }
         }
+        Err(io::ErrorKind::InvalidData.into())
     };
     match timeout(PATIENCE, over_udp).await.map_err(|_| io::ErrorKind::TimedOut)?? {
         Answer::Addresses(addresses) => Ok(addresses),

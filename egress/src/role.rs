@@ -6,6 +6,7 @@ use crate::client::Clients;
 use crate::exchange::{self, BodyPiece, ExchangeInput, Reports};
 use crate::jail;
 use crate::resolve::Resolver;
+use futures_util::future::{AbortHandle, abortable};
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::io;
@@ -19,7 +20,6 @@ use std::time::{Duration, Instant};
 use tokio::io::BufReader;
 use tokio::net::UnixStream;
 use tokio::sync::{Semaphore, mpsc};
-use tokio::task::AbortHandle;
 use tokio::time::sleep_until;
 use tokio_rustls::rustls::RootCertStore;
 use vm_system_protocol::egress::{FromEgress, ToEgress};
@@ -37,6 +37,8 @@ const CHECK: Duration = Duration::from_secs(1);
 const READ_BYTES: usize = 128 * 1024;
 /// Pieces of a body that wait: one that was sent with the request, and one after it was reported as sent.
 const PIECES: usize = 2;
+/// Turns after which connections that have become ready get theirs; a turn of an owner may take its whole time.
+const EVENT_INTERVAL: u32 = 1;
 const EXIT_CHANNEL: i32 = 70;
 const EXIT_PROTOCOL: i32 = 74;
 
@@ -85,8 +87,12 @@ fn prepare(resolver: &Arc<Resolver>) -> Result<(tokio::runtime::Runtime, Clients
     // Without any, requests over TLS fail with the reason.
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
     let clients = Clients::new(Arc::clone(resolver), roots)?;
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build();
-    Ok((runtime.map_err(|error| format!("event loop: {error}"))?, clients))
+    Ok((event_loop().map_err(|error| format!("event loop: {error}"))?, clients))
+}
+
+pub(crate) fn event_loop() -> io::Result<tokio::runtime::Runtime> {
+    let mut builder = tokio::runtime::Builder::new_current_thread();
+    builder.enable_io().enable_time().event_interval(EVENT_INTERVAL).build()
 }
 
 /// An exchange under way.
@@ -155,11 +161,13 @@ async fn serve(socket: BlockingStream, mut clients: Clients, resolver: &Resolver
                 let input = ExchangeInput { pieces: receiver, credit: Arc::clone(&credit) };
                 let reports = Reports { exchange, out: out.clone() };
                 let ended = ended.clone();
-                let task = tokio::spawn(async move {
+                let lane = client.lane.clone();
+                let (work, task) = abortable(async move {
                     exchange::run(client, *request, input, reports).await;
                     let _ = ended.send(exchange);
                 });
-                running.insert(exchange, Running { task: task.abort_handle(), pieces, credit });
+                lane.spawn(work);
+                running.insert(exchange, Running { task, pieces, credit });
             }
             // An exchange that has ended meanwhile is no error.
             ToEgress::Send { exchange, data, end } => {

@@ -136,7 +136,7 @@ async fn http2_is_used_where_the_server_has_it() {
         let (address, roots) = tls_server(protocols).await;
         let client = clients(Resolver::of_servers(Vec::new()), roots).of(&terms(AddressReach::Private));
         let url = format!("https://localhost:{}/", address.port());
-        let response = client::send(&client, get(&url)).await.expect("a response");
+        let response = client::send(&client, get(&url)).await.expect("a response").0;
         assert_eq!(response.version(), version);
         let body = response.into_body().collect().await.expect("a body").to_bytes();
         assert_eq!(body, format!("{version:?}"));
@@ -283,7 +283,7 @@ async fn held_server() -> (SocketAddr, Arc<Semaphore>, watch::Receiver<(usize, u
 }
 
 async fn read_whole(client: client::OwnersClient, url: String) {
-    let response = client::send(&client, get(&url)).await.expect("a response");
+    let response = client::send(&client, get(&url)).await.expect("a response").0;
     response.into_body().collect().await.expect("a body");
 }
 
