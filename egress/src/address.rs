@@ -71,6 +71,12 @@ pub fn refusal(address: IpAddr, reach: AddressReach) -> Option<&'static str> {
     }
 }
 
+/// Whether a request to this host may end at a server of this machine or of its networks. A name may have any address by the time of the
+/// connection.
+pub fn may_be_near(host: &str, reach: AddressReach) -> bool {
+    reach != AddressReach::Public && host.parse().map_or(true, |address| kind(address) != Kind::Public)
+}
+
 /// Whether this is a port of the daemon itself, over loopback.
 pub fn is_own(address: SocketAddr, own_ports: &[u16]) -> bool {
     address.ip().to_canonical().is_loopback() && own_ports.contains(&address.port())

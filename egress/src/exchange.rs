@@ -1,6 +1,7 @@
 //! One exchange: builds the request, puts the secrets in, sends the body as it arrives, and reports the response piece by piece, no
 //! faster than the supervisor takes it. Every limit ends the exchange.
 
+use crate::address;
 use crate::client::{self, OwnersClient, RequestBody};
 use crate::failure::ExchangeFailure;
 use http_body_util::{BodyExt as _, Full};
@@ -14,14 +15,14 @@ use std::time::Duration;
 use tokio::sync::{Semaphore, mpsc};
 use tokio::time::timeout;
 use vm_system_protocol::egress::{
-    EgressRequest, EgressTerms, FromEgress, HttpHeader, HttpProgress, SECRET, SecretValue,
+    EgressRequest, EgressTerms, FROM_SCRIPT, FromEgress, HttpHeader, HttpProgress, SECRET, SecretValue,
 };
 use vm_system_protocol::limits::{HTTP_HEADER_BYTES, HTTP_HEADERS, HTTP_PIECE_BYTES};
 
 /// Header fields about the connection, which is not the script's: they are left out.
 const OF_CONNECTION: &[&str] = &["connection", "keep-alive", "proxy-connection", "transfer-encoding"];
 /// Header fields that would make something else of a request: refused.
-const REFUSED: &[&str] = &["expect", "te", "trailer", "upgrade", "http2-settings", "proxy-authorization"];
+const UNSUPPORTED: &[&str] = &["expect", "te", "trailer", "upgrade", "http2-settings", "proxy-authorization"];
 
 /// A piece of a request's body, and whether it is the last one.
 pub type BodyPiece = (Vec<u8>, bool);
@@ -149,6 +150,7 @@ fn build(
 ) -> Result<Request<RequestBody>, ExchangeFailure> {
     let EgressRequest { method, tls, host, port, target, headers, data, end, terms } = request;
     let invalid = |what: &str| ExchangeFailure::new("ERR_INVALID_ARG_VALUE", format!("{what} is not valid"));
+    let may_be_near = address::may_be_near(&host, terms.reach);
     let scheme = if tls { "https" } else { "http" };
     let host = if host.contains(':') { format!("[{host}]") } else { host };
     let usual = if tls { 443 } else { 80 };
@@ -160,10 +162,10 @@ fn build(
     for HttpHeader { name, value } in headers {
         let name =
             HeaderName::from_bytes(name.as_bytes()).map_err(|_| invalid("the name of a header field"))?;
-        if OF_CONNECTION.contains(&name.as_str()) {
+        if OF_CONNECTION.contains(&name.as_str()) || name == FROM_SCRIPT {
             continue;
         }
-        if REFUSED.contains(&name.as_str()) {
+        if UNSUPPORTED.contains(&name.as_str()) {
             let message = format!("the header field {name} is not supported");
             return Err(ExchangeFailure::new("UND_ERR_NOT_SUPPORTED", message));
         }
@@ -178,12 +180,24 @@ fn build(
             // Its length is known, whatever the script says.
             continue;
         }
+        if name == hyper::header::CONTENT_LENGTH {
+            // One that the HTTP library does not understand would be sent as it is, and the server could take the next request on the
+            // connection for the body of this one.
+            let is_number = !value.is_empty() && value.iter().all(u8::is_ascii_digit);
+            if !is_number || built.headers().contains_key(&name) {
+                let message = "the header field content-length is not one number";
+                return Err(ExchangeFailure::new("UND_ERR_INVALID_ARG", message));
+            }
+        }
         let value = with_secrets(&value, &terms.secrets, left)?;
         left = left.saturating_sub(value.len());
         let mut value =
             HeaderValue::from_bytes(&value).map_err(|_| invalid("the value of a header field"))?;
         value.set_sensitive(!terms.secrets.is_empty());
         built.headers_mut().append(name, value);
+    }
+    if may_be_near {
+        built.headers_mut().insert(HeaderName::from_static(FROM_SCRIPT), HeaderValue::from_static("1"));
     }
     Ok(built)
 }

@@ -198,5 +198,9 @@ pub fn secrets_in(value: &[u8]) -> impl Iterator<Item = &str> {
     text.split(SECRET).skip(1).filter_map(|rest| Some(rest.split_once('}')?.0))
 }
 
+/// A header field of requests of scripts to servers that may be on this machine. A daemon refuses requests that have it: over loopback it
+/// would take a script for the script's user.
+pub const FROM_SCRIPT: &str = "x-vm-system-egress";
+
 /// How a header field begins to name a secret.
 pub const SECRET: &str = "{secret:";

@@ -59,7 +59,8 @@ pub struct Args {
     /// several times)
     #[arg(long = "net", value_name = "PATTERN")]
     net: Vec<String>,
-    /// The same for hosts with private addresses, such as localhost:3000
+    /// The same for hosts with private addresses, such as localhost:3000. To a server of this machine the script is you: what
+    /// you may do there without a password, the script may do, too. Daemons of vm-system refuse it
     #[arg(long = "net-private", value_name = "PATTERN")]
     net_private: Vec<String>,
     /// Show the script's requests when they have ended, and the figures of the execution

@@ -90,7 +90,8 @@ pub struct Args {
     /// What templates may let scripts request over the network: `[SCHEME://]HOST[:PORT][/PREFIX]`, with names like *.example.com
     #[arg(long, value_name = "PATTERN")]
     allow_net: Vec<String>,
-    /// The same for hosts with private addresses, such as localhost:3000
+    /// The same for hosts with private addresses, such as localhost:3000. Servers of this machine take scripts for the user of the
+    /// egress process; daemons of vm-system refuse them
     #[arg(long, value_name = "PATTERN")]
     allow_net_private: Vec<String>,
     /// The file of the secrets that may be put into header fields of requests

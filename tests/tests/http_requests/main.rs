@@ -8,7 +8,8 @@ use server::Server;
 use vm_system_protocol::control::{Op, Reply};
 use vm_system_protocol::model::{CapabilityKind, EventPayload, HttpRecord, Session};
 use vm_system_tests::as_both;
-use vm_system_tests::daemon::DaemonOptions;
+use vm_system_tests::daemon::{Daemon, DaemonOptions};
+use vm_system_tests::http::Http;
 use vm_system_tests::place::{TestDir, User, write_secret};
 use vm_system_tests::rights::Bench;
 use vm_system_tests::{observe, watch};
@@ -19,6 +20,8 @@ as_both!(
     responses_in_brotli_are_decoded,
     redirects_are_judged_anew_and_take_no_credentials_along,
     every_limit_ends_the_request_and_not_the_session,
+    servers_without_end_hold_up_their_own_requests_alone,
+    another_daemon_refuses_the_requests_of_scripts,
     two_hundred_requests_of_one_session_run_at_a_time,
     requests_fail_when_the_egress_process_is_killed_or_hangs_and_the_next_one_gets_another,
     secrets_reach_their_host_and_nothing_else,
@@ -215,6 +218,79 @@ mod cases {
             server.url("/")
         );
         assert_eq!(bench.eval(&session, &unread), "'ERR_NET_LIMIT,200'");
+        bench.end();
+    }
+
+    pub(super) fn servers_without_end_hold_up_their_own_requests_alone(user: User) {
+        let server = Server::start();
+        let mut bench = bench(user);
+        let row = format!(r#"{{"allow":["{}"],"private":true,"timeout_ms":3600000}}"#, server.address);
+        bench.row(CapabilityKind::Net, "test", &row);
+        let session = bench.session();
+        assert_eq!(fetched(&mut bench, &session, &server.url("/")), "'hello'");
+        let before = observe::in_mode(bench.daemon.pid(), "egress");
+        let flooded = format!(
+            "const get = () => fetch('{}').catch((error) => error.cause.code); \
+             (await Promise.all([get(), get(), get(), get()])).join()",
+            server.url("/interim")
+        );
+        let others = bench.session();
+        let execution = bench.client.start(&others, &flooded);
+        assert_eq!(server.held.recv().expect("a request"), "/interim");
+        assert_eq!(fetched(&mut bench, &session, &server.url("/")), "'hello'");
+        bench.client.until_final(&execution);
+        let events = bench.client.events(&execution.id.to_string());
+        let codes = "'ERR_NET_LIMIT,ERR_NET_LIMIT,ERR_NET_LIMIT,ERR_NET_LIMIT'";
+        assert_eq!(vm_system_tests::client::value(&events), Some(codes));
+        assert!(before[0].is_alive(), "the egress process was not replaced");
+        bench.end();
+    }
+
+    pub(super) fn another_daemon_refuses_the_requests_of_scripts(user: User) {
+        let options = ["--listen".to_owned(), "127.0.0.1:0".to_owned()];
+        let options = DaemonOptions { arguments: options.into(), ..DaemonOptions::default() };
+        let other = Daemon::start_with(TestDir::new(user), &options);
+        let address = other.addresses()[0];
+        let mut bench = bench(user);
+        bench.row(CapabilityKind::Net, "test", &format!(r#"{{"allow":["{address}"],"private":true}}"#));
+        let session = bench.session();
+        for (path, more) in [
+            ("/api/v1/health", ""),
+            ("/api/v1/templates", "method: 'POST', body: '{\"name\":\"x\"}',"),
+            ("/api/v1/control", ""),
+            ("/mcp", "method: 'POST', body: '{}',"),
+            ("/", ""),
+            ("/api/v1/templates", "headers: { 'X-VM-System-Egress': '', connection: 'x-vm-system-egress' },"),
+            ("/api/v1/templates", "headers: { authorization: 'Bearer x' },"),
+        ] {
+            let code = format!(
+                "await fetch('http://{address}{path}', {{ {more} }}).then(async (r) => r.status + (await r.text()), String)"
+            );
+            let response = bench.eval(&session, &code);
+            assert!(response.starts_with("'403") && response.contains("script"), "{path} {more}: {response}");
+        }
+        let made = Http::tcp(address).get("/api/v1/templates");
+        assert!(made.status == 200 && !made.text().contains("\"x\""), "nothing was made: {}", made.text());
+        drop(other);
+        // A length that would let a server take the next request for a body.
+        let server = Server::start();
+        bench.row(
+            CapabilityKind::Net,
+            "own",
+            &format!(r#"{{"allow":["{}"],"private":true}}"#, server.address),
+        );
+        let session = bench.session();
+        for length in ["5, 50", "x", "+5", ""] {
+            let code = format!(
+                "const body = new ReadableStream({{ pull(c) {{ c.enqueue(new TextEncoder().encode('12345')); c.close() }} }}); \
+                 await fetch('{}', {{ method: 'POST', duplex: 'half', body, headers: {{ 'content-length': '{length}' }} }}) \
+                 .then((r) => r.status, (error) => error.cause?.code)",
+                server.url("/echo")
+            );
+            let session = &session;
+            assert_eq!(bench.eval(session, &format!("{{ {code} }}")), "'UND_ERR_INVALID_ARG'", "{length}");
+        }
+        assert_eq!(server.count(), 0);
         bench.end();
     }
 

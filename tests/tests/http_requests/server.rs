@@ -17,7 +17,7 @@ pub(crate) struct Server {
     pub(crate) address: SocketAddr,
     /// Requests so far.
     pub(crate) requests: Arc<AtomicUsize>,
-    /// The path of each request to `/hold…`, which gets its response never.
+    /// The path of each request to `/hold…`, which gets its response never, and to `/interim`, before interim responses without end.
     pub(crate) held: Receiver<String>,
 }
 
@@ -80,6 +80,13 @@ fn respond(
         let _ = holding.send(path);
         kept.lock().expect("nobody panics").push(stream);
         return Some(());
+    }
+    if path == "/interim" {
+        let _ = holding.send(path);
+        let interim = b"HTTP/1.1 103 Early Hints\r\nlink: </a>; rel=preload\r\n\r\n".repeat(500);
+        loop {
+            stream.write_all(&interim).ok()?;
+        }
     }
     if let Some(target) = path.strip_prefix("/to?") {
         return send(&format!("302 Found\r\nlocation: {target}"), b"");

@@ -20,6 +20,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 use tracing::Instrument as _;
 use vm_system_ops::{ApiRefusal, Caller};
+use vm_system_protocol::egress::FROM_SCRIPT;
 use vm_system_runtime::shares::Share;
 
 /// Longest request id that is accepted from a client (bytes).
@@ -96,6 +97,12 @@ async fn pass(
     mut request: Request<Body>,
     seen: &Seen,
 ) -> Result<Response<Body>, RestError> {
+    if request.headers().contains_key(FROM_SCRIPT) {
+        // Before the caller is looked up: over loopback that would be the script's user. Also with a token, and for every path.
+        return Err(RestError::forbidden(
+            "a script of vm-system sent this request; a daemon takes none from scripts, which would act as their user",
+        ));
+    }
     let limit = app.options.limits.head_bytes;
     if head_bytes(&request) > limit {
         // The parser's buffer may grow beyond its limit.
