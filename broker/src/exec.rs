@@ -11,6 +11,7 @@ mod inside;
 mod watch;
 
 use crate::channel::{SupervisorChannel, SupervisorChannelError};
+use crate::fs::host_error;
 use inside::CommandEnd;
 use std::ffi::OsString;
 use std::fs::File;
@@ -25,6 +26,7 @@ use vm_system_sandbox::identity::Identity;
 use vm_system_sandbox::namespaces;
 use vm_system_sandbox::process::{self, Fork};
 use vm_system_sandbox::step::{AtStep as _, JailStep, StepError};
+use watch::WatchError;
 
 /// First argument of the hidden mode.
 pub(crate) const MODE: &str = "broker-exec";
@@ -73,7 +75,10 @@ fn serve(channel: &mut SupervisorChannel, place: &CommandPlace) -> Result<(), Su
         return Ok(());
     };
     let reply = match start(place, &request, &terms) {
-        Ok(started) => watch::supervise(channel, started, &request, &terms).map_err(|error| failed(&error)),
+        Ok(started) => watch::supervise(channel, started, &request, &terms).map_err(|error| match error {
+            WatchError::Folder(errno) => host_error(errno, "chdir", &request.folder),
+            error => failed(&error),
+        }),
         Err(error) => Err(failed(&error)),
     };
     channel.send(&FromBroker::Reply { call, reply: reply.map(BrokerReply::Exec) })

@@ -18,7 +18,7 @@ mod read;
 mod write;
 
 use beneath::WorktreePaths;
-use error::host_error;
+pub(crate) use error::host_error;
 use nix::errno::Errno;
 use nix::sys::stat::{FileStat as RawStat, SFlag};
 use std::os::fd::OwnedFd;

@@ -5,9 +5,11 @@
 use crate::step::{AtStep as _, JailStep, StepError};
 use nix::errno::Errno;
 use nix::fcntl::{AT_FDCWD, OFlag, OpenHow, ResolveFlag, openat2};
+use nix::sys::stat::{fstat, major, stat};
+use nix::sys::statfs::fstatfs;
 use std::fs::{File, Metadata};
 use std::io::{self, Read as _};
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::path::Path;
 
 /// Times a path is looked up again when folders above it are moved in the same moment (`openat2` fails with EAGAIN).
@@ -29,14 +31,63 @@ pub fn beneath_only(cross_mounts: bool) -> ResolveFlag {
 pub fn open_folder(root: BorrowedFd<'_>, beneath: &Path, cross_mounts: bool) -> nix::Result<OwnedFd> {
     let resolve = beneath_only(cross_mounts) | ResolveFlag::RESOLVE_NO_SYMLINKS;
     // Opening as a path needs no right to the folder itself; the last step, to `.`, does.
-    walk(root, &beneath.join("."), OpenHow::new().flags(FOLDER).resolve(resolve))
+    let folder = walk(root, &beneath.join("."), OpenHow::new().flags(FOLDER).resolve(resolve))?;
+    if is_of_kernel(folder.as_fd())? || is_of_devices(folder.as_fd())? { Err(OF_KERNEL) } else { Ok(folder) }
 }
 
-/// As [`open_folder`], from what the kernel has cached: EAGAIN where a disk or a server would have to be queried. Does not block.
+/// As [`open_folder`], from what the kernel has cached: EAGAIN where a disk or a server would have to be queried, or the type of a
+/// file system without a device. Does not block.
 pub fn open_cached_folder(root: BorrowedFd<'_>, beneath: &Path, cross_mounts: bool) -> nix::Result<OwnedFd> {
     let cached = ResolveFlag::from_bits_retain(libc::RESOLVE_CACHED);
     let resolve = beneath_only(cross_mounts) | ResolveFlag::RESOLVE_NO_SYMLINKS | cached;
-    openat2(root, &beneath.join("."), OpenHow::new().flags(FOLDER).resolve(resolve))
+    let folder = openat2(root, &beneath.join("."), OpenHow::new().flags(FOLDER).resolve(resolve))?;
+    let (device, of_root) = (fstat(&folder)?.st_dev, fstat(root)?.st_dev);
+    // The kernel's own have none; a server would be queried for the type.
+    if device == of_root || major(device) != 0 { Ok(folder) } else { Err(Errno::EAGAIN) }
+}
+
+/// The error of [`open_folder`] for a folder of the kernel.
+pub const OF_KERNEL: Errno = Errno::EOPNOTSUPP;
+
+/// File systems in which the kernel shows itself: their files are no files of a user, and `self` in `/proc` is whichever process opens
+/// it. In-memory ones (`tmpfs`) are not among them, so neither is `/dev`.
+const KERNEL_FILE_SYSTEMS: &[u64] = &[
+    0x9fa0,      // proc
+    0x6265_6572, // sysfs
+    0x0027_e0eb, // cgroup
+    0x6367_7270, // cgroup2
+    0x6462_6720, // debugfs
+    0x7472_6163, // tracefs
+    0x7363_6673, // securityfs
+    0x6265_6570, // configfs
+    0xcafe_4a11, // bpf
+    0x6165_676c, // pstore
+    0xde5e_81e4, // efivarfs
+    0xf97c_ff8c, // selinuxfs
+    0x4341_5d53, // smackfs
+    0x5a3c_69f0, // apparmorfs
+    0x4249_4e4d, // binfmt_misc
+    0x6573_5543, // fusectl
+    0x0765_5821, // resctrl
+    0xabba_1974, // xenfs
+    0x1980_0202, // mqueue
+    0x1cd1,      // devpts
+    0x6e73_6673, // nsfs
+    0x6759_6969, // rpc_pipefs
+];
+
+/// Whether a file is in a file system in which the kernel shows itself. Blocks.
+pub fn is_of_kernel(file: BorrowedFd<'_>) -> nix::Result<bool> {
+    // The type of the field differs between machines; a magic number has 32 bits.
+    let kind = fstatfs(file)?.filesystem_type().0 as u64 & 0xffff_ffff;
+    Ok(KERNEL_FILE_SYSTEMS.contains(&kind))
+}
+
+/// Whether a folder is in the file system of the devices, which is an in-memory one.
+fn is_of_devices(folder: BorrowedFd<'_>) -> nix::Result<bool> {
+    let device = fstat(folder)?.st_dev;
+    let is_same = |path: &str| stat(path).is_ok_and(|found| found.st_dev == device);
+    Ok(is_same("/dev") && !is_same("/"))
 }
 
 /// Identifies a file or folder in its file system, also after a restart and after the reuse of its inode number
@@ -78,6 +129,9 @@ pub fn open_file(
         Err(Errno::ENXIO | Errno::ENODEV) => return Ok(PathTarget::Irregular),
         Err(errno) => return Err(errno),
     };
+    if cross_mounts && is_foreign_of_kernel(file.as_fd(), folder)? {
+        return Err(Errno::EXDEV);
+    }
     let metadata = file.metadata().map_err(|error| errno_of(&error))?;
     Ok(match metadata.file_type() {
         kind if kind.is_file() => PathTarget::File(file, metadata),
@@ -96,6 +150,11 @@ pub fn read_capped(file: File, size: u64, cap: u64) -> nix::Result<Result<Vec<u8
     file.take(cap.saturating_add(1)).read_to_end(&mut bytes).map_err(|error| errno_of(&error))?;
     let read = bytes.len() as u64;
     Ok(if read > cap { Err(read) } else { Ok(bytes) })
+}
+
+/// Whether a file beneath `folder` is in another file system, in which the kernel shows itself.
+pub fn is_foreign_of_kernel(file: BorrowedFd<'_>, folder: BorrowedFd<'_>) -> nix::Result<bool> {
+    Ok(fstat(file)?.st_dev != fstat(folder)?.st_dev && is_of_kernel(file)?)
 }
 
 fn walk(from: BorrowedFd<'_>, path: &Path, how: OpenHow) -> nix::Result<OwnedFd> {

@@ -291,6 +291,11 @@ mod cases {
             "SELECT load_extension('/lib/x.so')",
             "SELECT fts3_tokenizer('simple')",
             "CREATE VIRTUAL TABLE v USING dbstat",
+            "SELECT * FROM dbstat",
+            "SELECT count(*) FROM main.dbstat",
+            "SELECT name FROM pragma_database_list",
+            "SELECT * FROM pragma_module_list",
+            "SELECT * FROM pragma_compile_options",
             "CREATE VIRTUAL TABLE v USING csv(filename='/etc/passwd')",
         ] {
             let code = bench.code(&session, &format!("db.exec(\"{sql}\")"));

@@ -203,6 +203,7 @@ fn configure(
         // A rollback journal and no WAL: several brokers use the file, and they share no memory.
         connection.query_row("PRAGMA journal_mode = TRUNCATE", [], |_| Ok(()))?;
     }
+    sys::drop_modules(connection)?;
     let own_statement = Arc::clone(own_statement);
     connection.authorizer(Some(move |context: AuthContext<'_>| {
         if own_statement.load(Ordering::Relaxed) { Authorization::Allow } else { guard::authorize(context) }

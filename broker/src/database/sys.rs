@@ -2,7 +2,7 @@
 //! have to walk through folders that this process cannot access; names relative to the working directory (the workspace's
 //! folder) need no such walk. All other functions are those of the default VFS.
 
-use rusqlite::ffi;
+use rusqlite::{Connection, ffi};
 use std::ffi::{CStr, c_char, c_int};
 use std::sync::OnceLock;
 
@@ -45,5 +45,24 @@ unsafe extern "C" fn full_path_name(
         ffi::SQLITE_OK
     } else {
         ffi::SQLITE_CANTOPEN
+    }
+}
+
+/// The modules of virtual tables that a connection keeps: stored in ordinary tables, or functions of their arguments. All others go,
+/// whatever SQLite was built with: some (`dbstat`) can be read without being created, so that the authorizer sees no module.
+const MODULES: [&CStr; 5] = [c"fts5", c"rtree", c"rtree_i32", c"json_each", c"json_tree"];
+
+/// Removes all other modules from a connection.
+pub(super) fn drop_modules(connection: &Connection) -> rusqlite::Result<()> {
+    let mut kept = [std::ptr::null(); MODULES.len() + 1];
+    for (kept, module) in kept.iter_mut().zip(MODULES) {
+        *kept = module.as_ptr();
+    }
+    // SAFETY: an open connection that only this thread uses, and a list of texts with a null pointer at its end, which is only read.
+    let result = unsafe { ffi::sqlite3_drop_modules(connection.handle(), kept.as_mut_ptr()) };
+    if result == ffi::SQLITE_OK {
+        Ok(())
+    } else {
+        Err(rusqlite::Error::SqliteFailure(ffi::Error::new(result), None))
     }
 }

@@ -2,12 +2,14 @@
 //! When pid 1 exits, the kernel kills all other processes of the namespace.
 
 use nix::errno::Errno;
+use nix::fcntl::{AT_FDCWD, OpenHow, openat2};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use std::ffi::CString;
 use std::io::{PipeWriter, Write as _};
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 use vm_system_protocol::broker::{ExecRequest, ExecTerms};
+use vm_system_sandbox::beneath;
 use vm_system_sandbox::command_root::{self, View};
 use vm_system_sandbox::process::{self, ExitStatus, Fork};
 use vm_system_sandbox::seccomp::{self, table_command};
@@ -34,6 +36,8 @@ pub(super) enum ExitReport {
     Jail(StepError),
     /// The command could not be started: errno.
     Exec(i32),
+    /// The folder that the script chose for the command could not be entered: errno.
+    Folder(i32),
 }
 
 impl ExitReport {
@@ -43,6 +47,7 @@ impl ExitReport {
             Self::Ended(CommandEnd::Signaled(signal)) => (1, 0, signal),
             Self::Jail(StepError { step, errno }) => (2, step as u8, errno),
             Self::Exec(errno) => (3, 0, errno),
+            Self::Folder(errno) => (4, 0, errno),
         };
         let [a, b, c, d] = number.to_le_bytes();
         [kind, step, a, b, c, d]
@@ -56,6 +61,7 @@ impl ExitReport {
             0 => Self::Ended(CommandEnd::Exited(number)),
             1 => Self::Ended(CommandEnd::Signaled(number)),
             2 => Self::Jail(StepError { step: JailStep::from_number(step)?, errno: number }),
+            4 => Self::Folder(number),
             _ => Self::Exec(number),
         })
     }
@@ -70,7 +76,7 @@ pub(super) fn run(
     mut status: PipeWriter,
 ) -> ! {
     let report = match walls(worktree, request, terms, &status) {
-        Err(error) => ExitReport::Jail(error),
+        Err(report) => report,
         Ok(()) => match process::fork() {
             Err(error) => ExitReport::Exec(error.raw_os_error().unwrap_or(libc::EIO)),
             Ok(Fork::Child) => {
@@ -97,18 +103,28 @@ fn walls(
     request: &ExecRequest,
     terms: &ExecTerms,
     status: &PipeWriter,
-) -> Result<(), StepError> {
+) -> Result<(), ExitReport> {
     let view = match (terms.read, terms.write) {
         (false, _) => View::Nothing,
         (true, false) => View::Read,
         (true, true) => View::ReadWrite,
     };
     let program = Path::new(&terms.program);
-    command_root::build(worktree.as_fd(), view, program).at(JailStep::Root)?;
+    command_root::build(worktree.as_fd(), view, program).at(JailStep::Root).map_err(ExitReport::Jail)?;
     if !request.folder.is_empty() {
-        // Links in the path are resolved within this root.
-        nix::unistd::chdir(request.folder.trim_start_matches('/')).at(JailStep::Root)?;
+        enter(&request.folder).map_err(|errno| ExitReport::Folder(errno as i32))?;
     }
+    confine(terms, view, status).map_err(ExitReport::Jail)
+}
+
+/// Enters a folder of the worktree, which is the working directory: as for files of `fs`, no step of the path leaves it.
+fn enter(folder: &str) -> nix::Result<()> {
+    let how = OpenHow::new().flags(beneath::FOLDER).resolve(beneath::beneath_only(true));
+    nix::unistd::fchdir(openat2(AT_FDCWD, folder, how)?)
+}
+
+fn confine(terms: &ExecTerms, view: View, status: &PipeWriter) -> Result<(), StepError> {
+    let program = Path::new(&terms.program);
     let seconds = u64::from(terms.timeout_ms).div_ceil(1_000) + 1;
     rlimit::command(terms.memory_bytes, u64::from(terms.processes), seconds).at(JailStep::Rlimits)?;
     privileges::drop_all().at(JailStep::Privileges)?;
@@ -173,6 +189,7 @@ mod tests {
             ExitReport::Ended(CommandEnd::Exited(3)),
             ExitReport::Ended(CommandEnd::Signaled(9)),
             ExitReport::Jail(StepError { step: JailStep::Root, errno: 1 }),
+            ExitReport::Folder(18),
             ExitReport::Exec(2),
         ] {
             assert_eq!(ExitReport::from_bytes(&status.bytes()), Some(status));

@@ -27,6 +27,9 @@ pub(super) enum WatchError {
     Jail(vm_system_sandbox::step::StepError),
     #[error("the operator's program cannot be started: {}", io::Error::from_raw_os_error(*.0))]
     Exec(i32),
+    /// The folder that the script chose.
+    #[error("the folder of the option `cwd`: {}", .0.desc())]
+    Folder(Errno),
     #[error("the command cannot be supervised: {0}")]
     Io(#[from] io::Error),
     #[error("the supervisor closed the channel")]
@@ -123,6 +126,7 @@ pub(super) fn supervise(
         Some(ExitReport::Ended(end)) => end,
         Some(ExitReport::Jail(error)) => return Err(WatchError::Jail(error)),
         Some(ExitReport::Exec(errno)) => return Err(WatchError::Exec(errno)),
+        Some(ExitReport::Folder(errno)) => return Err(WatchError::Folder(Errno::from_raw(errno))),
         // Killed, by this process or by the kernel.
         None => CommandEnd::Signaled(libc::SIGKILL),
     };

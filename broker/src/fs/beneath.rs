@@ -9,7 +9,7 @@ use nix::fcntl::{OFlag, OpenHow, ResolveFlag, openat2};
 use nix::sys::stat::{FileStat as RawStat, Mode, fstat};
 use std::os::fd::{AsFd as _, OwnedFd};
 use vm_system_protocol::broker::{FileKind, FsTerms};
-use vm_system_sandbox::beneath::beneath_only;
+use vm_system_sandbox::beneath::{beneath_only, is_foreign_of_kernel};
 
 /// Attempts of a walk; the kernel returns `EAGAIN` when a rename during the walk made `..` unsafe.
 const WALKS: usize = 16;
@@ -33,6 +33,12 @@ impl WorktreePaths<'_> {
                 Err(errno @ (Errno::EAGAIN | Errno::EINTR)) => last = errno,
                 // Links are not allowed here; scripts would read `ELOOP` as too many links.
                 Err(Errno::ELOOP) if !self.terms.links => return Err(Errno::EXDEV),
+                // With `/` as the worktree: `proc/self` would be this process.
+                Ok(file)
+                    if self.cross_mounts && is_foreign_of_kernel(file.as_fd(), self.worktree.as_fd())? =>
+                {
+                    return Err(Errno::EXDEV);
+                }
                 result => return result,
             }
         }

@@ -7,7 +7,7 @@ use vm_system_protocol::worker::HostError;
 const SHOWN_BYTES: usize = 4096;
 
 /// `ENOENT: no such file or directory, open 'data/x.csv'`.
-pub(super) fn host_error(errno: Errno, call: &str, path: &str) -> HostError {
+pub(crate) fn host_error(errno: Errno, call: &str, path: &str) -> HostError {
     let (code, message) = match errno {
         Errno::ENOENT => ("ENOENT", "no such file or directory"),
         Errno::EACCES => ("EACCES", "permission denied"),

@@ -26,6 +26,12 @@ pub const TABLE: &[FilterRow] = &[
     FilterRow::allow(libc::SYS_close, "close", &[], "everything opened"),
     FilterRow::allow(libc::SYS_newfstatat, "newfstatat", &[], "stat of an open file, as newer libcs do it"),
     FilterRow::allow(libc::SYS_fstat, "fstat", &[], "the same in other libcs"),
+    FilterRow::allow(
+        libc::SYS_fstatfs,
+        "fstatfs",
+        &[],
+        "whether an open file is one of the kernel, as in /proc",
+    ),
     FilterRow::allow(libc::SYS_getdents64, "getdents64", &[], "lists folders"),
     FilterRow::allow(libc::SYS_faccessat2, "faccessat2", &[], "access() of a file opened as a path"),
     FilterRow::allow(

@@ -61,6 +61,8 @@ mod cases {
         let mut bench =
             with_commands(user, &[("sh", PathBuf::from("/bin/sh")), ("other", PathBuf::from("/bin/sh"))]);
         bench.daemon.place.write("in.txt", "in the worktree");
+        bench.daemon.place.write("a/empty.txt", "");
+        std::os::unix::fs::symlink("/usr", bench.daemon.place.worktree().join("outside")).expect("a link");
         let none = bench.session();
         assert_eq!(
             bench.code(&none, "require('exec').run('sh')"),
@@ -111,6 +113,20 @@ mod cases {
             ("((r) => r.timedOut || r.code !== 0)(sh(':(){ :|:& };:; sleep 60'))", "true"),
         ] {
             assert_eq!(bench.eval(&session, script), shown, "{script}");
+        }
+        bench.eval(&session, "sh('pwd', { cwd: '.' }).code === 0 || (() => { throw 'cwd' })()");
+        for (cwd, code) in [
+            ("..", "'EACCES'"),
+            ("../..", "'EACCES'"),
+            ("/../..", "'EACCES'"),
+            ("a/../../usr", "'EACCES'"),
+            ("outside", "'EACCES'"),
+            ("outside/bin", "'EACCES'"),
+            ("nothing", "'ENOENT'"),
+            ("in.txt", "'ENOTDIR'"),
+        ] {
+            let call = format!("sh('pwd', {{ cwd: '{cwd}' }})");
+            assert_eq!(bench.code(&session, &call), code, "{cwd}");
         }
         for (call, code) in [
             ("run('ls')", "'COMMAND_NOT_ALLOWED'"),

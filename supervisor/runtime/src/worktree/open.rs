@@ -405,6 +405,9 @@ fn failed(path: &Path, errno: Errno) -> WorktreeError {
         )),
         Errno::ENOENT => WorktreeError::Worktree(format!("the worktree {shown} does not exist")),
         Errno::ENOTDIR => WorktreeError::Worktree(format!("the worktree {shown} is not a folder")),
+        beneath::OF_KERNEL => WorktreeError::NotPermitted(format!(
+            "the worktree {shown} is a folder of the kernel (as in /proc, /sys and /dev), not of files: name another one"
+        )),
         Errno::EACCES => {
             WorktreeError::NotPermitted(format!("the worktree {shown} cannot be opened: permission denied"))
         }

@@ -234,12 +234,16 @@ fn links_of_proc_and_other_mounts_are_refused() {
     // `/proc` is a mount of its own on every machine.
     let at = |cross_mounts| roots(&[RootSettings { cross_mounts, ..root("/".as_ref()) }]);
     assert!(matches!(open("/proc".as_ref(), &at(false)), Err(WorktreeError::NotPermitted(_))));
-    assert!(open("/proc".as_ref(), &at(true)).is_ok());
+    // With all mounts it is a folder of the kernel; one in memory is a folder of files.
+    assert!(matches!(open("/proc".as_ref(), &at(true)), Err(WorktreeError::NotPermitted(_))));
+    if Path::new("/dev/shm").is_dir() {
+        assert!(open("/dev/shm".as_ref(), &at(true)).is_ok());
+    }
     let worktree = open("/".as_ref(), &at(false)).expect("the root itself");
     let read = worktree.read_text("proc/version", CAP);
     assert!(matches!(read, Err(WorktreeError::InvalidPath(_))), "{read:?}");
     let worktree = open("/".as_ref(), &at(true)).expect("the root itself");
-    assert!(matches!(worktree.read_text("proc/version", CAP), Ok(_) | Err(WorktreeError::NotFound(_))));
+    assert!(matches!(worktree.read_text("proc/version", CAP), Err(WorktreeError::InvalidPath(_))));
 }
 
 #[test]
@@ -326,6 +330,25 @@ fn a_root_that_is_configured_by_a_link_opens_no_way_around_another_root() {
             assert!(!may(&path, "one") && may(&path, "two"), "{path}");
         }
         assert!(!may(spelled, "one"), "a folder above another root");
+    }
+}
+
+/// Their files are no user's; `self` in `/proc` is whichever process opens it.
+#[test]
+fn folders_of_the_kernel_are_no_worktrees_and_their_files_none_of_a_worktree() {
+    for path in ["/proc", "/proc/self", "/proc/1", "/sys", "/sys/kernel", "/dev"] {
+        let opened = open(Path::new(path), &everywhere());
+        let is_refused = matches!(opened, Err(WorktreeError::NotPermitted(_)));
+        // `/proc/self` is a link; where the devices have no file system of their own they are ordinary files.
+        assert!(is_refused || path == "/dev" && opened.is_ok(), "{path}: {opened:?}");
+        let client = WorktreeClient::Administrator;
+        let cached = Worktree::open_cached(Path::new(path), None, &everywhere(), &client);
+        assert!(cached.is_none() || path == "/dev", "{path}");
+    }
+    let all = open(Path::new("/"), &everywhere()).expect("the root itself");
+    for path in ["proc/version", "sys/kernel/uevent_seqnum"] {
+        let found = find(&all, &[path]);
+        assert!(found.is_err(), "{path}: {found:?}");
     }
 }
 
