@@ -96,19 +96,14 @@ fn a_program_with_large_versions_is_imported_whole() {
     daemon.stop();
 }
 
-#[test]
-fn a_state_that_no_worker_can_restore_is_not_imported() {
-    let daemon = cold_daemon();
-    let mut client = daemon.client();
-    client.begin(SUM, "whole");
-    let file = daemon.cli(&["program", "export", "--execution", "whole"]).ok();
+/// An exported execution, renamed, with bytes that no engine writes in the pages that `damaged` chooses by their checkpoint.
+fn forged(file: &str, damaged: impl Fn(u64) -> bool) -> String {
     let mut chain = [0_u8; 32];
     let mut forged = String::from("[\n");
     for (records, line) in file.lines().filter(|line| line.starts_with('{')).enumerate() {
         let mut record: serde_json::Value =
             serde_json::from_str(line.trim_end_matches(',')).expect("a record");
-        if record.get("page").is_some() {
-            // Bytes that no engine writes as a page.
+        if record.get("page").is_some() && damaged(record["page"]["checkpoint"].as_u64().expect("a number")) {
             record["page"]["bytes"] = "Q1AAAAAAAAAAAAAA".into();
         }
         if record.get("end").is_some() {
@@ -122,14 +117,33 @@ fn a_state_that_no_worker_can_restore_is_not_imported() {
         forged.push_str(&line);
         forged.push_str(",\n");
     }
-    let forged = forged.trim_end_matches(",\n").to_owned() + "\n]\n";
+    forged.trim_end_matches(",\n").to_owned() + "\n]\n"
+}
+
+#[test]
+fn execution_with_any_state_that_no_worker_can_restore_is_not_imported() {
+    let daemon = cold_daemon();
+    let mut client = daemon.client();
+    client.begin(SUM, "whole");
+    assert_eq!(prompt(&client.submit("whole", "1").expect("taken")), "second?");
+    let file = daemon.cli(&["program", "export", "--execution", "whole"]).ok();
     let mut http = daemon.http();
     let fields = [("content-type", "application/json")];
-    let response = http.request("POST", "/api/v1/imports/execution", &fields, Some(&forged));
-    assert_eq!((response.status, response.code().as_str()), (400, "VALIDATION_ERROR"), "{}", response.text());
-    assert!(response.text().contains("the state in the file"), "{}", response.text());
-    assert_eq!(http.get("/api/v1/executions/forged").status, 400, "rows of it are left");
-    assert_eq!(prompt(&client.submit("whole", "1").expect("taken")), "second?");
+    for damaged in
+        [&(|_| true) as &dyn Fn(u64) -> bool, &|checkpoint| checkpoint == 1, &|checkpoint| checkpoint == 2]
+    {
+        let file = forged(&file, damaged);
+        let response = http.request("POST", "/api/v1/imports/execution", &fields, Some(&file));
+        let found = (response.status, response.code());
+        assert_eq!((found.0, found.1.as_str()), (400, "VALIDATION_ERROR"), "{}", response.text());
+        let first = if damaged(1) { 1 } else { 2 };
+        let said = format!("the state of checkpoint {first} in the file");
+        assert!(response.text().contains(&said), "{}", response.text());
+        assert_ne!(http.get("/api/v1/executions/forged").status, 200, "rows of it are left");
+    }
+    let whole = forged(&file, |_| false);
+    let response = http.request("POST", "/api/v1/imports/execution", &fields, Some(&whole));
+    assert_eq!(response.status, 201, "{}", response.text());
     drop((client, http));
     daemon.stop();
 }

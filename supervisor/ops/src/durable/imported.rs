@@ -87,10 +87,11 @@ impl Ops {
         let (template, policy) = self.policy_of(call, new.template.as_deref()).await?;
         let code = version.code.take().map(|code| code.0).unwrap_or_default();
         if !checkpoints.is_empty() {
-            let state = newest(&pages).into_iter();
-            let verdict = self.durables()?.verify(&call.caller.owner, &policy, code.clone(), state).await?;
-            verdict.map_err(|why| {
-                invalid(format!("no worker can restore the state in the file: {why}"))
+            // Every one, not only the newest: a branch may begin at any of them.
+            let states = checkpoints.iter().map(|kept| (kept.seq, state_at(&pages, kept.seq)));
+            let verdict = self.durables()?.verify(&call.caller.owner, &policy, code.clone(), states).await?;
+            verdict.map_err(|(seq, why)| {
+                invalid(format!("no worker can restore the state of checkpoint {seq} in the file: {why}"))
                     .with_hint("is it larger than the template's `max_state_mb`?")
             })?;
         }
@@ -232,16 +233,16 @@ fn consistent(
     Err(invalid("the parts of the file contradict each other"))
 }
 
-/// The newest version of each page.
-fn newest(pages: &Pages) -> BTreeMap<u64, &[u8]> {
-    let mut newest = BTreeMap::new();
-    for ((page, _), bytes) in pages {
+/// The pages of the state at a checkpoint: of each, the newest version until then.
+fn state_at(pages: &Pages, seq: u64) -> BTreeMap<u64, &[u8]> {
+    let mut state = BTreeMap::new();
+    for ((page, _), bytes) in pages.iter().filter(|((_, since), _)| *since <= seq) {
         match bytes {
-            Some(bytes) => newest.insert(*page, bytes.as_slice()),
-            None => newest.remove(page),
+            Some(bytes) => state.insert(*page, bytes.as_slice()),
+            None => state.remove(page),
         };
     }
-    newest
+    state
 }
 
 fn record(

@@ -39,6 +39,7 @@ use super::link::LastReceived;
 use super::shares::{ShareLimits, Shares};
 use super::task::RuntimeContext;
 use live::{LiveRun, QueuedRequest, RunRequest};
+use std::collections::BTreeMap;
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
@@ -268,16 +269,17 @@ impl Durables {
         single_request::inspect(self, execution, checkpoint).await
     }
 
-    /// Whether a worker with these limits can restore such a state; the inner error is the reason as text.
-    pub async fn verify(
+    /// Whether a worker with these limits can restore each of these numbered states; the inner error is the number of the first that
+    /// it cannot, and the reason as text.
+    pub async fn verify<'a>(
         &self,
         owner: &Principal,
         snapshot: &PolicySnapshot,
         code: Vec<u8>,
-        pages: impl Iterator<Item = (u64, &[u8])> + Send,
-    ) -> Result<Result<(), String>, RuntimeError> {
+        states: impl Iterator<Item = (u64, BTreeMap<u64, &'a [u8]>)> + Send,
+    ) -> Result<Result<(), (u64, String)>, RuntimeError> {
         let limits = policy(snapshot, None, &self.shared.operator).wire.limits;
-        single_request::verify(self, owner, limits, code, pages).await
+        single_request::verify(self, owner, limits, code, states).await
     }
 
     /// The running worker of an execution, by its session; none during a long wait.

@@ -4,6 +4,7 @@ use super::worker::{LoadedWorker, Order, WorkerStartError, memory, name, order};
 use super::{Durables, policy};
 use crate::api::RuntimeError;
 use crate::shares::Share;
+use std::collections::BTreeMap;
 use std::time::Duration;
 use vm_system_core::durable::{LoadFrom, life};
 use vm_system_protocol::durable::{DurableLimits, FromDurable, PAGE_BATCH_BYTES, StatePage, ToDurable};
@@ -133,36 +134,45 @@ pub(super) async fn inspect(
     }
 }
 
-pub(super) async fn verify(
+/// Restores one state after the other in the same worker; the first that it refuses is an error with its number and the reason.
+pub(super) async fn verify<'a>(
     durables: &Durables,
     owner: &Principal,
     limits: Limits,
     code: Vec<u8>,
-    pages: impl Iterator<Item = (u64, &[u8])> + Send,
-) -> Result<Result<(), String>, RuntimeError> {
+    states: impl Iterator<Item = (u64, BTreeMap<u64, &'a [u8]>)> + Send,
+) -> Result<Result<(), (u64, String)>, RuntimeError> {
     let holder = durables.shared.holder(owner);
     let _turn = durables.inspections.wait(&holder, 1).await.ok_or(WorkerStartError::Stopping)?;
     let (mut handle, slot, jail) = blank(durables, owner, &memory(&limits)).await?;
-    let reply = match send_job(&mut handle, code, life(&limits), pages).await {
-        Ok(()) => receive(&mut handle).await,
-        Err(error) => Err(WorkerStartError::from(error).into()),
-    };
+    let verdict = restore_each(&mut handle, code, life(&limits), states).await;
     durables.end(handle.process.clone(), (handle, slot, jail));
-    match reply? {
-        FromDurable::Restored => Ok(Ok(())),
-        FromDurable::Refused { why } => Ok(Err(why)),
-        _ => Err(RuntimeError::Internal("the worker sent an unexpected reply".to_owned())),
-    }
+    verdict
 }
 
-/// Sends code, pages in batches, and the message to restore the state.
-async fn send_job(
+async fn restore_each<'a>(
     handle: &mut WorkerHandle,
     code: Vec<u8>,
     limits: DurableLimits,
-    pages: impl Iterator<Item = (u64, &[u8])> + Send,
+    states: impl Iterator<Item = (u64, BTreeMap<u64, &'a [u8]>)> + Send,
+) -> Result<Result<(), (u64, String)>, RuntimeError> {
+    handle.sender.send(&order(ToDurable::Load { code, limits })).await.map_err(WorkerStartError::from)?;
+    for (number, pages) in states {
+        send_state(handle, pages).await.map_err(WorkerStartError::from)?;
+        match receive(handle).await? {
+            FromDurable::Restored => {}
+            FromDurable::Refused { why } => return Ok(Err((number, why))),
+            _ => return Err(RuntimeError::Internal("the worker sent an unexpected reply".to_owned())),
+        }
+    }
+    Ok(Ok(()))
+}
+
+/// Sends pages in batches, and the message to restore the state.
+async fn send_state(
+    handle: &mut WorkerHandle,
+    pages: BTreeMap<u64, &[u8]>,
 ) -> Result<(), WorkerChannelError> {
-    handle.sender.send(&order(ToDurable::Load { code, limits })).await?;
     let (mut batch, mut bytes) = (Vec::new(), 0);
     for (number, page) in pages {
         bytes += page.len();
