@@ -198,6 +198,7 @@ fn arguments_of_wrong_types_are_type_errors() {
     for (call, message) in [
         ("CC({ a: 1 })", "The first argument of CC must be a string, not an object"),
         ("CC([1])", "The first argument of CC must be a string, not an array"),
+        ("CC(5n)", "The first argument of CC must be a string, not a bigint"),
         ("CC(null)", "The first argument of CC must be a string, not null"),
         ("CC(() => 1)", "The first argument of CC must be a string, not a function"),
         ("CC('q', 5)", "The second argument of CC must be an object, not a number"),
@@ -219,4 +220,37 @@ fn arguments_of_wrong_types_are_type_errors() {
         assert_eq!(end(&caught), format!("true {message} null"), "{call}");
     }
     assert_eq!(end("function main() { return [CC(5), CC(true)]; }"), "[\"<5>\",\"<true>\"]");
+}
+
+#[test]
+fn constant_options_of_a_task_are_checked_when_the_program_is_loaded() {
+    for (options, why) in [
+        (
+            "{ timeout: 5 }",
+            "CC(…, { timeout })` is not supported: the options of `CC` are schema, timeout_ms, default and retries",
+        ),
+        ("{ 'retry': 5, default: 1 }", "CC(…, { retry })` is not supported"),
+        ("{ timeout_ms: '5' }", "it is a whole number of milliseconds"),
+        ("{ timeout_ms: -5 }", "it is a whole number of milliseconds"),
+        ("{ retries: 1.5 }", "it is a whole number"),
+        ("{ schema: 'string' }", "a schema is an object"),
+    ] {
+        let source = format!("function main() {{\n  return CC('q', {options});\n}}");
+        let errors = compile(&source, &CompileOptions::default()).expect_err(options);
+        assert_eq!((errors.0.len(), errors.0[0].line), (1, 2), "{errors}");
+        assert!(errors.0[0].message.contains(why), "{errors}");
+    }
+    for call in [
+        "CC('q', { timeout_ms: 1e3, retries: 0, default: undefined, schema: null })",
+        "CC('q', { timeout_ms: args.length, schema: { type: 'string' } })",
+        "CC('q', { other: undefined, ...JSON.parse('{}') })",
+        "CC('q', { [args[0]]: 1 })",
+        "CC(...args, { other: 1 })",
+        "((CC) => CC('q', { other: 1 }))(String)",
+    ] {
+        assert!(
+            compile(&format!("function main() {{ {call}; }}"), &CompileOptions::default()).is_ok(),
+            "{call}"
+        );
+    }
 }

@@ -21,6 +21,7 @@ mod pattern;
 mod scope;
 mod stmt;
 mod switch;
+mod task_options;
 mod top_level;
 mod typescript;
 mod unsupported;

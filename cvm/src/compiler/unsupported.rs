@@ -38,7 +38,7 @@ const NAMES: &[(&str, &str)] = &[
     ("queueMicrotask", "use `Promise.resolve().then(…)`"),
     ("require", "use `import`"),
     ("process", "use `args` and `env`"),
-    ("performance", "use `Date.now()`; it does not advance between pauses"),
+    ("performance", "use `Date.now()`"),
     ("module", "use `export`"),
     ("exports", "use `export`"),
     ("prompt", "use `CC`"),
@@ -52,7 +52,7 @@ const NAMES: &[(&str, &str)] = &[
 ];
 
 /// Most characters of a name in a message.
-const SHOWN_CHARS: usize = 100;
+pub(super) const SHOWN_CHARS: usize = 100;
 
 /// Source offset and message.
 pub(super) type UnsupportedUse = (u32, String);
@@ -317,6 +317,14 @@ impl<'a> Visit<'a> for Uses<'_> {
 
     fn visit_call_expression(&mut self, it: &CallExpression<'a>) {
         self.constructs_function(&it.callee);
+        if let Expression::Identifier(id) = &it.callee
+            && id.name == "CC"
+            && self.is_global(id)
+            && let Some((at, message)) = super::task_options::wrong_option(it)
+        {
+            let name = "CC(…)".to_owned();
+            self.found.push(FoundName { at, name, is_listed: true, builtin: None, message });
+        }
         if let Expression::StaticMemberExpression(member) = &it.callee
             && !it.optional
         {

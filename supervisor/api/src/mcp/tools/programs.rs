@@ -34,9 +34,11 @@ pub(super) fn rows() -> Vec<ToolRow> {
         ToolRow {
             name: "load",
             title: "Load a program",
-            description: "Compile a program (JavaScript or TypeScript) and keep it under a name. In it, `CC(prompt)` \
-                gives you a task and pauses: its state is kept until you answer, also across restarts. Another \
-                source under the same name becomes a new version; paused executions keep theirs. Pass `source`, with \
+            description: "Compile a program (JavaScript or TypeScript) and keep it under a name. In it, \
+                `CC(prompt, options?)` gives you a task and pauses: its state is kept until you answer, also across \
+                restarts. Options: `schema` (a JSON Schema for the answer, which is a string without it), `timeout_ms` \
+                with `default` (the answer after that time; without it `CC` throws), `retries` (how many answers that do \
+                not fit are refused before `CC` throws). Another source under the same name becomes a new version; paused executions keep theirs. Pass `source`, with \
                 `files` if it imports others, or `filePath` if the server runs on your machine.",
             input: schema::input::<Load>,
             output: schema::output::<ProgramView>,
