@@ -143,6 +143,11 @@ impl<'a> Visit<'a> for ScopeFacts {
 }
 
 impl ScopeFacts {
+    /// Whether the symbol is a `let`, `const` or class.
+    pub(super) fn is_lexical(&self, symbol: SymbolId) -> bool {
+        self.ready_after.contains_key(&symbol)
+    }
+
     fn loop_head(&mut self, left: &ForStatementLeft<'_>, end: u32) {
         if let ForStatementLeft::VariableDeclaration(decl) = left
             && decl.kind != VariableDeclarationKind::Var

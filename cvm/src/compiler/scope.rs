@@ -431,7 +431,27 @@ impl Compiler<'_, '_> {
                 let name = self.str_const(&name);
                 self.op_c(Opcode::SetGlobal, name);
             }
-            at => self.store_at(at, false),
+            at => {
+                self.store_at(at, false);
+                if let VariableLocation::Local(slot) = at
+                    && self.facts.is_lexical(symbol)
+                    && !self.facts.checked.contains(&symbol)
+                {
+                    self.begin_binding(symbol, slot);
+                }
+            }
+        }
+    }
+
+    /// A lexical variable whose slot is not cleared when its scope begins is visible from here on: before, the slot has the value of
+    /// the previous turn of a loop.
+    fn begin_binding(&mut self, symbol: SymbolId, slot: u16) {
+        let name = self.scoping.symbol_name(symbol).to_owned();
+        let pc = self.f().pc();
+        let open =
+            |b: &&mut Binding| b.range.1 == u32::MAX && b.slot.is_none() && b.local == slot && b.name == name;
+        if let Some(binding) = self.f().bindings.iter_mut().rev().find(open) {
+            binding.range.0 = pc;
         }
     }
 }
