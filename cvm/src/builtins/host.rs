@@ -57,7 +57,7 @@ pub(crate) fn install_inputs(state: &mut VmState, args: &[String], env: &[(Strin
 fn cc(vm: &mut Vm<'_>, c: NativeCall) -> Res<Ret> {
     match vm.arg(&c, 0) {
         Value::Undefined => return Err(vm.type_error("CC needs a prompt as its first argument")),
-        Value::Str(_) | Value::Int(_) | Value::Num(_) | Value::Big(_) | Value::Bool(_) => {}
+        Value::Str(_) | Value::Int(_) | Value::Num(_) | Value::Bool(_) => {}
         other => return Err(wrong_type(vm, "The first argument of CC", "a string", other)),
     }
     let prompt = vm.arg_str(&c, 0)?;

@@ -22,6 +22,8 @@ pub(crate) enum NotExportable {
     Deep,
     /// More than [`BUDGET`].
     Large,
+    /// Its properties are what its handler returns, and no code of the program runs here.
+    Proxy,
 }
 
 impl NotExportable {
@@ -29,6 +31,9 @@ impl NotExportable {
         match self {
             Self::Deep => "contains itself, or is nested more than 100 levels deep",
             Self::Large => "is too large",
+            Self::Proxy => {
+                "is or contains a Proxy, which has no data of its own: use a copy, such as `{ ...proxy }`"
+            }
         }
     }
 }
@@ -104,6 +109,7 @@ impl JsonExporter<'_, '_> {
                 self.plain("]");
             }
             ObjectKind::Primitive(value) => self.value(*value, depth + 1)?,
+            ObjectKind::Proxy(_) => return Err(NotExportable::Proxy),
             ObjectKind::Date(time) => {
                 let text =
                     to_iso_string(*time).map_or_else(|| "null".to_owned(), |text| format!("\"{text}\""));

@@ -5,12 +5,14 @@
 use super::{NativeCall, Raise, Res, Ret, Vm};
 use crate::builtins::ids;
 use crate::heap::object::{Array, Code, ObjectKind};
-use crate::program::flag;
+use crate::program::{USER_TEMPLATES, flag};
 use crate::state::{Back, Frame, VmLimitKind};
 use crate::value::{Id, Value};
 
 /// Most values on the stack.
 pub(crate) const MAX_STACK: usize = 1 << 20;
+/// Frames of the prelude beyond [`stack_depth`](crate::VmLimits::stack_depth).
+const PRELUDE_FRAMES: usize = 64;
 
 /// Most tail calls of natives in a row within one instruction.
 const MAX_HOPS: usize = 10_000;
@@ -260,7 +262,9 @@ impl Vm<'_> {
         new_target: Value,
         back: Back,
     ) -> Res<()> {
-        if self.st.frames.len() >= self.st.limits.stack_depth as usize {
+        // The prelude has some frames more, so that a full stack rejects a promise or closes an iterator as any exception does.
+        let more = if number < USER_TEMPLATES { PRELUDE_FRAMES } else { 0 };
+        if self.st.frames.len() >= self.st.limits.stack_depth as usize + more {
             return Err(Raise::Limit(VmLimitKind::Stack));
         }
         let template = self.p.template(number);

@@ -1,9 +1,9 @@
 //! Exceptions: from a raise to a handler, frame by frame.
 //!
-//! Owns: handler search. Must not: create errors (see `errors`).
+//! Owns: handler search, and the exception of a full stack. Must not: create other errors (see `errors`).
 
 use super::{Raise, Res, Vm};
-use crate::state::Back;
+use crate::state::{Back, VmLimitKind};
 use crate::value::{Id, Value};
 
 impl Vm<'_> {
@@ -11,6 +11,10 @@ impl Vm<'_> {
     pub(crate) fn handle(&mut self, raise: Raise) -> Res<()> {
         match raise {
             Raise::Throw(value) => self.unwind(value),
+            Raise::Limit(VmLimitKind::Stack) => {
+                let error = self.stack_error();
+                self.unwind(error)
+            }
             Raise::Prim(slot, hint) => {
                 // Run this instruction again once the operand is a primitive.
                 if let Some(frame) = self.st.frames.last_mut() {
@@ -22,12 +26,18 @@ impl Vm<'_> {
                 self.push(hint);
                 let template = self.p.prelude.to_primitive;
                 match self.call_pre(template, 2, Back::Store(slot as u32)) {
-                    Err(Raise::Throw(value)) => self.unwind(value),
-                    other => other,
+                    Err(raise) => self.handle(raise),
+                    Ok(()) => Ok(()),
                 }
             }
             other => Err(other),
         }
+    }
+
+    /// More calls in progress, or more operands, than fit. The program can catch it: what was on the stack is released on the way to
+    /// the handler.
+    fn stack_error(&mut self) -> Value {
+        self.make_error(crate::builtins::ids::RANGE_ERROR_PROTO, "Maximum call stack size exceeded")
     }
 
     /// The hint of a conversion as `ToPrimitive` expects it.
@@ -60,6 +70,7 @@ impl Vm<'_> {
                 match self.coroutine_threw(frame, value) {
                     Ok(()) => return Ok(()),
                     Err(Raise::Throw(next)) => value = next,
+                    Err(Raise::Limit(VmLimitKind::Stack)) => value = self.stack_error(),
                     Err(other) => return Err(other),
                 }
             }

@@ -97,7 +97,8 @@ fn parse_iso(text: &[u8]) -> Option<f64> {
             date = cursor.digits(2)?;
         }
     }
-    if !(1.0..=12.0).contains(&month) || !(1.0..=days_in(year, month)).contains(&date) {
+    // As in V8, a day that the month does not have is one of the next month.
+    if !is_month(month) || !is_day(date) {
         return None;
     }
     let day = make_day(year, month - 1.0, date);
@@ -142,9 +143,12 @@ fn fraction(cursor: &mut Cursor<'_>) -> Option<f64> {
     Some(digits.iter().zip(weights).map(|(digit, weight)| f64::from(digit - b'0') * weight).sum())
 }
 
-fn days_in(year: f64, month: f64) -> f64 {
-    let next = if month == 12.0 { make_day(year + 1.0, 0.0, 1.0) } else { make_day(year, month, 1.0) };
-    next - make_day(year, month - 1.0, 1.0)
+fn is_month(number: f64) -> bool {
+    (1.0..=12.0).contains(&number)
+}
+
+fn is_day(number: f64) -> bool {
+    (1.0..=31.0).contains(&number)
 }
 
 /// The parts that [`parse_words`] has read.
@@ -179,7 +183,7 @@ fn parse_words(text: &str) -> Option<f64> {
             b'-' if text[..text.len() - rest.len()].ends_with(' ') => {
                 rest = number_or_time(&mut loose, &rest[1..], true)?;
             }
-            b'/' | b'-' if !loose.numbers.is_empty() || loose.month.is_some() => rest = &rest[1..],
+            b'/' | b'-' | b'.' if !loose.numbers.is_empty() || loose.month.is_some() => rest = &rest[1..],
             _ => return None,
         }
     }
@@ -195,6 +199,8 @@ fn word(loose: &mut DateWords, name: &str) -> Option<()> {
         _ => match month_by_name(name) {
             Some(month) if loose.month.is_none() => loose.month = Some(month as f64),
             _ if is_day_name(name) => {}
+            // As in V8, any other word may stand before the first number.
+            _ if loose.numbers.is_empty() && loose.time.is_none() => {}
             _ => return None,
         },
     }
@@ -205,7 +211,7 @@ fn word(loose: &mut DateWords, name: &str) -> Option<()> {
 fn number_or_time<'a>(loose: &mut DateWords, text: &'a str, negative: bool) -> Option<&'a str> {
     let count = text.bytes().take_while(u8::is_ascii_digit).count();
     let mut cursor = Cursor { rest: text.as_bytes() };
-    if count == 0 || count > 6 {
+    if count == 0 || count > 9 {
         return None;
     }
     let value = cursor.digits(count)?;
@@ -230,23 +236,29 @@ fn number_or_time<'a>(loose: &mut DateWords, text: &'a str, negative: bool) -> O
     Some(&text[text.len() - cursor.rest.len()..])
 }
 
-/// Puts month, day and year together: a month word with two numbers, or three numbers in the order month, day, year
-/// (year first if it has more than two digits).
+/// Puts month, day and year together, as V8 does: a first number that cannot be a day is the year; then the order is month, day,
+/// year, or day, year beside a month word. Missing parts are 1 (the year: 2001).
 fn finish(loose: &DateWords) -> Option<f64> {
-    let wide = |number: &(f64, usize, bool)| number.1 > 2 || number.2;
-    let (year, month, date) = match (loose.month, loose.numbers.as_slice()) {
-        (Some(month), [first, second]) if wide(first) => (*first, month, second.0),
-        (Some(month), [first, second]) => (*second, month, first.0),
-        (None, [year, month, date]) if wide(year) => (*year, month.0 - 1.0, date.0),
-        (None, [month, date, year]) => (*year, month.0 - 1.0, date.0),
+    const ABSENT: (f64, usize, bool) = (1.0, 1, false);
+    let (first, second, third) = match *loose.numbers.as_slice() {
+        [first] => (first, ABSENT, ABSENT),
+        [first, second] => (first, second, ABSENT),
+        [first, second, third] => (first, second, third),
         _ => return None,
+    };
+    let is_year = first.1 > 2 || first.2 || !is_day(first.0);
+    let (year, month, date) = match loose.month {
+        Some(month) if is_year => (first, month + 1.0, second.0),
+        Some(month) => (second, month + 1.0, first.0),
+        None if is_year => (first, second.0, third.0),
+        None => (third, first.0, second.0),
     };
     let year = match year {
         (value, ..=2, false) if value < 50.0 => value + 2000.0,
         (value, ..=2, false) => full_year(value),
         (value, ..) => value,
     };
-    if !(0.0..=11.0).contains(&month) || !(1.0..=days_in(year, month + 1.0)).contains(&date) {
+    if !is_month(month) || !is_day(date) {
         return None;
     }
     let [mut hour, minute, second, millisecond] = loose.time.unwrap_or_default();
@@ -257,7 +269,7 @@ fn finish(loose: &DateWords) -> Option<f64> {
         hour = hour % 12.0 + if afternoon { 12.0 } else { 0.0 };
     }
     let time = make_time(hour, minute, second, millisecond) - loose.offset_minutes * 60_000.0;
-    Some(make_date(make_day(year, month, date), time))
+    Some(make_date(make_day(year, month - 1.0, date), time))
 }
 
 #[cfg(test)]
@@ -285,7 +297,12 @@ mod tests {
             ("-271821-04-19T23:59:59.999Z", "NaN"),
             ("+275760-09-13T00:00:00.001Z", "NaN"),
             ("-000000-01-01T00:00:00Z", "NaN"),
-            ("2022-02-30", "NaN"),
+            ("2022-02-30", "2022-03-02T00:00:00.000Z"),
+            ("2024-02-30", "2024-03-01T00:00:00.000Z"),
+            ("2024-04-31T24:00Z", "2024-05-02T00:00:00.000Z"),
+            ("+002024-02-30", "2024-03-01T00:00:00.000Z"),
+            ("2024-02-32", "NaN"),
+            ("2024-02-00", "NaN"),
             ("2022-13-01", "NaN"),
             ("2022-00-01", "NaN"),
             ("2022-01-01T24:00:01", "NaN"),
@@ -296,7 +313,7 @@ mod tests {
             ("", "NaN"),
             ("nonsense", "NaN"),
             ("2000-02-29", "2000-02-29T00:00:00.000Z"),
-            ("1900-02-29", "NaN"),
+            ("1900-02-29", "1900-03-01T00:00:00.000Z"),
         ] {
             assert_eq!(iso(text), expected, "{text}");
         }
@@ -330,7 +347,7 @@ mod tests {
             ("2/1/22 12:05 AM", "2022-02-01T00:05:00.000Z"),
             ("2/1/99 1:05 pm", "1999-02-01T13:05:00.000Z"),
             ("1-Feb-2022", "2022-02-01T00:00:00.000Z"),
-            ("Feb 1", "NaN"),
+            ("Feb 1", "2001-02-01T00:00:00.000Z"),
             ("1 2 3 4", "NaN"),
             ("(((", "NaN"),
             ("Feb 32 2022", "NaN"),
@@ -338,5 +355,73 @@ mod tests {
             assert_eq!(iso(text), expected, "{text}");
         }
         assert!(parse("1".repeat(300).as_bytes()).is_nan());
+    }
+
+    /// Printed by node 20 with `TZ=UTC`.
+    #[test]
+    fn few_numbers_are_read_as_in_v8() {
+        for (text, expected) in [
+            ("1065873600", "NaN"),
+            ("2000000000", "NaN"),
+            ("5", "2001-05-01T00:00:00.000Z"),
+            ("12", "2001-12-01T00:00:00.000Z"),
+            ("13", "NaN"),
+            ("31", "NaN"),
+            ("32", "2032-01-01T00:00:00.000Z"),
+            ("49", "2049-01-01T00:00:00.000Z"),
+            ("50", "1950-01-01T00:00:00.000Z"),
+            ("99", "1999-01-01T00:00:00.000Z"),
+            ("0", "2000-01-01T00:00:00.000Z"),
+            ("00", "2000-01-01T00:00:00.000Z"),
+            ("100", "0100-01-01T00:00:00.000Z"),
+            ("999", "0999-01-01T00:00:00.000Z"),
+            ("9999", "9999-01-01T00:00:00.000Z"),
+            ("12345", "+012345-01-01T00:00:00.000Z"),
+            ("123456", "+123456-01-01T00:00:00.000Z"),
+            ("275760", "+275760-01-01T00:00:00.000Z"),
+            ("275761", "NaN"),
+            ("1234567", "NaN"),
+            ("1e3", "NaN"),
+            ("1.5", "2001-01-05T00:00:00.000Z"),
+            (" 5 ", "2001-05-01T00:00:00.000Z"),
+            ("2 3", "2001-02-03T00:00:00.000Z"),
+            ("2 31", "2001-03-03T00:00:00.000Z"),
+            ("2 32", "NaN"),
+            ("13 1", "NaN"),
+            ("32 1", "2032-01-01T00:00:00.000Z"),
+            ("50 1", "1950-01-01T00:00:00.000Z"),
+            ("1 50", "NaN"),
+            ("2/30", "2001-03-02T00:00:00.000Z"),
+            ("2/30/2024", "2024-03-01T00:00:00.000Z"),
+            ("Feb 30 2024", "2024-03-01T00:00:00.000Z"),
+            ("Feb", "NaN"),
+            ("2024/02/30", "2024-03-01T00:00:00.000Z"),
+            ("2024/02/32", "NaN"),
+            ("2024-2-30", "2024-03-01T00:00:00.000Z"),
+            ("20240230", "NaN"),
+            ("3.4.2020", "2020-03-04T00:00:00.000Z"),
+            ("Feb 5 2000000000", "NaN"),
+            ("Jan 1 275760", "+275760-01-01T00:00:00.000Z"),
+            ("Feb 2024", "2024-02-01T00:00:00.000Z"),
+            ("2024 Feb", "2024-02-01T00:00:00.000Z"),
+            ("Feb 45", "2045-02-01T00:00:00.000Z"),
+            ("45 Feb", "2045-02-01T00:00:00.000Z"),
+            ("10:00", "NaN"),
+            ("5 10:00", "2001-05-01T10:00:00.000Z"),
+            ("0/0/0", "NaN"),
+            ("2024-1", "2024-01-01T00:00:00.000Z"),
+            ("24-1-1", "NaN"),
+            ("hello 5", "2001-05-01T00:00:00.000Z"),
+            ("5 hello", "NaN"),
+            ("x", "NaN"),
+            ("Feb 1 2022 5", "2022-02-01T00:00:00.000Z"),
+            ("5 GMT", "2001-05-01T00:00:00.000Z"),
+            ("5 pm", "NaN"),
+            ("1-2", "2001-01-02T00:00:00.000Z"),
+            ("2024-1-2-3", "NaN"),
+            ("5/", "2001-05-01T00:00:00.000Z"),
+        ] {
+            assert_eq!(iso(text), expected, "{text}");
+        }
     }
 }
