@@ -36,7 +36,9 @@ pub use compiler::{
     CompileError, CompileErrors, CompileOptions, FileImport, SourceFile, candidates, imports,
 };
 pub use format::{CheckpointPages, FormatError, VmPage};
-pub use outcome::{ConsoleLine, FETCH, HostResponse, HostResult, Level, PauseAnswer, RunOutcome};
+pub use outcome::{
+    ConsoleLine, DroppedOutput, FETCH, HostResponse, HostResult, Level, PauseAnswer, RunOutcome,
+};
 pub use program::{CompiledProgram, SourcePosition};
 pub use state::{RunPhase, StateConfig, VmLimitKind, VmLimits, VmState};
 pub use vm::driver::{UNHANDLED_REJECTION, resume_host, resume_pause, run};

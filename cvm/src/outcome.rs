@@ -29,6 +29,15 @@ pub struct ConsoleLine {
     pub text: String,
 }
 
+/// Console output that was dropped because there was too much of it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct DroppedOutput {
+    /// Lines
+    pub lines: u64,
+    /// Text in them
+    pub bytes: u64,
+}
+
 /// The request for which a program waits.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) enum PendingRequest {

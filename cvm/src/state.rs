@@ -7,18 +7,19 @@ use crate::program::CompiledProgram;
 use crate::value::{Id, Key, Value};
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
-/// The limits of a program. A limit that is reached ends the program; the program cannot catch this.
+/// The limits of a program. A limit that is reached ends the program, and the program cannot catch this; but a full stack is a
+/// `RangeError`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VmLimits {
     /// Accounted bytes of the heap
     pub heap_bytes: u64,
-    /// Frames
+    /// Frames; one more is a `RangeError`
     pub stack_depth: u32,
     /// UTF-16 units of one string
     pub string_units: u32,
     /// Instructions from the program's start to its end
     pub steps: u64,
-    /// Bytes of console text between two calls of `resume_pause` or `resume_host`
+    /// Bytes of console text between two calls of [`VmState::take_output`]; more is dropped
     pub output_bytes: u64,
 }
 
@@ -45,7 +46,7 @@ pub enum VmLimitKind {
     Steps,
     /// [`VmLimits::string_units`]
     Text,
-    /// [`VmLimits::output_bytes`]
+    /// The output of a program of an earlier version
     Output,
 }
 
@@ -149,6 +150,8 @@ pub struct VmState {
     pub(crate) hints: Vec<u16>,
     /// Console lines that [`VmState::take_output`] has not returned yet; never stored
     pub(crate) output: Vec<crate::outcome::ConsoleLine>,
+    /// Output that did not fit; never stored
+    pub(crate) dropped: crate::outcome::DroppedOutput,
     /// Derived: compiled regular expressions by source and flags; never stored
     pub(crate) regexps: crate::builtins::RegExpCache,
     /// Number of the last checkpoint
@@ -165,7 +168,7 @@ pub struct VmState {
     pub(crate) failure: Option<String>,
     /// Work of natives that is not charged to the fuel yet, in instructions
     pub(crate) debt: u64,
-    /// Bytes of console text since the last `resume_pause` or `resume_host`
+    /// Bytes of console text in `output`
     pub(crate) printed: u64,
 }
 
@@ -209,6 +212,7 @@ impl VmState {
             request: None,
             hints: vec![0; program.code.len()],
             output: Vec::new(),
+            dropped: crate::outcome::DroppedOutput::default(),
             regexps: crate::builtins::RegExpCache::default(),
             checkpoint: 0,
             thrown: None,
@@ -246,7 +250,13 @@ impl VmState {
 
     /// Returns the console lines written since the last call.
     pub fn take_output(&mut self) -> Vec<crate::outcome::ConsoleLine> {
+        self.printed = 0;
         std::mem::take(&mut self.output)
+    }
+
+    /// How much output was dropped since the last call, behind the lines that [`VmState::take_output`] returns.
+    pub fn take_dropped(&mut self) -> crate::outcome::DroppedOutput {
+        std::mem::take(&mut self.dropped)
     }
 
     /// Instructions executed so far.

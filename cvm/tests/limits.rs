@@ -1,4 +1,4 @@
-//! Limits end a program at once and cannot be caught; fuel is exact; source that would exhaust the parser is refused.
+//! Limits end a program at once and cannot be caught, but for the depth of the stack; fuel is exact; source that would exhaust the parser is refused.
 
 use vm_system_cvm::{
     CompileOptions, CompiledProgram, PauseAnswer, RunOutcome, RunPhase, StateConfig, VmLimitKind, VmLimits,
@@ -38,9 +38,46 @@ fn retained_memory_ends_the_program_and_garbage_does_not() {
 }
 
 #[test]
-fn endless_recursion_ends_the_program() {
-    let source = "function f() { return f() + 1; } try { f(); } catch (e) { console.log('caught'); }";
-    assert_eq!(limited(source, VmLimits::default()), (RunOutcome::Limit(VmLimitKind::Stack), Vec::new()));
+fn endless_recursion_is_an_exception_wherever_it_happens() {
+    const WAYS: &[&str] = &[
+        "function f() { return f() + 1; } f();",
+        "const f = (...all) => Math.max(...all, f(1, 2)); f();",
+        "const o = { get me() { return this.me; } }; o.me;",
+        "const o = { toString() { return `${this}`; } }; String(o);",
+        "const o = { valueOf() { return +this; } }; o + 1;",
+        "const o = { toJSON() { return JSON.stringify(this); } }; JSON.stringify(o);",
+        "const f = () => [1].map(f); f();",
+        "const f = () => [2, 1].sort(f); f();",
+        "const f = () => 'a'.replace(/a/, f); f();",
+        "const f = () => Reflect.apply(f, null, []); f();",
+        "const p = new Proxy({}, { get: (_, key) => p[key] }); p.x;",
+        "const p = new Proxy(function () {}, { apply: () => p() }); p();",
+        "class A { constructor() { new A(); } } new A();",
+        "class A { constructor() { this.a = Reflect.construct(A, []); } } new A();",
+        "function* g() { yield* g(); } [...g()];",
+        "const o = { [Symbol.iterator]() { return [...this]; } }; [...o];",
+        "let v = []; for (let i = 0; i < 100000; i++) v = [v]; structuredClone(v);",
+    ];
+    for way in WAYS {
+        let source = format!(
+            "for (let i = 0; i < 3; i++) {{ try {{ {way} }} catch (e) {{ console.log(e instanceof RangeError, e.message); }} }} \
+             console.log([3, 1, 2].sort().map(String).join(), JSON.stringify({{ a: [1] }}), structuredClone([1]).length);"
+        );
+        let (outcome, mut lines) = limited(&source, VmLimits::default());
+        assert!(matches!(outcome, RunOutcome::Done { .. }), "{way}: {outcome:?}");
+        assert_eq!(lines.pop().as_deref(), Some("1,2,3 {\"a\":[1]} 1"), "{way}");
+        assert!(lines.iter().all(|line| line == "true Maximum call stack size exceeded"), "{way}: {lines:?}");
+        assert_eq!(lines.len(), 3, "{way}");
+    }
+}
+
+#[test]
+fn full_stack_in_an_async_function_rejects_its_promise() {
+    let source = "async function f() { return await f(); } \
+         async function main() { for (let i = 0; i < 3; i++) { try { await f(); } catch (e) { console.log(e.message); } } return 'on'; }";
+    let (outcome, lines) = limited(source, VmLimits { stack_depth: 300, ..VmLimits::default() });
+    assert!(matches!(&outcome, RunOutcome::Done { json, .. } if json == "\"on\""), "{outcome:?}");
+    assert_eq!(lines, ["Maximum call stack size exceeded"; 3]);
 }
 
 #[test]
@@ -113,7 +150,7 @@ fn types_are_not_variables() {
     let (seen, more) = frames(&program, &mut state, 10);
     assert_eq!(more, 0);
     let names: Vec<&str> = seen.iter().flat_map(|f| &f.variables).map(|(name, _)| name.as_str()).collect();
-    assert_eq!(names, ["a", "b", "c", "d", "C"], "{seen:?}");
+    assert_eq!(names, ["a", "b", "c", "C"], "{seen:?}");
 }
 
 #[test]
@@ -206,5 +243,31 @@ fn a_thousand_pauses_that_append_a_kilobyte_write_little_more_than_that() {
         assert!(total < 12 * 1000 * 1024, "{total} bytes: {source}");
         let (early, late): (usize, usize) = (bytes[100..200].iter().sum(), bytes[900..].iter().sum());
         assert!(late < early * 2, "{early} early, {late} late: {source}");
+    }
+}
+
+#[test]
+fn variables_of_a_turn_are_shown_once_they_have_their_values() {
+    let program = program(
+        "for (let i = 0; i < 2; i++) { CC('before'); const { seen } = { seen: i + 10 }, later = CC('between'); CC('after'); }",
+    );
+    let mut state = VmState::new(&program, &StateConfig::default());
+    for i in 0..2 {
+        for (prompt, shown) in [
+            ("before", vec![("i", i)]),
+            ("between", vec![("i", i), ("seen", i + 10)]),
+            ("after", vec![("i", i), ("seen", i + 10), ("later", 7)]),
+        ] {
+            let outcome = run(&program, &mut state, u64::MAX);
+            assert!(
+                matches!(&outcome, RunOutcome::Pause { prompt: asked, .. } if asked == prompt),
+                "{outcome:?}"
+            );
+            let (seen, _) = frames(&program, &mut state, 1);
+            let shown: Vec<_> =
+                shown.into_iter().map(|(name, value)| (name.to_owned(), value.to_string())).collect();
+            assert_eq!(seen[0].variables, shown, "{prompt} in turn {i}");
+            assert!(resume_pause(&program, &mut state, &PauseAnswer::Json("7".to_owned())));
+        }
     }
 }

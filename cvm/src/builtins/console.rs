@@ -1,12 +1,11 @@
 //! `console`. `vm-system-inspect` has the methods; groups, counters and timers are properties of an object that no program can
-//! reach, and so are stored with the state. The time is that of the state: it is constant between two pauses.
+//! reach, and so are stored with the state. The time is that of the state, which the host sets.
 
 use super::ids;
 use super::natives::{EMPTY, Module, method};
 use crate::outcome::{ConsoleLine, Level};
-use crate::state::VmLimitKind;
 use crate::value::Value;
-use crate::vm::{NativeCall, Raise, Res, Ret, Vm};
+use crate::vm::{NativeCall, Res, Ret, Vm};
 use vm_system_inspect::{ConsoleMemory, EngineValues, METHODS, OutputLevel, call};
 
 pub(super) const MODULE: Module = Module {
@@ -111,7 +110,7 @@ impl ConsoleMemory for StoredConsole<'_, '_> {
 /// The method in this row of the table.
 fn run<const ROW: usize>(vm: &mut Vm<'_>, c: NativeCall) -> Res<Ret> {
     let arguments: Vec<Value> = (0..c.argc).map(|i| vm.arg(&c, i)).collect();
-    // One byte more than the limit allows, which ends the program.
+    // One byte more than the limit allows shows that the text does not fit.
     let left = vm.st.limits.output_bytes.saturating_sub(vm.st.printed);
     let most = usize::try_from(left).unwrap_or(usize::MAX).saturating_add(1).max(100);
     let mut memory = StoredConsole { vm, changes: Vec::new() };
@@ -126,10 +125,14 @@ fn run<const ROW: usize>(vm: &mut Vm<'_>, c: NativeCall) -> Res<Ret> {
         }
     }
     let Some(output) = output else { return Ok(Value::Undefined.into()) };
-    vm.st.printed = vm.st.printed.saturating_add(output.text.len() as u64 + 1);
-    if vm.st.printed > vm.st.limits.output_bytes {
-        return Err(Raise::Limit(VmLimitKind::Output));
+    let bytes = output.text.len() as u64 + 1;
+    if vm.st.dropped.lines > 0 || bytes > left {
+        // A program does not end because of its log. Once a line is dropped, the lines behind it are, too: there is one gap.
+        vm.st.dropped.lines += 1;
+        vm.st.dropped.bytes = vm.st.dropped.bytes.saturating_add(bytes);
+        return Ok(Value::Undefined.into());
     }
+    vm.st.printed += bytes;
     let level = match output.level {
         OutputLevel::Log | OutputLevel::Info => Level::Log,
         OutputLevel::Warn => Level::Warn,

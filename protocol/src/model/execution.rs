@@ -117,7 +117,10 @@ pub const EXECUTION_CODES: &[(&str, &str)] = &[
     ("INCOMPLETE", "The state of a branch is still being copied."),
     ("MEMORY_LIMIT", "It used more memory than `mem_mb`, or its state is larger than `max_state_mb`."),
     ("OUTPUT_LIMIT_EXCEEDED", "It had more output or events than `max_output_kb` or `max_events`."),
-    ("STACK_LIMIT", "A program had more nested calls than `max_stack_depth`."),
+    (
+        "STACK_LIMIT",
+        "A program of an earlier version had more nested calls than `max_stack_depth`: a `RangeError` now.",
+    ),
     ("STEP_LIMIT", "A program executed more instructions than `max_steps`."),
     ("STORAGE_LIMIT", "Its stored states would have exceeded the quota of its owner or of the execution."),
     ("SYNTAX_ERROR", "The code could not be compiled."),

@@ -4,7 +4,9 @@
 use super::{cold, cold_daemon, ended, prompt};
 use vm_system_protocol::control::{NewCapability, NewRun, Op};
 use vm_system_protocol::json::JsonText;
-use vm_system_protocol::model::{CapabilityKind, ExecutionStatus, Limits, Settings};
+use vm_system_protocol::model::{
+    CapabilityKind, ConsoleLevel, EventPayload, ExecutionStatus, Limits, Settings,
+};
 use vm_system_tests::client::Client;
 use vm_system_tests::daemon::{Daemon, DaemonOptions};
 use vm_system_tests::programs::{id, result};
@@ -88,12 +90,25 @@ fn limits_of_files_are_reset_by_answers_of_clients_only() {
     daemon.stop();
 }
 
+/// The console lines of an execution, and the marks of what was dropped.
+fn lines_and_marks(client: &mut Client, run: &str) -> (Vec<String>, Vec<String>) {
+    let (mut lines, mut marks) = (Vec::new(), Vec::new());
+    for event in client.events(run) {
+        match event.payload {
+            EventPayload::Console { text, .. } => lines.push(text),
+            EventPayload::System { message, level: ConsoleLevel::Warn } => marks.push(message),
+            _ => {}
+        }
+    }
+    (lines, marks)
+}
+
 #[test]
 fn output_limit_counts_across_timed_out_tasks_between_which_no_worker_runs() {
     let source = format!(
         "{WAITS}
         for (let n = 0; n < 12; n++) {{ console.log('x'.repeat(1000)); waits(); }}
-        function main() {{}}"
+        function main() {{ return 'on'; }}"
     );
     let daemon = cold_daemon();
     let mut client = daemon.client();
@@ -103,12 +118,61 @@ fn output_limit_counts_across_timed_out_tasks_between_which_no_worker_runs() {
     let run = client.start_program(NewRun { template, ..NewRun::default() }).expect("started");
     assert_eq!(prompt(&run), "");
     let run = ended(&mut client, &id(&run));
-    let error = run.execution.error.expect("an error");
+    assert_eq!(result(&run), "\"on\"");
+    let (lines, marks) = lines_and_marks(&mut client, &id(&run));
+    assert!((4..12).contains(&lines.len()), "{}", lines.len());
+    assert_eq!(lines.len() + marks.len(), 12, "{marks:?}");
+    daemon.stop();
+}
+
+#[test]
+fn lines_beyond_the_limit_are_dropped_and_counted_and_the_program_goes_on() {
+    let source = "function main() {
+            for (let n = 0; n < 5000; n++) console.log(`line ${n}`);
+            const answer = CC('more?');
+            console.log('after');
+            for (let n = 0; n < 5000; n++) console.log('x'.repeat(1000));
+            return answer;
+        }";
+    let daemon = cold_daemon();
+    let mut client = daemon.client();
+    client.load(source);
+    let run = client.start_program(NewRun::default()).expect("started");
+    assert_eq!(prompt(&run), "more?");
+    let run = client.submit(&id(&run), "yes").expect("taken");
+    assert_eq!(result(&run), "\"yes\"");
+    let (lines, marks) = lines_and_marks(&mut client, &id(&run));
     assert_eq!(
-        (run.execution.status, error.code.as_str()),
-        (ExecutionStatus::Error, "OUTPUT_LIMIT_EXCEEDED"),
-        "{error:?}"
+        (lines[0].as_str(), lines[999].as_str(), lines[1000].as_str()),
+        ("line 0", "line 999", "after")
     );
+    let dropped = |lines: usize, bytes: usize| {
+        format!(
+            "{lines} lines of output ({bytes} bytes) were dropped: more than max_events and max_output_kb permit between two answers"
+        )
+    };
+    let bytes = (1000..5000).map(|n| format!("line {n}").len()).sum();
+    let long = lines.len() - 1001;
+    assert_eq!(marks, [dropped(4000, bytes), dropped(5000 - long, (5000 - long) * 1000)]);
+    assert_eq!(long, (usize::try_from(Limits::default().max_output_kb).expect("small") * 1024 - 5) / 1000);
+    daemon.stop();
+}
+
+#[test]
+fn program_that_polls_with_a_timeout_goes_on() {
+    let source = "function main() {
+            let polls = 0;
+            while (polls < 1100) { CC('anything?', { timeout_ms: 1, default: null }); polls++; }
+            console.log('polled');
+            return polls;
+        }";
+    let daemon = Daemon::start(vm_system_tests::place::User::AsStarted);
+    let mut client = daemon.client();
+    client.load(source);
+    let run = client.start_program(NewRun::default()).expect("started");
+    let run = ended(&mut client, &id(&run));
+    assert_eq!(result(&run), "1100");
+    assert_eq!(lines_and_marks(&mut client, &id(&run)), (vec!["polled".to_owned()], Vec::new()));
     daemon.stop();
 }
 

@@ -4,6 +4,7 @@ use crate::engine::INTERRUPT;
 use nix::time::{ClockId, clock_gettime};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
+use vm_system_cvm::DroppedOutput;
 use vm_system_protocol::durable::{DurableLimit, End, Segment};
 
 fn nanoseconds(clock: ClockId) -> u64 {
@@ -20,6 +21,8 @@ pub(super) struct SegmentClock {
     output: u64,
     /// Instructions that the program had executed before the segment.
     first_step: u64,
+    /// Output that was dropped since the last pause: it is reported at the next one, or at the end.
+    dropped: DroppedOutput,
 }
 
 impl SegmentClock {
@@ -62,15 +65,27 @@ impl SegmentClock {
         (self.cpu_us() >= u64::from(segment.cpu_ms) * 1_000).then_some(End::Limit(DurableLimit::Cpu))
     }
 
-    /// Counts an event with this much text; returns the limit that it exceeds, if any.
-    pub(super) fn take_event(&mut self, bytes: usize) -> Option<End> {
-        let segment = self.segment?;
-        self.events += 1;
-        self.output += bytes as u64;
-        if self.events > segment.max_events {
-            return Some(End::Limit(DurableLimit::Events));
+    /// Counts an event with this much text, and returns whether the limits permit it. Once one is dropped, all are until the next
+    /// pause, so that the output has one gap.
+    pub(super) fn admits_event(&mut self, bytes: usize) -> bool {
+        let Some(segment) = self.segment else { return false };
+        let (events, output) = (self.events + 1, self.output + bytes as u64);
+        if self.dropped.lines > 0 || events > segment.max_events || output > segment.max_output_bytes {
+            return false;
         }
-        (self.output > segment.max_output_bytes).then_some(End::Limit(DurableLimit::Output))
+        (self.events, self.output) = (events, output);
+        true
+    }
+
+    /// Counts output that is not sent.
+    pub(super) fn drop_output(&mut self, dropped: DroppedOutput) {
+        self.dropped.lines = self.dropped.lines.saturating_add(dropped.lines);
+        self.dropped.bytes = self.dropped.bytes.saturating_add(dropped.bytes);
+    }
+
+    /// The output that was dropped since the last call.
+    pub(super) fn take_dropped(&mut self) -> DroppedOutput {
+        std::mem::take(&mut self.dropped)
     }
 
     /// Instructions until the next checkpoint is due; 0: now.

@@ -152,13 +152,15 @@ impl Machine {
             stack_depth: self.limits.stack_depth,
             string_units: STRING_UNITS,
             steps: self.limits.steps,
-            // Bounds the output of one slice; the segment's limit is usually smaller.
+            // Bounds the memory for the output of one slice; the segment's limit is usually smaller.
             output_bytes: self.limits.heap_bytes,
         }
     }
 
     fn restore(&mut self, link: &mut Link) -> Option<()> {
         let program = self.program.as_ref()?;
+        // A state that was restored before makes room.
+        self.state = None;
         let received_pages = std::mem::take(&mut self.received_pages);
         let pages = received_pages.iter().map(|(number, bytes)| (*number, bytes.as_slice()));
         match VmState::restore(program, self.engine_limits(), pages) {

@@ -4,13 +4,14 @@ use super::output::EventBatch;
 use super::{Machine, requests, send};
 use crate::link::Link;
 use vm_system_cvm::{
-    CompiledProgram, FETCH, PauseAnswer, RunOutcome, VmLimitKind, VmState, resume_host, resume_pause, run,
+    CompiledProgram, DroppedOutput, FETCH, PauseAnswer, RunOutcome, VmLimitKind, VmState, resume_host,
+    resume_pause, run,
 };
 use vm_system_protocol::durable::{
     Cause, DurableLimit, End, FromDurable, HostCall, MESSAGE_BYTES, PROMPT_BYTES, RESULT_BYTES, Segment,
 };
 use vm_system_protocol::json::JsonText;
-use vm_system_protocol::model::{EventPayload, console_piece};
+use vm_system_protocol::model::{ConsoleLevel, EventPayload, console_piece};
 
 /// Instructions of one slice; console lines are collected after each, which bounds their memory.
 const SLICE: u64 = 2_048;
@@ -23,6 +24,12 @@ impl Machine {
         self.clock.begin(segment, self.state.as_ref()?.steps());
         let mut output = EventBatch::default();
         let cause = self.until_stop(&mut output, link)?;
+        if matches!(cause, Cause::Pause { .. } | Cause::Ended(_)) {
+            let dropped = self.clock.take_dropped();
+            if dropped.lines > 0 {
+                output.push(dropped_mark(dropped), self.clock.elapsed_us(), link);
+            }
+        }
         if let Cause::Ended(End::Threw { message, stack, full_bytes }) = &cause {
             let payload = EventPayload::Exception {
                 message: message.clone(),
@@ -52,8 +59,9 @@ impl Machine {
                 let mut rest = line.text.as_str();
                 loop {
                     let (piece, behind) = rest.split_at(console_piece(rest).len());
-                    if let Some(end) = self.clock.take_event(piece.len()) {
-                        return Some(Cause::Ended(end));
+                    if !self.clock.admits_event(piece.len()) {
+                        self.clock.drop_output(DroppedOutput { lines: 1, bytes: rest.len() as u64 });
+                        break;
                     }
                     let more = !behind.is_empty();
                     output.take(line.level, piece, more, self.clock.elapsed_us(), link);
@@ -63,6 +71,7 @@ impl Machine {
                     rest = behind;
                 }
             }
+            self.clock.drop_output(state.take_dropped());
             match outcome {
                 RunOutcome::OutOfFuel => {}
                 RunOutcome::Pause { prompt, options } => {
@@ -99,6 +108,15 @@ impl Machine {
             }
         }
     }
+}
+
+/// The event that says how much output was dropped before it.
+fn dropped_mark(dropped: DroppedOutput) -> EventPayload {
+    let DroppedOutput { lines, bytes } = dropped;
+    let message = format!(
+        "{lines} lines of output ({bytes} bytes) were dropped: more than max_events and max_output_kb permit between two answers"
+    );
+    EventPayload::System { message, level: ConsoleLevel::Warn }
 }
 
 /// Why a checkpoint is made with a response in the state: its end, if the memory that it may use is exceeded.

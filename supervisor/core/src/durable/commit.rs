@@ -139,6 +139,7 @@ impl DurableMachine {
 
     /// The gathered events, numbered.
     pub(super) fn add_events(&mut self, now: Now) {
+        self.gathered.mark = false;
         let gathered = std::mem::take(&mut self.gathered.events);
         let metrics = &mut self.record.metrics;
         let begun = self.clock.began.unix_ms;

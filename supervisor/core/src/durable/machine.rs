@@ -8,7 +8,7 @@ use super::state::{Counters, Gathered, NextStep, Requests, SegmentTimer, Stage, 
 use crate::{Now, Token, WorkerExitStatus};
 use std::collections::BTreeMap;
 use vm_system_protocol::durable::{DurableLimit, Segment, ToDurable};
-use vm_system_protocol::limits::INTERRUPT_GRACE_MS;
+use vm_system_protocol::limits::{DURABLE_RECORD_BYTES, DURABLE_ROW_BYTES, INTERRUPT_GRACE_MS};
 use vm_system_protocol::model::Execution;
 use vm_system_protocol::time::Timestamp;
 use vm_system_record::{TaskRow, Write};
@@ -340,9 +340,12 @@ impl DurableMachine {
         let left = |most: u64, used: u64| most.saturating_sub(used).max(1);
         let wall_ms = left(u64::from(limits.wall_ms), self.counters.scope.wall_ms);
         let cpu_ms = left(u64::from(limits.cpu_ms), self.counters.scope.cpu_us / 1_000);
+        // Output beyond is dropped: half of the record is kept for tasks and requests, which end the program when it is full.
+        let record_left = self.record_left().saturating_sub(DURABLE_RECORD_BYTES / 2);
         let events = u64::from(limits.max_events).saturating_sub(self.counters.scope.events);
+        let events = events.min(record_left / DURABLE_ROW_BYTES);
         let output = (u64::from(limits.max_output_kb) << 10).saturating_sub(self.counters.scope.output);
-        let output = output.min(self.record_left());
+        let output = output.min(record_left);
         self.clock.began = now;
         self.clock.hard_stop = Some(now.mono_ms + wall_ms + INTERRUPT_GRACE_MS);
         actions.push(Action::AllowCpu(now.cpu_us / 1_000 + cpu_ms + INTERRUPT_GRACE_MS));

@@ -31,34 +31,21 @@ impl Spent {
         }
         let waited = waited(task, now);
         let back = |most: u64| most / REFILL_MS * waited + most % REFILL_MS * waited / REFILL_MS;
-        let text = |text: &Option<String>| text.as_ref().map_or(0, String::len);
-        let stored_task = task.prompt.len() + text(&task.schema) + text(&task.fallback);
-        let (events, output) = (self.events + 1, self.output + stored_task as u64);
         Self {
             wall_ms: self.wall_ms.saturating_sub(back(u64::from(limits.wall_ms))),
             cpu_us: self.cpu_us.saturating_sub(back(u64::from(limits.cpu_ms) * 1_000)),
-            events: events.saturating_sub(back(u64::from(limits.max_events))),
-            output: output.saturating_sub(back(u64::from(limits.max_output_kb) << 10)),
+            events: self.events.saturating_sub(back(u64::from(limits.max_events))),
+            output: self.output.saturating_sub(back(u64::from(limits.max_output_kb) << 10)),
         }
     }
 
-    /// The time limit that is used up. A worker checks its clocks only now and then, and never if its segments are
+    /// The time limit that is used up; output beyond its limits is dropped and ends nothing. A worker checks its clocks only now and then, and never if its segments are
     /// short enough: the sum counts.
     pub(super) fn out_of_time(self, limits: &Limits) -> Option<DurableLimit> {
         if self.cpu_us / 1_000 >= u64::from(limits.cpu_ms) {
             return Some(DurableLimit::Cpu);
         }
         (self.wall_ms >= u64::from(limits.wall_ms)).then_some(DurableLimit::Wall)
-    }
-
-    /// The limit that is used up.
-    fn used_up(self, limits: &Limits) -> Option<DurableLimit> {
-        self.out_of_time(limits).or_else(|| {
-            if self.events > u64::from(limits.max_events) {
-                return Some(DurableLimit::Events);
-            }
-            (self.output > u64::from(limits.max_output_kb) << 10).then_some(DurableLimit::Output)
-        })
     }
 }
 
@@ -100,7 +87,7 @@ impl DurableMachine {
         self.counters.refilled_ms = self.counters.refilled_ms.saturating_add(refilled);
         let limits = &self.spec.limits;
         let spent = self.counters.scope_kept.behind(outcome, task, limits, now);
-        let used_up = if spent == Spent::default() { None } else { spent.used_up(limits) };
+        let used_up = spent.out_of_time(limits);
         self.remember(spent);
         let Some(limit) = used_up else { return true };
         self.end_by_limit(limit, now, actions);
@@ -138,8 +125,9 @@ mod tests {
     use vm_system_protocol::ids::{ExecutionId, SessionId};
     use vm_system_protocol::json::JsonText;
     use vm_system_protocol::limits::{DURABLE_RECORD_BYTES, DURABLE_ROW_BYTES};
-    use vm_system_protocol::model::{ExecutionStatus, Limits};
+    use vm_system_protocol::model::{ConsoleLevel, EventPayload, ExecutionStatus, Limits};
     use vm_system_protocol::time::Timestamp;
+    use vm_system_protocol::worker::WorkerEvent;
 
     const PROMPT: usize = 100_000;
 
@@ -192,6 +180,13 @@ mod tests {
         fn on_worker_message(&mut self, cause: Cause) {
             let stop = Stop { cause, cpu_us: 0, heap_bytes: 0 };
             self.step(DurableInput::Message(FromDurable::Checkpoint(Box::new(stop))));
+        }
+
+        /// One console line of so many bytes.
+        fn print(&mut self, bytes: usize) {
+            let (text, level) = ("x".repeat(bytes), ConsoleLevel::Log);
+            let payload = EventPayload::Console { level, text, more: false };
+            self.step(DurableInput::Message(FromDurable::Events(vec![WorkerEvent { at_us: 0, payload }])));
         }
 
         /// Begins a task that expires after `wait_ms`, or is answered then. False: the execution was ended.
@@ -277,38 +272,77 @@ mod tests {
     }
 
     #[test]
-    fn program_that_answers_itself_exhausts_its_limits() {
+    fn tasks_that_end_without_an_answer_do_not_count_as_output() {
         let mut prompter = Prompter::new();
-        let output = u64::from(Limits::default().max_output_kb) << 10;
-        let rounds = (0..100).take_while(|_| prompter.ask(0, false)).count() as u64;
-        assert_eq!((rounds, prompter.error()), (output / PROMPT as u64, "OUTPUT_LIMIT_EXCEEDED"));
+        let rounds = 3 * Limits::default().max_events;
+        assert!((0..rounds).all(|_| prompter.on_task("p".repeat(1_000), 1, false)), "{}", prompter.error());
+        let scope = prompter.machine.counters.scope;
+        assert_eq!((scope.events, scope.output), (0, 0));
     }
 
     #[test]
-    fn waiting_restores_limits_in_proportion_and_an_answer_completely() {
+    fn waiting_restores_output_in_proportion_and_an_answer_completely() {
+        let most = u64::from(Limits::default().max_output_kb) << 10;
         let mut prompter = Prompter::new();
-        // Each time the output of 12 seconds, and a wait of 12 seconds.
-        assert!((0..100).all(|_| prompter.ask(12_000, false)), "{}", prompter.error());
-        let mut prompter = Prompter::new();
-        assert!((0..100).all(|_| prompter.ask(1, true)), "{}", prompter.error());
-        let mut prompter = Prompter::new();
-        let rounds = (0..100).take_while(|_| prompter.ask(1_000, false)).count();
-        assert!((5..10).contains(&rounds), "{rounds}");
+        prompter.print(most as usize / 2);
+        assert!(prompter.on_task(String::new(), 12_000, false));
+        assert_eq!(
+            prompter.machine.counters.scope.output,
+            most / 2 - most / 60_000 * 12_000 - most % 60_000 / 5
+        );
+        prompter.print(1_000);
+        assert!(prompter.on_task(String::new(), 1, true));
+        assert_eq!(prompter.machine.counters.scope.output, 0);
     }
 
     #[test]
     fn used_limits_are_restored_in_the_next_machine() {
         let mut prompter = Prompter::new();
-        assert!(prompter.ask(0, false));
+        prompter.print(PROMPT);
         prompter.on_worker_message(Cause::Pause {
             prompt: String::new(),
             options: Some(JsonText::from_untrusted("{\"timeout_ms\": 9}".to_owned())),
         });
         let spent = prompter.machine.spent().expect("its task has a deadline");
-        assert!(spent.output >= PROMPT as u64);
+        assert_eq!((spent.events, spent.output), (1, PROMPT as u64));
         let mut next = Prompter::new();
         next.machine.remember(spent);
         assert_eq!(next.machine.counters.scope, spent);
+    }
+
+    #[test]
+    fn mark_of_dropped_output_comes_once_and_does_not_count() {
+        let mark = || {
+            let payload = EventPayload::System { message: "dropped".to_owned(), level: ConsoleLevel::Warn };
+            FromDurable::Events(vec![WorkerEvent { at_us: 0, payload }])
+        };
+        let mut prompter = Prompter::new();
+        for _ in 0..2 * Limits::default().max_events {
+            prompter.step(DurableInput::Message(mark()));
+            assert!(prompter.on_task(String::new(), 0, false), "{}", prompter.error());
+        }
+        prompter.step(DurableInput::Message(mark()));
+        assert_eq!(prompter.machine.worker.verdict, None);
+        prompter.step(DurableInput::Message(mark()));
+        assert!(prompter.machine.worker.verdict.is_some(), "a second one is a violation");
+    }
+
+    #[test]
+    fn output_fills_half_of_the_record_and_then_none_is_permitted() {
+        let mut prompter = Prompter::new();
+        let segment = |prompter: &mut Prompter| {
+            let now = Now { mono_ms: prompter.now_ms, unix_ms: 0, cpu_us: 0 };
+            let segment = prompter.machine.begin_segment(now, &mut Vec::new());
+            (segment.max_events, segment.max_output_bytes)
+        };
+        let limits = Limits::default();
+        assert_eq!(segment(&mut prompter), (limits.max_events, u64::from(limits.max_output_kb) << 10));
+        prompter.machine.record.metrics.output_bytes = DURABLE_RECORD_BYTES / 2 - 2 * DURABLE_ROW_BYTES;
+        prompter.machine.record.metrics.events = 0;
+        assert_eq!(segment(&mut prompter), (2, 2 * DURABLE_ROW_BYTES));
+        prompter.machine.record.metrics.output_bytes = DURABLE_RECORD_BYTES / 2;
+        assert_eq!(segment(&mut prompter), (0, 0));
+        assert!(prompter.ask(1, true), "tasks still fit");
     }
 
     #[test]

@@ -78,6 +78,8 @@ pub(super) struct Gathered {
     pub(super) pages: BTreeMap<u64, Vec<u8>>,
     pub(super) page_bytes: u64,
     pub(super) events: Vec<(u64, EventPayload)>,
+    /// The mark of dropped output is among these events.
+    pub(super) mark: bool,
 }
 
 /// Batches, from the rows of the next one to those that were given to the store.

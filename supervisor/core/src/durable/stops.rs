@@ -18,6 +18,8 @@ use vm_system_protocol::worker::{EXIT_OUT_OF_MEMORY, WorkerEvent};
 
 /// A first state of at most so many bytes is stored together with the rows of its execution.
 const BEGINNING_BYTES: u64 = 1 << 20;
+/// Longest text of the mark of dropped output (bytes).
+const MARK_BYTES: usize = 256;
 const SIGXCPU: i32 = 24;
 const SIGSYS: i32 = 31;
 
@@ -115,8 +117,17 @@ impl DurableMachine {
         let limits = &self.spec.limits;
         let most = (u64::from(limits.max_output_kb) << 10) + (256 << 10);
         for WorkerEvent { at_us, payload } in events {
-            if !matches!(payload, EventPayload::Console { .. } | EventPayload::Exception { .. }) {
-                return Err("an event of a kind that workers do not send");
+            match &payload {
+                EventPayload::Console { .. } | EventPayload::Exception { .. } => {}
+                // The mark of dropped output counts with the task or the end that it precedes, not with the output.
+                EventPayload::System { message, .. }
+                    if message.len() <= MARK_BYTES && !self.gathered.mark =>
+                {
+                    self.gathered.mark = true;
+                    self.gathered.events.push((at_us, payload));
+                    continue;
+                }
+                _ => return Err("an event of a kind that workers do not send"),
             }
             self.counters.scope.events += 1;
             self.counters.scope.output += payload.output_bytes();
