@@ -2,7 +2,7 @@
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
-use vm_system_protocol::input::{not_json, read_json};
+use vm_system_protocol::input::{json_for_script, read_json};
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::limits::CONTROL_FRAME_BYTES;
 use vm_system_protocol::model::{CapabilityKind, Engine, OnCrash, SessionStatus, StartupMode, TypeCheck};
@@ -77,10 +77,9 @@ pub(crate) fn variable_name(text: &str) -> Result<String, String> {
 
 /// A JSON object.
 pub(crate) fn json_object(text: &str) -> Result<JsonText, String> {
-    match serde_json::from_str(text) {
-        Ok(value @ serde_json::Value::Object(_)) => Ok(JsonText::from_value(&value)),
-        Ok(_) => Err("must be a JSON object, such as {\"n\":3}".to_owned()),
-        Err(error) => Err(not_json(&error)),
+    match json_for_script(text)? {
+        value @ serde_json::Value::Object(_) => Ok(JsonText::from_value(&value)),
+        _ => Err("must be a JSON object, such as {\"n\":3}".to_owned()),
     }
 }
 

@@ -36,6 +36,62 @@ pub fn not_json(error: &serde_json::Error) -> String {
     syntax("it", error)
 }
 
+/// Parses JSON for JavaScript, whose numbers are doubles: an integer that would be rounded is refused, never changed. The error is in
+/// plain words.
+pub fn json_for_script(text: &str) -> Result<serde_json::Value, String> {
+    let value = serde_json::from_str(text).map_err(|error| not_json(&error))?;
+    match rounded_integer(text) {
+        None => Ok(value),
+        Some(integer) => Err(format!(
+            "the integer {} has more digits than a number of JavaScript keeps; send it as a string",
+            shortened(integer)
+        )),
+    }
+}
+
+/// The beginning of a long number.
+fn shortened(digits: &str) -> std::borrow::Cow<'_, str> {
+    const SHOWN: usize = 40;
+    if digits.len() > SHOWN { format!("{}…", &digits[..SHOWN]).into() } else { digits.into() }
+}
+
+/// The first integer of a valid JSON text that is not exactly a double.
+fn rounded_integer(text: &str) -> Option<&str> {
+    // No integer with fewer digits is rounded.
+    const EXACT_DIGITS: usize = 15;
+    let bytes = text.as_bytes();
+    let mut at = 0;
+    while let Some(byte) = bytes.get(at) {
+        match byte {
+            b'"' => {
+                at += 1;
+                while bytes.get(at).is_some_and(|byte| *byte != b'"') {
+                    at += if bytes[at] == b'\\' { 2 } else { 1 };
+                }
+                at += 1;
+            }
+            b'0'..=b'9' => {
+                let length = bytes[at..]
+                    .iter()
+                    .take_while(|byte| {
+                        byte.is_ascii_digit() || matches!(byte, b'.' | b'e' | b'E' | b'+' | b'-')
+                    })
+                    .count();
+                let number = &text[at..at + length];
+                let is_integer =
+                    number.len() > EXACT_DIGITS && number.bytes().all(|byte| byte.is_ascii_digit());
+                // Without an exponent and to the last digit: the exact value of the double.
+                if is_integer && number.parse::<f64>().is_ok_and(|double| format!("{double:.0}") != number) {
+                    return Some(number);
+                }
+                at += length;
+            }
+            _ => at += 1,
+        }
+    }
+    None
+}
+
 fn json_error(subject: &str, path: &str, error: &serde_json::Error) -> String {
     use serde_json::error::Category;
     match error.classify() {

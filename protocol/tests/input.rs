@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 use serde_json::Value;
-use vm_system_protocol::input::{read_json, read_value};
+use vm_system_protocol::input::{json_for_script, read_json, read_value};
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -146,4 +146,32 @@ fn no_word_of_the_libraries_is_left() {
 fn long_values_are_cut() {
     let long = format!("{{\"rules\":\"{}\"}}", "é".repeat(500));
     assert!(why(&long).chars().count() < 140, "{}", why(&long));
+}
+
+#[test]
+fn integers_that_javascript_would_round_are_refused() {
+    for exact in [
+        "9007199254740992",
+        "-9007199254740994",
+        "18446744073709551616",
+        "123456789012345",
+        "[1e300,0.1234567890123456789]",
+        "\"9007199254740993\"",
+        "{\"9007199254740993\\\"\":1}",
+    ] {
+        assert!(json_for_script(exact).is_ok(), "{exact}: {:?}", json_for_script(exact));
+    }
+    for rounded in ["9007199254740993", "{\"a\":[-123456789012345678901]}", "[1,10000000000000000000000001]"]
+    {
+        let why = json_for_script(rounded).expect_err(rounded);
+        assert!(why.contains("send it as a string"), "{why}");
+    }
+    for (text, reason) in [
+        ("1e400", "out of range"),
+        (&"[".repeat(130), "nested too deeply"),
+        ("\"\\ud800\"", "is not JSON"),
+    ] {
+        let why = json_for_script(text).expect_err(text);
+        assert!(why.contains(reason), "{text}: {why}");
+    }
 }

@@ -70,8 +70,8 @@ pub enum DurableOp {
         name: String,
         /// The new value.
         value: JsonText,
-        /// 0 is the innermost.
-        frame: u32,
+        /// 0 is the innermost; none = the innermost one that has the variable.
+        frame: Option<u32>,
     },
     CheckpointList {
         execution: String,

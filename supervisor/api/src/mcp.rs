@@ -12,6 +12,7 @@
 //! - `call`, `output`, `views`, `schema`: one call of a tool, its result, the types of results, JSON Schema
 //! - `outcome`: what an execution has come to, as text
 //! - `evaluations`: cancelled evaluations that still occupy their session
+//! - `given`: the task that each client was last given
 //! - `confirm`: confirmation of deletions; `prompts`, `resources`: the prompts and documents
 //! - `watch`: notifications of changed executions; `background`: executions as tasks of the protocol's extension
 //! - [`lines`]: messages over standard streams; `http`: over HTTP
@@ -20,6 +21,7 @@ mod background;
 mod call;
 mod confirm;
 mod evaluations;
+mod given;
 pub mod http;
 pub mod lines;
 mod outcome;

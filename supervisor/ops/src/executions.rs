@@ -13,6 +13,7 @@ use vm_system_protocol::control::{
     DurableOp, ErrorCode, INTERACTIVE_INPUT, ListPage, NewExecution, OpError, Reply, TYPESCRIPT_INPUT,
 };
 use vm_system_protocol::ids::{ExecutionId, SessionId};
+use vm_system_protocol::input::json_for_script;
 use vm_system_protocol::model::{
     Engine, Event, EventPayload, Execution, ExecutionKind, ExecutionStatus, ResultValue,
 };
@@ -312,8 +313,10 @@ fn check_body(new: &NewExecution) -> Result<Value, OpError> {
     if new.args.as_str().len() > ARGS_BYTES {
         return Err(invalid(format!("args has more than {ARGS_BYTES} bytes")));
     }
-    let args =
-        new.args.to_value().filter(Value::is_object).ok_or_else(|| invalid("args is not an object"))?;
+    let args = json_for_script(new.args.as_str()).map_err(|why| invalid(format!("args: {why}")))?;
+    if !args.is_object() {
+        return Err(invalid("args is not an object"));
+    }
     check_env(&new.env)?;
     check_argv(&new.argv)?;
     Ok(args)

@@ -292,7 +292,7 @@ fn variables_are_shown_and_changed_and_executions_are_rewound() {
             execution: "story".to_owned(),
             name: "nothing".to_owned(),
             value: JsonText::from_untrusted("1".to_owned()),
-            frame: 0,
+            frame: Some(0),
         })),
         ErrorCode::NotFound
     );

@@ -15,5 +15,6 @@ mod programs;
 mod reference;
 mod service_manager;
 mod streams;
+mod tasks;
 mod tokens;
 mod ui;

@@ -5,11 +5,12 @@ use crate::error::CliError;
 use crate::output::escape;
 use crate::read::{read_file, read_line};
 use crate::signals::Interrupts;
+use serde_json::value::RawValue;
 use std::collections::VecDeque;
 use std::io::{self, Write as _};
 use std::path::Path;
 use vm_system_protocol::control::GivenAnswer;
-use vm_system_protocol::input::not_json;
+use vm_system_protocol::input::{json_for_script, not_json};
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::Task;
 
@@ -39,9 +40,12 @@ impl Answers {
     pub(super) fn read(path: &Path) -> Result<Self, CliError> {
         let text = read_file(path)?;
         let is_json = |line: &str| serde_json::from_str::<serde_json::Value>(line).is_ok();
-        let list = match serde_json::from_str::<Vec<serde_json::Value>>(&text) {
+        let list = match serde_json::from_str::<Vec<&RawValue>>(&text) {
             Ok(values) => {
-                values.into_iter().map(|value| GivenAnswer::Json(JsonText::from_value(&value))).collect()
+                let json = |value: &RawValue| json_for_script(value.get());
+                let values: Result<Vec<_>, String> = values.into_iter().map(json).collect();
+                let values = values.map_err(|why| CliError::unfit(format!("{}: {why}", path.display())))?;
+                values.iter().map(|value| GivenAnswer::Json(JsonText::from_value(value))).collect()
             }
             Err(error) if text.trim_start().starts_with('[') && !text.lines().next().is_some_and(is_json) => {
                 return Err(CliError::unfit(format!("{}: {}", path.display(), not_json(&error))).with_hint(

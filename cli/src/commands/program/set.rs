@@ -1,9 +1,11 @@
 //! `program set`
 
-use super::{call_run, show, state};
+use super::{call_run, show};
 use crate::context::Context;
 use crate::error::CliError;
+use serde_json::Value;
 use vm_system_protocol::control::DurableOp;
+use vm_system_protocol::input::json_for_script;
 use vm_system_protocol::json::JsonText;
 
 /// Arguments of `program set`.
@@ -24,12 +26,10 @@ pub struct Args {
 }
 
 pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
-    let value: serde_json::Value =
-        serde_json::from_str(&args.value).unwrap_or(serde_json::Value::String(args.value));
-    let Args { execution, name, frame, .. } = args;
-    let frame = match frame {
-        Some(frame) => frame,
-        None => state::of(context, &execution, None).await?.frame_with(&name),
+    let Args { execution, name, value, frame } = args;
+    let value = match serde_json::from_str::<Value>(&value) {
+        Ok(_) => json_for_script(&value).map_err(CliError::unfit)?,
+        Err(_) => Value::String(value),
     };
     let value = JsonText::from_value(&value);
     let op = DurableOp::StateSet { execution, name, value, frame };

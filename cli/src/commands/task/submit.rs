@@ -3,6 +3,7 @@
 use crate::args::IdempotencyArgs;
 use crate::commands::program::step::Step;
 use crate::commands::program::{call_run, show};
+use crate::commands::task::get::task_status;
 use crate::context::Context;
 use crate::error::CliError;
 use crate::read::read_stdin;
@@ -35,12 +36,26 @@ pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
     let text = if args.answer == "-" { read_stdin()? } else { args.answer };
     let result =
         if args.json { GivenAnswer::Json(JsonText::from_untrusted(text)) } else { GivenAnswer::Typed(text) };
+    let task = match args.task {
+        None if args.idempotency.idempotency_key.is_none() => pending_task(context, &args.execution).await?,
+        // The daemon binds a key to the task that is pending at the first request with it.
+        named => named,
+    };
     let wait = !args.no_wait;
     let step = if wait { Step::after(context, &args.execution).await? } else { None };
-    let op = DurableOp::TaskSubmit { execution: args.execution, task: args.task, result, wait };
+    let op = DurableOp::TaskSubmit { execution: args.execution, task, result, wait };
     let run = call_run(context, op, args.idempotency.idempotency_key).await?;
     if let Some(step) = step {
         step.print(context).await?;
     }
     show::run(context, &run).await
+}
+
+/// The task of an execution that is pending as the command begins: an answer is for no task that appears later. None if the
+/// reference is that of a task.
+async fn pending_task(context: &Context, reference: &str) -> Result<Option<String>, CliError> {
+    let status = task_status(context, reference.to_owned()).await?;
+    let is_execution = status.name.as_deref() == Some(reference)
+        || status.execution_id.to_string().starts_with(&reference.to_lowercase());
+    Ok(status.task.filter(|_| is_execution).map(|task| task.id.to_string()))
 }

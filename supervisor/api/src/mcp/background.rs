@@ -2,7 +2,7 @@
 //! so that both exist equally long, for each client of the owner. A pending prompt is an input that the task requires; the answer
 //! is the task's update. `start` with `asTask` returns such a task, if the client declares the extension.
 
-use super::call::ToolCall;
+use super::call::{ToolCall, exact_json};
 use super::output::{ToolError, ToolOutput, prompt, result, shortened};
 use super::{tools, views};
 use rmcp::model::{
@@ -12,7 +12,6 @@ use rmcp::model::{
 use serde_json::{Value, json};
 use std::fmt::Display;
 use vm_system_protocol::control::{DurableOp, GivenAnswer, Op};
-use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{self, ExecutionStatus, Run};
 
 /// Poll interval that is suggested to clients (milliseconds).
@@ -53,7 +52,7 @@ pub(super) async fn update(
     let result = match content {
         Value::Null => return Err(ToolError::invalid("the answer is missing")),
         Value::String(text) => GivenAnswer::Typed(text),
-        other => GivenAnswer::Json(JsonText::from_value(&other)),
+        other => GivenAnswer::Json(exact_json(&other)?),
     };
     let task = Some(pending.id.to_string());
     let op = DurableOp::TaskSubmit { execution: id, task, result, wait: true };

@@ -2,7 +2,9 @@
 
 use super::confirm::{ConfirmationSubject, Confirmations};
 use super::evaluations::Evaluations;
+use super::given::{GivenTasks, GivenTo};
 use super::output::ToolError;
+use super::views::{ExecutionView, TaskStatusView};
 use super::{McpBackend, McpClient};
 use rmcp::RoleServer;
 use rmcp::model::{JsonObject, ProgressNotificationParam};
@@ -13,8 +15,10 @@ use std::time::Duration;
 use tokio::time::{Instant, interval};
 use uuid::Uuid;
 use vm_system_protocol::control::{DurableOp, DurableReply, ErrorCode, Op, Reply};
+use vm_system_protocol::ids::{ExecutionId, TaskId};
 use vm_system_protocol::input::read_value;
-use vm_system_protocol::model::Run;
+use vm_system_protocol::json::JsonText;
+use vm_system_protocol::model::{Run, TaskStatus};
 
 /// The interval of progress notifications of a long call.
 const PROGRESS: Duration = Duration::from_secs(1);
@@ -24,6 +28,7 @@ pub(super) struct ToolCall<'a> {
     pub(super) backend: &'a dyn McpBackend,
     pub(super) client: McpClient,
     pub(super) confirmations: &'a Confirmations,
+    pub(super) given: &'a GivenTasks,
     pub(super) evaluations: &'a Evaluations,
     pub(super) context: &'a RequestContext<RoleServer>,
     pub(super) arguments: JsonObject,
@@ -128,12 +133,65 @@ impl ToolCall<'_> {
         self.set_current(run.execution.id.to_string()).await.map(|_| true)
     }
 
+    /// The state of an execution for the client, which is given the pending task with it.
+    pub(super) fn give_run(&self, run: &Run) -> ExecutionView {
+        let task = run.task.as_ref().map(|task| task.id);
+        self.give(run.execution.id, run.name.as_deref(), task);
+        ExecutionView::of(run)
+    }
+
+    /// The status of an execution's task for the client, which is given the pending task with it.
+    pub(super) fn give_status(&self, status: &TaskStatus) -> TaskStatusView {
+        let task = status.task.as_ref().map(|task| task.id);
+        self.give(status.execution_id, status.name.as_deref(), task);
+        TaskStatusView::of(status)
+    }
+
+    /// Notes that the client is given this task.
+    pub(super) fn give(&self, execution: ExecutionId, name: Option<&str>, task: Option<TaskId>) {
+        if let (Some(to), Some(task)) = (self.given_to(), task) {
+            self.given.note(to, execution, name, task);
+        }
+    }
+
+    /// The task of an execution that the client was last given; none for a client that cannot be distinguished from others.
+    pub(super) fn last_given(&self, execution: &str) -> Option<TaskId> {
+        self.given.last(&self.given_to()?, execution)
+    }
+
+    fn given_to(&self) -> Option<GivenTo> {
+        let owner = self.client.caller.as_ref().map(|caller| caller.owner.clone());
+        Some(GivenTo { owner, client: self.client.key.clone()? })
+    }
+
     /// What a confirmation token is issued for.
     pub(super) fn about(&self, kind: &'static str, id: String) -> ConfirmationSubject {
         let owner = self.client.caller.as_ref().map(|caller| caller.owner.clone());
         let client = self.client.key.clone().unwrap_or_default();
         ConfirmationSubject { owner, client, kind, id }
     }
+}
+
+/// A value of a call's arguments as JSON for JavaScript. An integer beyond 64 bits has been rounded when the call was parsed.
+pub(super) fn exact_json(value: &Value) -> Result<JsonText, ToolError> {
+    fn has_rounded(value: &Value) -> bool {
+        // 2^64: smaller integers are parsed as integers.
+        const PARSED_EXACTLY: f64 = 18_446_744_073_709_551_616.0;
+        match value {
+            Value::Number(number) => number.as_f64().is_some_and(|double| {
+                number.is_f64() && double.fract() == 0.0 && double.abs() >= PARSED_EXACTLY
+            }),
+            Value::Array(items) => items.iter().any(has_rounded),
+            Value::Object(members) => members.values().any(has_rounded),
+            _ => false,
+        }
+    }
+    if has_rounded(value) {
+        return Err(ToolError::invalid(
+            "an integer of 2^64 or more is not kept exactly: send it as a string",
+        ));
+    }
+    Ok(JsonText::from_value(value))
 }
 
 /// The state of an execution in a reply.

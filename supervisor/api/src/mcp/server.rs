@@ -3,6 +3,7 @@
 use super::call::ToolCall;
 use super::confirm::Confirmations;
 use super::evaluations::Evaluations;
+use super::given::GivenTasks;
 use super::output::{self, ToolError};
 use super::watch::{self, Watches};
 use super::{McpBackend, McpClient, background, prompts, resources, tools};
@@ -56,6 +57,7 @@ pub(super) const OLDER_METHODS: &[&str] = &["initialize", "resources/subscribe",
 pub struct McpServer {
     backend: Arc<dyn McpBackend>,
     confirmations: Arc<Confirmations>,
+    given: Arc<GivenTasks>,
     evaluations: Arc<Evaluations>,
     watches: Arc<Watches>,
     shares: Arc<Shares>,
@@ -73,6 +75,7 @@ impl McpServer {
         Self {
             backend,
             confirmations: Arc::default(),
+            given: Arc::default(),
             evaluations: Arc::default(),
             watches: Arc::default(),
             shares: watch::shares(),
@@ -97,6 +100,7 @@ impl McpServer {
             backend: self.backend.as_ref(),
             client: self.client(&context.extensions)?,
             confirmations: &self.confirmations,
+            given: &self.given,
             evaluations: &self.evaluations,
             context,
             arguments,

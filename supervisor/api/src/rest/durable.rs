@@ -13,6 +13,7 @@ use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 use vm_system_protocol::control::{DurableOp, DurableReply, ErrorCode, GivenAnswer, NewRun, OpError, Reply};
 use vm_system_protocol::ids::ExecutionId;
+use vm_system_protocol::input::json_for_script;
 use vm_system_protocol::json::JsonText;
 
 /// The program to run, by id or name, and its input.
@@ -175,13 +176,9 @@ pub(super) async fn submit(
     let wait = params.flag("wait", true)?;
     let task = body.task_id.map(|task| id("task_id", &task)).transpose()?;
     let result = body.result.ok_or_else(|| RestError::invalid("result is missing"))?;
-    // The parser of raw text accepts strings with unpaired surrogates.
-    if serde_json::from_str::<Value>(result.get()).is_err() {
-        return Err(RestError::request(
-            StatusCode::BAD_REQUEST,
-            "result has an unpaired surrogate".to_owned(),
-        ));
-    }
+    // The parser of raw text accepts what no value is: unpaired surrogates, numbers out of range, any nesting.
+    json_for_script(result.get())
+        .map_err(|why| RestError::request(StatusCode::BAD_REQUEST, format!("result: {why}")))?;
     let result = GivenAnswer::Json(JsonText::from_untrusted(result.get().to_owned()));
     let op = DurableOp::TaskSubmit { execution: execution.clone(), task, result, wait };
     let status = if wait { StatusCode::OK } else { StatusCode::ACCEPTED };
@@ -219,8 +216,7 @@ pub(super) async fn set(
     let name = required("name", body.name)?;
     let value = body.value.ok_or_else(|| RestError::invalid("value is missing"))?;
     let value = JsonText::from_untrusted(value.get().to_owned());
-    let frame = body.frame.unwrap_or_default();
-    let op = DurableOp::StateSet { execution: execution.clone(), name, value, frame };
+    let op = DurableOp::StateSet { execution: execution.clone(), name, value, frame: body.frame };
     ok(&durable(&request, op).await?)
 }
 

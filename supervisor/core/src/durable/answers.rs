@@ -9,7 +9,7 @@ use serde_json::Value;
 use vm_system_protocol::control::GivenAnswer;
 use vm_system_protocol::counted::counted;
 use vm_system_protocol::ids::TaskId;
-use vm_system_protocol::input::not_json;
+use vm_system_protocol::input::json_for_script;
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{ExecutionError, ExecutionStatus};
 use vm_system_protocol::time::Timestamp;
@@ -250,8 +250,7 @@ fn as_stored(schema: Option<&Schema>, answer: &GivenAnswer) -> Result<String, St
         (GivenAnswer::Typed(text), None) => Ok(text.clone()),
         (GivenAnswer::Typed(text), Some(schema)) => typed(text, schema),
         (GivenAnswer::Json(json), schema) => {
-            let value = serde_json::from_str::<Value>(json.as_str());
-            let value = value.map_err(|error| not_json(&error))?;
+            let value = json_for_script(json.as_str())?;
             match (schema, value) {
                 (None, Value::String(text)) => Ok(text),
                 (None, _) => Ok(json.as_str().trim().to_owned()),
@@ -272,15 +271,19 @@ fn typed(answer: &str, schema: &Schema) -> Result<String, String> {
         (_, Some(Ok(text))) => Some(Ok(text)),
         (whole, _) => whole,
     };
-    let parsed = serde_json::from_str::<Value>(answer);
-    let parsed =
-        parsed.or_else(|error| content.and_then(|text| serde_json::from_str(text).ok()).ok_or(error));
+    let parsed = json_for_script(answer);
+    let parsed = parsed.or_else(|error| match content.map(json_for_script) {
+        Some(Ok(value)) => Ok(value),
+        // The text inside of a fence is what was meant to be JSON.
+        Some(Err(inside)) => Err(inside),
+        None => Err(error),
+    });
     match parsed {
         Ok(value) => match schema.fits(&value) {
             Ok(()) => Ok(value.to_string()),
             Err(why) => bare().and_then(Result::ok).ok_or(why),
         },
-        Err(error) => bare().unwrap_or_else(|| Err(not_json(&error))),
+        Err(error) => bare().unwrap_or(Err(error)),
     }
 }
 

@@ -8,6 +8,7 @@ use uuid::Uuid;
 use vm_system_core::durable::{DurableRefusal, fresh_record, session_record};
 use vm_system_protocol::control::{DurableReply, ErrorCode, OpError};
 use vm_system_protocol::ids::{ExecutionId, SessionId, TaskId};
+use vm_system_protocol::input::json_for_script;
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{
     CheckpointInfo, ConsoleLevel, Event, EventPayload, ExecutionStatus, Metrics,
@@ -58,15 +59,25 @@ impl Ops {
         &self,
         call: &VerbCall<'_>,
         reference: &str,
-        frame: u32,
+        frame: Option<u32>,
         name: String,
         value: JsonText,
     ) -> Result<DurableReply, OpError> {
         let (id, identity) = self.identity(call, reference).await?;
-        if value.as_str().len() > VALUE_BYTES || !value.is_valid() {
-            return Err(invalid("the value is not JSON, or too large")
-                .with_hint("a string needs quotes: '\"like this\"'"));
+        if value.as_str().len() > VALUE_BYTES {
+            return Err(invalid(format!("the value has more than {VALUE_BYTES} bytes")));
         }
+        json_for_script(value.as_str()).map_err(|why| {
+            invalid(format!("the value cannot be set: {why}"))
+                .with_hint("the value is JSON; a string needs quotes: '\"like this\"'")
+        })?;
+        let frame = match frame {
+            Some(frame) => frame,
+            None => {
+                let (seq, _) = self.checkpoint(call, id, None).await?;
+                self.durables()?.look(id, seq).await?.frame_with(&name)
+            }
+        };
         let result = self.durables()?.set(id, frame, name, value).await.map_err(|why| match why {
             DurableRefusal::NotPending | DurableRefusal::Ended => OpError::new(
                 ErrorCode::TaskNotPending,

@@ -3,13 +3,14 @@
 use super::{refused, run_reply, task_view};
 use crate::audit::line_of;
 use crate::errors::{invalid, stored};
-use crate::{Ops, VerbCall, fitting, idempotency, page};
+use crate::{Ops, VerbCall, fitting, idempotency, now, page};
 use std::sync::Arc;
 use vm_system_core::Refusal;
-use vm_system_core::durable::SubmittedAnswer;
+use vm_system_core::durable::{DurableRefusal, SubmittedAnswer};
 use vm_system_protocol::control::{DurableReply, ErrorCode, GivenAnswer, ListPage, OpError};
 use vm_system_protocol::ids::{ExecutionId, TaskId};
 use vm_system_protocol::model::{Execution, ExecutionStatus, Run, Task, TaskStatus};
+use vm_system_protocol::time::Timestamp;
 use vm_system_record::{Entity, ExecutionRow, IdKind, PromptBeginning, TaskRow};
 use vm_system_runtime::RuntimeError;
 
@@ -118,6 +119,8 @@ impl Ops {
         result: GivenAnswer,
         wait: bool,
     ) -> Result<DurableReply, OpError> {
+        // Before the first await: a task that appears while this request waits for the store was not the one that its sender saw.
+        let arrived = now();
         let bytes = match &result {
             GivenAnswer::Typed(text) => text.len(),
             GivenAnswer::Json(json) => json.as_str().len(),
@@ -150,20 +153,63 @@ impl Ops {
         let (id, identity) = match known {
             Ok(known) => known,
             Err(error) if error.code == ErrorCode::EngineUnsupported => {
-                return self.live_submit(call, &asker, (task, result), wait).await;
+                return self.live_submit(call, &asker, (task, result), (arrived, wait)).await;
             }
             Err(error) => return Err(error),
         };
-        let given = (task, self.checked(call, id, result).await?);
+        let pending = self.store.pending_task(id).await.map_err(stored)?;
+        let task = match task {
+            Some(task) => task,
+            None => self.task_at(call, id, pending.as_deref(), arrived).await?,
+        };
+        let given = (Some(task), self.checked(call, pending.as_deref(), result).await?);
         // Stored with the answer: a separate write would be a separate commit.
         let mut with = vec![line_of(call, &id.to_string())];
         with.extend(idempotency::taken(call, id));
-        let submitted = self.durables()?.submit(id, Arc::clone(&identity), given, wait, with).await;
-        let result = submitted.map_err(|why| refused(&why, id));
+        let result = match self.durables()?.submit(id, Arc::clone(&identity), given, wait, with).await {
+            Ok(submitted) => Ok(submitted),
+            Err(why) => Err(self.refused_answer(&why, id).await),
+        };
         if result.is_err() {
             self.audit(call, id, &result).await;
         }
         Ok(run_reply(call.caller, result?, &identity))
+    }
+
+    /// The task that an answer without a task's id is for: the one that was pending when the request arrived.
+    async fn task_at(
+        &self,
+        call: &VerbCall<'_>,
+        execution: ExecutionId,
+        pending: Option<&TaskRow>,
+        arrived: Timestamp,
+    ) -> Result<TaskId, OpError> {
+        if let Some(row) = pending.filter(|row| was_pending(row.created_at, arrived, now())) {
+            return Ok(row.id);
+        }
+        let row = self.execution(call, &execution.to_string()).await?;
+        let is_final = row.execution.status.is_final();
+        let why = if is_final { DurableRefusal::Ended } else { DurableRefusal::NotPending };
+        let result = Err(self.refused_answer(&why, execution).await);
+        self.audit(call, execution, &result).await;
+        result
+    }
+
+    /// The error of a refused answer; if another task is pending now, with that task's id.
+    async fn refused_answer(&self, why: &DurableRefusal, execution: ExecutionId) -> OpError {
+        let error = refused(why, execution);
+        if *why != DurableRefusal::NotPending {
+            return error;
+        }
+        match self.store.pending_task(execution).await {
+            Ok(Some(next)) => error
+                .with_details(&serde_json::json!({ "execution_id": execution, "task_id": next.id }))
+                .with_hint(format!(
+                    "now the task {} is pending; `vm-system task get {execution}` shows it",
+                    next.id
+                )),
+            _ => error,
+        }
     }
 
     /// Checks an answer to the pending task that the submitter can see. Without such a task the answer is refused later, unless it
@@ -171,10 +217,10 @@ impl Ops {
     async fn checked(
         &self,
         call: &VerbCall<'_>,
-        execution: ExecutionId,
+        pending: Option<&TaskRow>,
         given: GivenAnswer,
     ) -> Result<SubmittedAnswer, OpError> {
-        match self.store.pending_task(execution).await.map_err(stored)? {
+        match pending {
             Some(row) => {
                 let task = (&row.owner, row.id, row.schema.as_deref());
                 self.checks.answer(&call.caller.holder(), task, given).await
@@ -188,15 +234,19 @@ impl Ops {
         &self,
         call: &VerbCall<'_>,
         reference: &str,
-        given: (Option<TaskId>, GivenAnswer),
-        wait: bool,
+        (task, given): (Option<TaskId>, GivenAnswer),
+        (arrived, wait): (Timestamp, bool),
     ) -> Result<DurableReply, OpError> {
         let id = self.execution(call, reference).await?.execution.id;
-        let (task, given) = given;
-        let given = (task, self.checked(call, id, given).await?);
+        let pending = self.store.pending_task(id).await.map_err(stored)?;
+        let task = match task {
+            Some(task) => task,
+            None => self.task_at(call, id, pending.as_deref(), arrived).await?,
+        };
+        let given = (Some(task), self.checked(call, pending.as_deref(), given).await?);
         let result = match self.runtime.submit_answer(id, given, wait).await {
             Ok(execution) => Ok(execution),
-            Err(RuntimeError::Refused(Refusal::Task(why))) => Err(refused(&why, id)),
+            Err(RuntimeError::Refused(Refusal::Task(why))) => Err(self.refused_answer(&why, id).await),
             Err(error) => Err(error.into()),
         };
         self.audit(call, id, &result).await;
@@ -218,5 +268,26 @@ impl Ops {
         let task = task.as_deref().map(task_view);
         let run = Run { execution, name: None, program_id: None, program: None, program_version: None, task };
         Ok(DurableReply::Run(Box::new(run)))
+    }
+}
+
+/// Whether a task was pending when a request arrived. A task with a time in the future is from before a step of the clock.
+fn was_pending(created_at: Timestamp, arrived: Timestamp, now: Timestamp) -> bool {
+    created_at <= arrived || created_at > now
+}
+
+#[cfg(test)]
+mod tests {
+    use super::was_pending;
+    use vm_system_protocol::time::Timestamp;
+
+    #[test]
+    fn an_answer_is_for_a_task_that_was_there_when_it_arrived() {
+        let pending =
+            |created, arrived, now| was_pending(Timestamp(created), Timestamp(arrived), Timestamp(now));
+        assert!(pending(10, 20, 25));
+        assert!(pending(20, 20, 20), "a reply and the next answer may share a millisecond");
+        assert!(!pending(21, 20, 25), "the task appeared while the answer waited");
+        assert!(pending(9_000, 20, 25), "the clock was set back since");
     }
 }

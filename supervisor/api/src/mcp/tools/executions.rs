@@ -207,7 +207,7 @@ async fn restart(call: &ToolCall<'_>) -> ToolResult {
 
 async fn started(call: &ToolCall<'_>, new: NewRun, set_current: bool) -> ToolResult {
     let run = call.long_run(DurableOp::ProgramStart(Box::new(new))).await?;
-    let mut data = ExecutionView::of(&run);
+    let mut data = call.give_run(&run);
     let current = set_current && call.make_current(&run).await?;
     data.is_current = current.then_some(true);
     let note = if current { " (set as current)" } else { "" };
@@ -248,7 +248,7 @@ async fn found(call: &ToolCall<'_>) -> Result<(Box<Run>, ExecutionView), ToolErr
     let Which { execution_id } = call.input()?;
     let execution = call.which(execution_id).await?;
     let run = call.run(DurableOp::RunGet { execution }).await?;
-    let mut data = ExecutionView::of(&run);
+    let mut data = call.give_run(&run);
     let current = call.current().await?.is_some_and(|current| current.execution.id == run.execution.id);
     data.is_current = Some(current);
     Ok((run, data))
@@ -260,7 +260,7 @@ async fn cancel(call: &ToolCall<'_>) -> ToolResult {
     call.perform(Op::ExecCancel { execution: execution.clone() }).await?;
     match call.durable(DurableOp::TaskGet { execution }).await? {
         DurableReply::TaskStatus(status) => {
-            let data = TaskStatusView::of(&status);
+            let data = call.give_status(&status);
             let text = if matches!(status.status, ExecutionStatus::Cancelled | ExecutionStatus::Running) {
                 format!("Requested the cancellation of {}. Status: {}", data.execution_id, status.status)
             } else {
@@ -470,7 +470,7 @@ struct SetCurrent {
 async fn set_current(call: &ToolCall<'_>) -> ToolResult {
     let SetCurrent { execution_id } = call.input()?;
     let run = call.set_current(execution_id.clone()).await?;
-    let mut data = ExecutionView::of(&run);
+    let mut data = call.give_run(&run);
     data.is_current = Some(true);
     Ok(ToolOutput::new(format!("Current execution set to: {execution_id}"), &data))
 }

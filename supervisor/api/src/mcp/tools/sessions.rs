@@ -3,7 +3,7 @@
 use super::evaluations::{EVENTS, EvaluationView, evaluated};
 use super::executions::events;
 use super::{Effect, ToolResult, ToolRow, ToolSet};
-use crate::mcp::call::ToolCall;
+use crate::mcp::call::{ToolCall, exact_json};
 use crate::mcp::output::{ToolError, ToolOutput};
 use crate::mcp::schema::{self, JsonSchema, schemars};
 use crate::mcp::views::SessionView;
@@ -13,7 +13,6 @@ use std::collections::BTreeMap;
 use vm_system_protocol::control::{
     AGENT_TEMPLATE, DurableReply, ErrorCode, ListPage, NewExecution, NewSession, Op, Reply, SessionFilter,
 };
-use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{Engine, ExecutionKind, Session, SessionInspection, SessionStatus};
 
 /// Most sessions of a list.
@@ -229,7 +228,7 @@ async fn run_file(call: &ToolCall<'_>) -> ToolResult {
     let RunFile { session_id, path, args, env } = call.input()?;
     let new = NewExecution {
         path: Some(path),
-        args: JsonText::from_value(&Value::Object(args)),
+        args: exact_json(&Value::Object(args))?,
         env: env.into_iter().collect(),
         ..NewExecution::new(session_id, ExecutionKind::RunFile)
     };
@@ -257,7 +256,10 @@ async fn execute(call: &ToolCall<'_>, new: NewExecution) -> ToolResult {
     };
     match call.long(Op::ExecWait { execution: execution.clone() }).await {
         Ok(Reply::Execution(execution)) => Ok(evaluated(&execution, None)),
-        Ok(Reply::Durable(DurableReply::Run(run))) => Ok(evaluated(&run.execution, run.task.as_ref())),
+        Ok(Reply::Durable(DurableReply::Run(run))) => {
+            call.give(run.execution.id, None, run.task.as_ref().map(|task| task.id));
+            Ok(evaluated(&run.execution, run.task.as_ref()))
+        }
         Ok(other) => Err(ToolError::unexpected(&other)),
         Err(ToolError::Cancelled) => {
             call.perform(Op::ExecCancel { execution: execution.clone() }).await?;

@@ -1,7 +1,7 @@
 //! Tools that inspect states, change variables, rewind and fork.
 
 use super::{Effect, ToolResult, ToolRow, ToolSet};
-use crate::mcp::call::ToolCall;
+use crate::mcp::call::{ToolCall, exact_json};
 use crate::mcp::outcome;
 use crate::mcp::output::{ToolError, ToolOutput};
 use crate::mcp::schema::{self, JsonSchema, schemars};
@@ -9,7 +9,6 @@ use crate::mcp::views::{self, ExecutionView, VariableView};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use vm_system_protocol::control::{DurableOp, DurableReply};
-use vm_system_protocol::json::JsonText;
 
 /// Most checkpoints in a response, the newest ones.
 const CHECKPOINTS: usize = 200;
@@ -178,26 +177,12 @@ struct Set {
 async fn set(call: &ToolCall<'_>) -> ToolResult {
     let Set { execution_id, name, value, frame } = call.input()?;
     let execution = call.which(execution_id).await?;
-    let frame = match frame {
-        Some(frame) => frame,
-        None => frame_of(call, &execution, &name).await?,
-    };
-    let value = JsonText::from_value(&value);
+    let value = exact_json(&value)?;
     let run = call.run(DurableOp::StateSet { execution, name: name.clone(), value, frame }).await?;
-    let mut data = ExecutionView::of(&run);
+    let mut data = call.give_run(&run);
     let current = call.current().await?.is_some_and(|current| current.execution.id == run.execution.id);
     data.is_current = Some(current);
     Ok(ToolOutput::new(format!("Variable set: {name}"), &data))
-}
-
-/// The innermost call that has a variable of this name.
-async fn frame_of(call: &ToolCall<'_>, execution: &str, name: &str) -> Result<u32, ToolError> {
-    let op = DurableOp::StateGet { execution: execution.to_owned(), checkpoint: None };
-    let state = match call.durable(op).await? {
-        DurableReply::State(state) => state,
-        other => return Err(ToolError::unexpected(&other)),
-    };
-    Ok(state.frame_with(name))
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -216,7 +201,7 @@ async fn rewind(call: &ToolCall<'_>) -> ToolResult {
     let current = call.current().await?.is_some_and(|current| current.execution.id == old.execution.id);
     let op = DurableOp::Rewind { execution: old.execution.id.to_string(), checkpoint };
     let run = call.long_run(op).await?;
-    let mut data = ExecutionView::of(&run);
+    let mut data = call.give_run(&run);
     if current {
         // The client of the old one continues with the new one.
         call.make_current(&run).await?;
@@ -246,7 +231,7 @@ async fn branch_off(call: &ToolCall<'_>) -> ToolResult {
     let execution = call.which(execution_id).await?;
     let old = call.run(DurableOp::RunGet { execution: execution.clone() }).await?.execution.id.to_string();
     let run = call.long_run(DurableOp::Fork { execution, checkpoint, name: new_execution_id }).await?;
-    let mut data = ExecutionView::of(&run);
+    let mut data = call.give_run(&run);
     let current = set_current && call.make_current(&run).await?;
     data.is_current = Some(current);
     let note = if current { " (set as current)" } else { "" };

@@ -1,7 +1,7 @@
 //! Tools for tasks: read the pending task, submit its answer.
 
 use super::{Effect, ToolResult, ToolRow, ToolSet, console};
-use crate::mcp::call::ToolCall;
+use crate::mcp::call::{ToolCall, exact_json};
 use crate::mcp::outcome;
 use crate::mcp::output::{ToolError, ToolOutput, prompt, shortened};
 use crate::mcp::schema::{self, JsonSchema, schemars};
@@ -66,7 +66,7 @@ async fn get(call: &ToolCall<'_>) -> ToolResult {
         other => return Err(ToolError::unexpected(&other)),
     };
     let id = status.execution_id.to_string();
-    let mut data = TaskStatusView::of(&status);
+    let mut data = call.give_status(&status);
     let (mut more, mut failed) = (Vec::new(), false);
     let text = match status.status {
         ExecutionStatus::Waiting => match &status.task {
@@ -142,7 +142,7 @@ struct Submit {
     // Declared as a text; agents also send the object itself where a schema requires one.
     #[schemars(with = "String")]
     result: Value,
-    /// Id of the task that is answered; refused if another task is pending now
+    /// Id of the task that is answered; refused if another task is pending now. Default: the task of this execution that you were last given
     task_id: Option<String>,
 }
 
@@ -151,11 +151,12 @@ async fn submit(call: &ToolCall<'_>) -> ToolResult {
     // The original system accepts texts only; agents send the object itself where a schema requires one.
     let result = match result {
         Value::String(text) => GivenAnswer::Typed(text),
-        other => GivenAnswer::Json(JsonText::from_value(&other)),
+        other => GivenAnswer::Json(exact_json(&other)?),
     };
     let execution = call.which(execution_id).await?;
-    let run = call.long_run(DurableOp::TaskSubmit { execution, task: task_id, result, wait: true }).await?;
-    let mut data = ExecutionView::of(&run);
+    let task = task_id.or_else(|| call.last_given(&execution).map(|task| task.to_string()));
+    let run = call.long_run(DurableOp::TaskSubmit { execution, task, result, wait: true }).await?;
+    let mut data = call.give_run(&run);
     let current = call.current().await?.is_some_and(|current| current.execution.id == run.execution.id);
     data.is_current = Some(current);
     Ok(ToolOutput::new("Execution resumed", &data).with_outcome(outcome::of(call, &run).await?))
