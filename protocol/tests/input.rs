@@ -166,11 +166,9 @@ fn integers_that_javascript_would_round_are_refused() {
         let why = json_for_script(rounded).expect_err(rounded);
         assert!(why.contains("send it as a string"), "{why}");
     }
-    for (text, reason) in [
-        ("1e400", "out of range"),
-        (&"[".repeat(130), "nested too deeply"),
-        ("\"\\ud800\"", "is not JSON"),
-    ] {
+    for (text, reason) in
+        [("1e400", "out of range"), (&"[".repeat(130), "nested too deeply"), ("\"\\ud800\"", "is not JSON")]
+    {
         let why = json_for_script(text).expect_err(text);
         assert!(why.contains(reason), "{text}: {why}");
     }
