@@ -370,6 +370,10 @@ fn standby_of(helper: u32) -> Option<vm_system_sandbox::pidfd::PidFd> {
     observe::descendants(helper).into_iter().find(is_standby)
 }
 
+fn open_process(pid: u32) -> vm_system_sandbox::pidfd::PidFd {
+    vm_system_sandbox::pidfd::PidFd::open(pid).expect("it runs")
+}
+
 fn command_line(pid: u32) -> Vec<u8> {
     std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default()
 }
@@ -498,7 +502,11 @@ async fn helper_that_is_killed_is_replaced_by_its_standby_again_and_again() {
     standby.kill().expect("root may");
     observe::all_end(&[standby]);
     watch::until(|| standby_of(helper.pid()).is_some(), || "the helper has no standby".to_owned());
+    let left = [standby_of(helper.pid()).expect("seen a moment ago"), open_process(helper.pid())];
     world.end().await;
+    // The last one: both end with it.
+    drop(helper);
+    blocking(move || observe::all_end(&left)).await;
 }
 
 #[tokio::test]

@@ -113,16 +113,15 @@ impl Helper {
 
     /// Without a standby the helper works all the same; the next record is another attempt.
     fn fork_standby(&mut self) {
-        match standby::fork(&self.channel) {
-            Ok(None) => {
-                // This process was the standby. The kernel has killed the agents of the helper before it.
-                self.agents.clear();
-                self.announce();
-                self.standby = standby::fork(&self.channel).ok().flatten();
-            }
-            Ok(forked) => self.standby = forked,
-            Err(_) => {}
+        let mut forked = standby::fork(&self.channel);
+        // This process was the standby of a helper that has ended, and is the helper now. Each later standby comes here, too.
+        while let Ok(None) = forked {
+            // The kernel has killed the agents of the helper before it.
+            self.agents.clear();
+            self.announce();
+            forked = standby::fork(&self.channel);
         }
+        self.standby = forked.ok().flatten();
     }
 
     fn receive(&mut self) {
