@@ -48,7 +48,7 @@ fn keep_reserve(database: &Path) {
     let mut options = OpenOptions::new();
     options.write(true).create_new(true).mode(0o600).custom_flags(OFlag::O_NOFOLLOW.bits());
     if let Ok(mut file) = options.open(&path)
-        && let Err(error) = file.write_all(&[0; RESERVE_BYTES])
+        && let Err(error) = file.write_all(&vec![0; RESERVE_BYTES])
     {
         tracing::debug!(%error, "no space is kept for a full file system");
         let _ = fs::remove_file(&path);

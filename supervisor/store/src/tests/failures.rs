@@ -226,9 +226,10 @@ async fn read_error_that_passes_heals_and_damage_is_what_a_second_look_finds() {
     let fault = || store.status().fault;
     let until = async |what: &str, holds: &dyn Fn(&Option<DatabaseFault>) -> bool| {
         let deadline = std::time::Instant::now() + Duration::from_secs(30);
+        let mut looks = tokio::time::interval(Duration::from_millis(20));
         while !holds(&fault()) {
             assert!(std::time::Instant::now() < deadline, "{what}: {:?}", fault());
-            tokio::time::sleep(Duration::from_millis(20)).await;
+            looks.tick().await;
         }
     };
     file.write_all_at(&vec![0xa5; content.len()], 4_096).expect("ours");

@@ -246,7 +246,7 @@ fn log_of_an_earlier_time_is_reported_by_a_later_index_and_by_a_later_database()
             std::fs::copy(old.0.path().join("t.db-wal"), mixed.0.path().join("t.db-wal")).expect("ours");
             let verdict = mixed.verdict();
             if log_generation / 2 == generation / 2 && verdict == WalVerdict::Whole {
-                // Within one process the index tells the order of the generations.
+                // Within one process the index has the order of the generations.
                 assert_eq!(mixed.rows(), all, "generation {log_generation} beside {generation}");
             }
             // What the second process changed is in the database with the end of its first generation.
