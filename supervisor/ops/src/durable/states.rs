@@ -71,12 +71,11 @@ impl Ops {
             invalid(format!("the value cannot be set: {why}"))
                 .with_hint("the value is JSON; a string needs quotes: '\"like this\"'")
         })?;
-        let frame = match frame {
-            Some(frame) => frame,
-            None => {
-                let (seq, _) = self.checkpoint(call, id, None).await?;
-                self.durables()?.look(id, seq).await?.frame_with(&name)
-            }
+        let frame = if let Some(frame) = frame {
+            frame
+        } else {
+            let (seq, _) = self.checkpoint(call, id, None).await?;
+            self.durables()?.look(id, seq).await?.frame_with(&name)
         };
         let result = self.durables()?.set(id, frame, name, value).await.map_err(|why| match why {
             DurableRefusal::NotPending | DurableRefusal::Ended => OpError::new(
