@@ -260,7 +260,7 @@ fn variables_of_a_turn_are_shown_once_they_have_their_values() {
         ] {
             let outcome = run(&program, &mut state, u64::MAX);
             assert!(
-                matches!(&outcome, RunOutcome::Pause { prompt: asked, .. } if asked == prompt),
+                matches!(&outcome, RunOutcome::Pause { prompt: found, .. } if found == prompt),
                 "{outcome:?}"
             );
             let (seen, _) = frames(&program, &mut state, 1);

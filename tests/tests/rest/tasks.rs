@@ -7,16 +7,16 @@ use vm_system_tests::place::User;
 
 const QUESTIONS: &str = "function main() { let n = 0; for (;;) { const a = CC('q' + n++, { schema: {} }); \
     if (a === 'stop') return n; { let inner = 1; } } }";
-const TASK: &str = "/api/v1/executions/asked/task";
-const STATE: &str = "/api/v1/executions/asked/state";
+const TASK: &str = "/api/v1/executions/job/task";
+const STATE: &str = "/api/v1/executions/job/state";
 
 #[test]
 fn a_race_for_an_answer_is_lost_with_the_id_of_the_pending_task() {
     const RACERS: usize = 40;
     let daemon = Daemon::start(User::AsStarted);
     let mut http = daemon.http();
-    assert_eq!(http.post("/api/v1/programs", &json!({ "name": "asked", "source": QUESTIONS })).status, 201);
-    let start = json!({ "name": "asked", "execution_id": "asked" });
+    assert_eq!(http.post("/api/v1/programs", &json!({ "name": "job", "source": QUESTIONS })).status, 201);
+    let start = json!({ "name": "job", "execution_id": "job" });
     assert_eq!(http.post("/api/v1/executions/program", &start).status, 201);
     let first = http.get(TASK).json()["task"]["id"].clone();
     let begin = Barrier::new(RACERS);
@@ -49,8 +49,8 @@ fn a_race_for_an_answer_is_lost_with_the_id_of_the_pending_task() {
 fn json_that_javascript_would_change_is_refused_with_the_reason() {
     let daemon = Daemon::start(User::AsStarted);
     let mut http = daemon.http();
-    assert_eq!(http.post("/api/v1/programs", &json!({ "name": "asked", "source": QUESTIONS })).status, 201);
-    let start = json!({ "name": "asked", "execution_id": "asked" });
+    assert_eq!(http.post("/api/v1/programs", &json!({ "name": "job", "source": QUESTIONS })).status, 201);
+    let start = json!({ "name": "job", "execution_id": "job" });
     assert_eq!(http.post("/api/v1/executions/program", &start).status, 201);
     let deep = format!("{}{}", "[".repeat(130), "]".repeat(130));
     for (value, reason) in
@@ -75,8 +75,8 @@ fn a_variable_of_an_outer_call_is_changed_without_its_frame() {
         "function inner() { return CC('now?') } function main() { let outer = 1; inner(); return outer }";
     let daemon = Daemon::start(User::AsStarted);
     let mut http = daemon.http();
-    assert_eq!(http.post("/api/v1/programs", &json!({ "name": "asked", "source": source })).status, 201);
-    let start = json!({ "name": "asked", "execution_id": "asked" });
+    assert_eq!(http.post("/api/v1/programs", &json!({ "name": "job", "source": source })).status, 201);
+    let start = json!({ "name": "job", "execution_id": "job" });
     assert_eq!(http.post("/api/v1/executions/program", &start).status, 201);
     let json = [("content-type", "application/json")];
     let changed = http.request("PATCH", STATE, &json, Some("{\"name\":\"outer\",\"value\":7}"));

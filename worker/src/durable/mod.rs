@@ -159,7 +159,7 @@ impl Machine {
 
     fn restore(&mut self, link: &mut Link) -> Option<()> {
         let program = self.program.as_ref()?;
-        // A state that was restored before makes room.
+        // A state that was restored before gives up its memory first.
         self.state = None;
         let received_pages = std::mem::take(&mut self.received_pages);
         let pages = received_pages.iter().map(|(number, bytes)| (*number, bytes.as_slice()));

@@ -168,7 +168,7 @@ impl Ops {
         with.extend(idempotency::taken(call, id));
         let result = match self.durables()?.submit(id, Arc::clone(&identity), given, wait, with).await {
             Ok(submitted) => Ok(submitted),
-            Err(why) => Err(self.refused_answer(&why, id).await),
+            Err(why) => Err(self.refused_answer(&why, id, Some(task)).await),
         };
         if result.is_err() {
             self.audit(call, id, &result).await;
@@ -190,19 +190,25 @@ impl Ops {
         let row = self.execution(call, &execution.to_string()).await?;
         let is_final = row.execution.status.is_final();
         let why = if is_final { DurableRefusal::Ended } else { DurableRefusal::NotPending };
-        let result = Err(self.refused_answer(&why, execution).await);
+        let result = Err(self.refused_answer(&why, execution, None).await);
         self.audit(call, execution, &result).await;
         result
     }
 
-    /// The error of a refused answer; if another task is pending now, with that task's id.
-    async fn refused_answer(&self, why: &DurableRefusal, execution: ExecutionId) -> OpError {
+    /// The error of a refused answer to `task`; if another one is pending now, with that one's id. The same one is being answered: its
+    /// end is not stored yet.
+    async fn refused_answer(
+        &self,
+        why: &DurableRefusal,
+        execution: ExecutionId,
+        task: Option<TaskId>,
+    ) -> OpError {
         let error = refused(why, execution);
         if *why != DurableRefusal::NotPending {
             return error;
         }
         match self.store.pending_task(execution).await {
-            Ok(Some(next)) => error
+            Ok(Some(next)) if task != Some(next.id) => error
                 .with_details(&serde_json::json!({ "execution_id": execution, "task_id": next.id }))
                 .with_hint(format!(
                     "now the task {} is pending; `vm-system task get {execution}` shows it",
@@ -246,7 +252,9 @@ impl Ops {
         let given = (Some(task), self.checked(call, pending.as_deref(), given).await?);
         let result = match self.runtime.submit_answer(id, given, wait).await {
             Ok(execution) => Ok(execution),
-            Err(RuntimeError::Refused(Refusal::Task(why))) => Err(self.refused_answer(&why, id).await),
+            Err(RuntimeError::Refused(Refusal::Task(why))) => {
+                Err(self.refused_answer(&why, id, Some(task)).await)
+            }
             Err(error) => Err(error.into()),
         };
         self.audit(call, id, &result).await;
