@@ -88,6 +88,10 @@ impl ExchangeFailure {
                 if let Some(inner) = io.get_ref().and_then(|inner| inner.downcast_ref::<Self>()) {
                     return inner.clone();
                 }
+                // The HTTP/2 library keeps the kind and the text of an error alone.
+                if io.kind() == io::ErrorKind::QuotaExceeded {
+                    return Self::limit(io.to_string());
+                }
                 if io.get_ref().is_some_and(<dyn Error + Send + Sync>::is::<TlsError>) {
                     return Self::new("EPROTO", format!("TLS: {io}"));
                 }

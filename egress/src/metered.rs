@@ -96,7 +96,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for MeteredStream<S> {
             return Poll::Pending;
         }
         if let Some(failure) = this.allowance.failure() {
-            return Poll::Ready(Err(io::Error::other(failure)));
+            return Poll::Ready(Err(io::Error::new(io::ErrorKind::QuotaExceeded, failure)));
         }
         let before = buffer.filled().len();
         let mut turn = (&mut this.stream).take((TURN_BYTES - this.in_turn) as u64);

@@ -16,7 +16,7 @@ function argumentsOf() { return arguments; }
 const passed = argumentsOf(1, 'two'), error = new TypeError('kept', { cause: 'why' }), boxed = [Object(1), Object('text'), Object(true), Object(symbol), Object(1n)];
 pattern.lastIndex = 3; iterator.next(); map.delete('a');
 function main() {
-  const answer = CC('values', { schema: { type: 'string' }, list: [1, 2] });
+  const answer = CC('values', { schema: { type: 'string', examples: [1, 2] } });
   pattern.lastIndex = 0;
   const found = pattern.exec('2024-05');
   return {
