@@ -1,4 +1,4 @@
-//! What a step of a durable program writes, counted at each stage, for programs that rebuild a large value at every step.
+//! Bytes that a step of a durable program writes, counted at each stage, for programs that rebuild a large value at every step.
 //!
 //! `own`: the pages of its checkpoint as the worker sent them. `log`: frames that the store appended to its write-ahead log. `file`:
 //! everything else that the supervisor wrote to the disk, mostly pages that were copied back from the log. `all`: both.

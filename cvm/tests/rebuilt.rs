@@ -1,4 +1,4 @@
-//! What checkpoints store of values that a program builds anew at every step: what differs, and not the whole value.
+//! Bytes that checkpoints store of values that a program builds anew at every step: what differs, and not the whole value.
 
 use std::collections::BTreeMap;
 use vm_system_cvm::{

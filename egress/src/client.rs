@@ -204,7 +204,7 @@ pub(crate) async fn send(
     }
 }
 
-/// What the server may send on the connection of a request, once there is one.
+/// The allowance of the server on the connection of a request, once there is one.
 async fn allowance_of(connection: &mut CaptureConnection) -> Arc<Allowance> {
     let mut extensions = Extensions::new();
     if let Some(connected) = &*connection.wait_for_connection_metadata().await {

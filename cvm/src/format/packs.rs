@@ -33,7 +33,7 @@ const AGAIN_BYTES: u64 = 64 << 10;
 /// The records of a checkpoint by number; none for a number that is gone.
 pub(super) type ChangedRecords = BTreeMap<u64, Option<Vec<u8>>>;
 
-/// What is known of a number that is in a pack.
+/// Facts about a number that is in a pack.
 #[derive(Clone, Debug)]
 struct Record {
     /// Hash of the content; none: the number is gone, and an empty record says so

@@ -41,7 +41,7 @@ pub struct CheckpointPages {
     pub pages: Vec<VmPage>,
 }
 
-/// What is stored as of the last checkpoint; derived, never stored.
+/// The stored state as of the last checkpoint; derived, never stored.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Versions {
     packs: Packs,

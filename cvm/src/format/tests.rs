@@ -208,7 +208,7 @@ fn pack(number: u64, position: u64, records: &Records) -> Vec<u8> {
     super::frame(*b"CP", number, &w.out)
 }
 
-/// What loading a state says after its records were changed.
+/// The error of loading a state after its records were changed.
 fn load_changed(change: impl FnOnce(&mut Records)) -> Result<(), FormatError> {
     let source = "const list = []; for (let i = 0; i < 200; i++) list.push(i); const text = 'text '.repeat(1000) + 'x'; CC('q');";
     let program = crate::compile(source, &crate::CompileOptions::default()).expect("it compiles");
