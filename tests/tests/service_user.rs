@@ -55,11 +55,11 @@ fn the_daemon_has_no_rights_and_shows_it() {
         assert_eq!(line("Uid:"), "Uid:\t65534\t65534\t65534\t65534");
         assert_eq!(line("CapPrm:"), "CapPrm:\t0000000000000000");
     }
-    let helper = processes(&daemon, "spawn-helper", 0);
-    assert_eq!(helper.len(), 1, "one process keeps root's id");
+    let helpers = processes(&daemon, "spawn-helper", 0);
+    assert_eq!(helpers.len(), 2, "the spawn helper and its standby keep root's id");
     let others = observe::descendants(daemon.pid());
     let of_root = others.iter().filter_map(|process| inspect::status(process.pid().ok()?).ok());
-    assert_eq!(of_root.filter(|status| status.uid == 0).count(), 1);
+    assert_eq!(of_root.filter(|status| status.uid == 0).count(), 2);
 
     let report = daemon.cli(&["ops", "doctor"]).ok();
     let row =
@@ -75,7 +75,9 @@ fn the_daemon_has_no_rights_and_shows_it() {
     }
     daemon.cli(&["ops", "health"]).ok();
     daemon.cli(&["template", "create", "--name", "t"]).ok();
-    helper[0].signal(nix::libc::SIGSTOP).expect("root may");
+    let signal_all = |signal| helpers.iter().for_each(|helper| helper.signal(signal).expect("root may"));
+    // Both, because the standby continues a helper that a signal has stopped.
+    signal_all(nix::libc::SIGSTOP);
     let refused = session(&daemon, &daemon.place.worktree(), &[]).fails(75);
     assert!(refused.contains("spawn helper") && refused.contains("did not respond"), "{refused}");
     assert!(!refused.contains("memory may be short"), "{refused}");
@@ -83,14 +85,16 @@ fn the_daemon_has_no_rights_and_shows_it() {
     assert!(silent.stderr.contains("the spawn helper does not respond"), "{silent:?}");
     let report = daemon.cli(&["ops", "doctor"]).ok();
     assert!(report.contains("it does not respond: no files agent can be started"), "{report}");
-    helper[0].signal(nix::libc::SIGCONT).expect("root may");
+    signal_all(nix::libc::SIGCONT);
     let is_well = || daemon.cli(&["ops", "health"]).code == Some(0);
     watch::until(is_well, || "health does not notice that it responds again".to_owned());
-    helper[0].kill().expect("root may");
-    observe::all_end(&helper);
+    // Both, because each replaces the other.
+    signal_all(nix::libc::SIGSTOP);
+    signal_all(nix::libc::SIGKILL);
+    observe::all_end(&helpers);
     let refused = session(&daemon, &daemon.place.worktree(), &[]).fails(70);
     assert!(refused.contains("the spawn helper has exited; restart the daemon"), "{refused}");
-    assert!(refused.contains("its log has the time of the exit"), "{refused}");
+    assert!(refused.contains("it and its standby were killed"), "{refused}");
     let lost = daemon.cli(&["ops", "health"]);
     assert!(lost.stderr.contains("the spawn helper has exited"), "{lost:?}");
     daemon.stop();
