@@ -1,6 +1,6 @@
 //! The requests that an API passes to the verbs, and the trait [`VerbHandler`]. Knows no transport.
 
-use vm_system_protocol::control::{Op, OpError, Reply};
+use vm_system_protocol::control::{ErrorCode, Op, OpError, Reply};
 use vm_system_record::{Owner, Scope};
 use vm_system_runtime::Follower;
 use vm_system_runtime::client_memory::ReplyMemory;
@@ -21,6 +21,19 @@ pub struct Caller {
 impl Caller {
     pub(super) fn scope(&self) -> Scope {
         if self.admin { Scope::All } else { Scope::Owner(self.owner.clone()) }
+    }
+
+    /// The rows of a list: those that the caller may see, or of one owner, whom only administrators may name.
+    pub(super) fn scope_of(&self, owner: Option<&str>) -> Result<Scope, OpError> {
+        let Some(owner) = owner else { return Ok(self.scope()) };
+        if self.admin {
+            return Ok(Scope::Owner(Owner::new(owner)));
+        }
+        Err(OpError::new(
+            ErrorCode::NotPermitted,
+            "only an administrator may list what belongs to a named owner",
+        )
+        .with_hint("without an owner the list has all that is yours"))
     }
 
     /// Names are resolved among the caller's own rows, even if it may see others.

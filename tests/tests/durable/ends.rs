@@ -89,7 +89,8 @@ fn a_copy_of_a_large_state_ends_when_what_it_makes_is_deleted_or_cancelled() {
 }
 
 fn runs(client: &mut Client) -> Vec<Run> {
-    match client.durable(DurableOp::RunList { program: None, page: ListPage::first(10) }) {
+    match client.durable(DurableOp::RunList(RunFilter { page: ListPage::first(10), ..RunFilter::default() }))
+    {
         Ok(DurableReply::Runs(runs)) => runs,
         other => panic!("{other:?}"),
     }
