@@ -7,25 +7,41 @@ use vm_system_protocol::time::Timestamp;
 /// Most elements of a list in one response.
 pub(super) const LISTED: u32 = 200;
 
-/// Elements behind a cursor, and the cursor behind the last of them if there are more. `part` requests the next ones: a reply may
-/// have fewer than were requested, only an empty one is the end.
-pub(super) async fn collect<T: Listed>(
-    cursor: Option<String>,
-    part: impl AsyncFn(ListPage) -> Result<Vec<T>, ToolError>,
-) -> Result<(Vec<T>, Option<String>), ToolError> {
-    let most = LISTED as usize;
-    let mut after = cursor.map(|text| parsed(&text)).transpose()?;
-    let mut found: Vec<T> = Vec::new();
-    while found.len() <= most {
-        let wanted = u32::try_from(most + 1 - found.len()).unwrap_or(LISTED);
-        let next = part(ListPage { limit: Some(wanted), after }).await?;
-        let Some(last) = next.last() else { return Ok((found, None)) };
-        after = Some(last.position());
-        found.extend(next);
+/// Elements of a list behind a cursor while they are collected: a reply may have fewer than were requested, only an empty one is the
+/// end.
+pub(super) struct ListParts<T> {
+    found: Vec<T>,
+    after: Option<ListCursor>,
+    is_complete: bool,
+}
+
+impl<T: Listed> ListParts<T> {
+    pub(super) fn behind(cursor: Option<String>) -> Result<Self, ToolError> {
+        let after = cursor.map(|text| parsed(&text)).transpose()?;
+        Ok(Self { found: Vec::new(), after, is_complete: false })
     }
-    found.truncate(most);
-    let next = found.last().map(|last| last.position().to_string());
-    Ok((found, next))
+
+    /// What is to be requested next: one element more than is returned, to know whether there are more.
+    pub(super) fn wanted(&self) -> Option<ListPage> {
+        let missing = (LISTED + 1).saturating_sub(u32::try_from(self.found.len()).unwrap_or(u32::MAX));
+        (missing > 0 && !self.is_complete).then_some(ListPage { limit: Some(missing), after: self.after })
+    }
+
+    pub(super) fn add(&mut self, part: Vec<T>) {
+        self.is_complete = part.is_empty();
+        self.after = part.last().map(Listed::position).or(self.after);
+        self.found.extend(part);
+    }
+
+    /// The elements, and the cursor behind the last of them if there are more.
+    pub(super) fn finish(mut self) -> (Vec<T>, Option<String>) {
+        let most = LISTED as usize;
+        let is_cut = self.found.len() > most;
+        self.found.truncate(most);
+        let last = self.found.last().filter(|_| is_cut);
+        let next = last.map(|last| last.position().to_string());
+        (self.found, next)
+    }
 }
 
 fn parsed(text: &str) -> Result<ListCursor, ToolError> {
