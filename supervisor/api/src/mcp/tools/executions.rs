@@ -377,12 +377,14 @@ async fn list(call: &ToolCall<'_>) -> ToolResult {
         && status.is_none_or(|status| status == ExecutionStatus::Waiting);
     let period = lists::period(since, until)?;
     let filter = RunFilter { status, program: program_id, name, period, owner, ..RunFilter::default() };
-    let part =
-        async |page| match call.durable(DurableOp::RunList(RunFilter { page, ..filter.clone() })).await? {
-            DurableReply::Runs(runs) => Ok(runs),
-            other => Err(ToolError::unexpected(&other)),
-        };
-    let (runs, next_cursor) = lists::collect(cursor, part).await?;
+    let mut list = lists::ListParts::behind(cursor)?;
+    while let Some(page) = list.wanted() {
+        match call.durable(DurableOp::RunList(RunFilter { page, ..filter.clone() })).await? {
+            DurableReply::Runs(part) => list.add(part),
+            other => return Err(ToolError::unexpected(&other)),
+        }
+    }
+    let (runs, next_cursor) = list.finish();
     let session_tasks = if with_sessions { session_tasks(call, &runs).await? } else { Vec::new() };
     let current = call.current().await?.map(|run| run.execution.id);
     let prompts = prompts(call, &runs).await?;

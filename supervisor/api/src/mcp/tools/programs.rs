@@ -294,14 +294,14 @@ async fn list(call: &ToolCall<'_>) -> ToolResult {
     let ListPrograms { name, since, until, owner, cursor } = call.input()?;
     let filter =
         ProgramFilter { name, period: lists::period(since, until)?, owner, ..ProgramFilter::default() };
-    let part = async |page| match call
-        .durable(DurableOp::ProgramList(ProgramFilter { page, ..filter.clone() }))
-        .await?
-    {
-        DurableReply::Programs(programs) => Ok(programs),
-        other => Err(ToolError::unexpected(&other)),
-    };
-    let (programs, next_cursor) = lists::collect(cursor, part).await?;
+    let mut list = lists::ListParts::behind(cursor)?;
+    while let Some(page) = list.wanted() {
+        match call.durable(DurableOp::ProgramList(ProgramFilter { page, ..filter.clone() })).await? {
+            DurableReply::Programs(part) => list.add(part),
+            other => return Err(ToolError::unexpected(&other)),
+        }
+    }
+    let (programs, next_cursor) = list.finish();
     let programs: Vec<ProgramView> = programs.iter().map(ProgramView::of).collect();
     let text = if programs.is_empty() {
         "No programs loaded".to_owned()

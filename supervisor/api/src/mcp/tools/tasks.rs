@@ -145,12 +145,14 @@ async fn list(call: &ToolCall<'_>) -> ToolResult {
     let period = lists::period(since, until)?;
     let (execution, program) = (execution_id, program_id);
     let filter = TaskFilter { status, execution, program, period, owner, ..TaskFilter::default() };
-    let part =
-        async |page| match call.durable(DurableOp::TaskList(TaskFilter { page, ..filter.clone() })).await? {
-            DurableReply::Tasks(tasks) => Ok(tasks),
-            other => Err(ToolError::unexpected(&other)),
-        };
-    let (tasks, next_cursor) = lists::collect(cursor, part).await?;
+    let mut list = lists::ListParts::behind(cursor)?;
+    while let Some(page) = list.wanted() {
+        match call.durable(DurableOp::TaskList(TaskFilter { page, ..filter.clone() })).await? {
+            DurableReply::Tasks(part) => list.add(part),
+            other => return Err(ToolError::unexpected(&other)),
+        }
+    }
+    let (tasks, next_cursor) = list.finish();
     let data = TaskList { tasks: tasks.iter().map(ListedTaskView::of).collect(), next_cursor };
     let text = if data.tasks.is_empty() {
         "No tasks".to_owned()
