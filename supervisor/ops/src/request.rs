@@ -98,3 +98,24 @@ pub trait VerbHandler: Send + Sync + 'static {
         Box::pin(std::future::ready(()))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_an_administrator_names_an_owner() {
+        let owner = Owner::new("alice");
+        for api in ["control", "rest", "embedded"] {
+            let user = Caller { owner: owner.clone(), admin: false, api };
+            assert_eq!(user.scope_of(None), Ok(Scope::Owner(owner.clone())));
+            for named in ["alice", "bob"] {
+                let refused = user.scope_of(Some(named)).map_err(|error| error.code);
+                assert_eq!(refused, Err(ErrorCode::NotPermitted), "{named}");
+            }
+            let administrator = Caller { admin: true, ..user };
+            assert_eq!(administrator.scope_of(None), Ok(Scope::All));
+            assert_eq!(administrator.scope_of(Some("bob")), Ok(Scope::Owner(Owner::new("bob"))));
+        }
+    }
+}

@@ -1,7 +1,7 @@
 //! What is kept of an execution that has ended.
 
 use super::{ended, prompt};
-use vm_system_protocol::control::{DurableOp, DurableReply, ErrorCode, ListPage, Op};
+use vm_system_protocol::control::{DurableOp, DurableReply, ErrorCode, ListPage, Op, RunFilter};
 use vm_system_protocol::model::Run;
 use vm_system_tests::client::Client;
 use vm_system_tests::daemon::{Daemon, DaemonOptions};

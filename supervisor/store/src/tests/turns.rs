@@ -1,7 +1,9 @@
 //! Random batches that share a commit have the same effect as alone: a refused one does not affect others, and an execution
 //! that starts and ends in one commit is written once with the same result.
 
-use super::fixture::{console, execution_id, execution_record, on_disk, session, session_id, template};
+use super::fixture::{
+    console, execution_id, execution_record, on_disk, owner, session, session_id, template,
+};
 use proptest::prelude::*;
 use proptest::sample::select;
 use std::sync::Arc;

@@ -44,7 +44,7 @@ pub(super) struct MergedList {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Key {
+pub(super) struct Key {
     at: i64,
     id: [u8; 16],
 }
@@ -126,7 +126,7 @@ impl MergedList {
     }
 
     /// The statement that reads keys of a part behind one of them; `verb` is `SELECT`, or `EXPLAIN QUERY PLAN SELECT` in tests.
-    fn select(&self, verb: &str, part: &Part, last: Option<Key>, count: u32) -> Select {
+    pub(super) fn select(&self, verb: &str, part: &Part, last: Option<Key>, count: u32) -> Select {
         let ListIndex { table, name, has, selects, time, id } = part.index;
         let mut select =
             Select::new(&format!("{verb} {table}.{time}, {table}.{id} FROM {table} INDEXED BY {name}"));

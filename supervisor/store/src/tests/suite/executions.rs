@@ -11,7 +11,7 @@ use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{
     ConsoleLevel, Event, EventPayload, ExecutionError, ExecutionStatus, JsType, ResultValue,
 };
-use vm_system_record::{Batch, Entity, ExecutionQuery, Page, Rejection, Scope, Write};
+use vm_system_record::{Batch, Entity, ExecutionQuery, Page, Rejection, Write};
 
 #[tokio::test]
 async fn execution_runs_to_its_end_once() {
