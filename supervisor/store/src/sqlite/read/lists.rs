@@ -121,12 +121,23 @@ pub(super) fn tasks(c: &Connection, scope: &Scope, filter: &TaskQuery, page: Pag
 
 fn task_list(c: &Connection, scope: &Scope, filter: &TaskQuery, page: Page) -> Read<MergedList> {
     let mut parts = Vec::new();
-    for state in TaskState::ALL.iter().filter(|state| filter.status.is_none_or(|status| status == **state)) {
-        let is_pending = *state == TaskState::Pending;
-        let index = if is_pending { PENDING_TASKS } else { ENDED_TASKS };
-        let outcome = (!is_pending).then(|| Value::from(state.as_str().to_owned()));
-        let values = |owner| std::iter::once(owner).chain(outcome.clone()).collect();
-        parts.extend(owners(c, scope, index)?.into_iter().map(|owner| Part { index, values: values(owner) }));
+    if filter.status.is_none_or(|status| status == TaskState::Pending) {
+        let values = owners(c, scope, PENDING_TASKS)?.into_iter().map(|owner| vec![owner]);
+        parts.extend(values.map(|values| Part { index: PENDING_TASKS, values }));
+    }
+    if filter.status != Some(TaskState::Pending) {
+        let wanted = |state: &&TaskState| {
+            filter.status.map_or(**state != TaskState::Pending, |status| status == **state)
+        };
+        let outcomes: Vec<_> = TaskState::ALL
+            .iter()
+            .filter(wanted)
+            .map(|state| Value::from(state.as_str().to_owned()))
+            .collect();
+        for owner in owners(c, scope, ENDED_TASKS)? {
+            let values = outcomes.iter().map(|outcome| vec![owner.clone(), outcome.clone()]);
+            parts.extend(values.map(|values| Part { index: ENDED_TASKS, values }));
+        }
     }
     let mut conditions = vec![(durable::IS_OF_NO_DELETION, None)];
     if let Some(program) = filter.program {
