@@ -3,6 +3,7 @@
 
 use super::people::{self, ALICE, BOB, ROOT};
 use serde_json::{Value, json};
+use std::os::unix::fs::PermissionsExt as _;
 use vm_system_tests::as_both;
 use vm_system_tests::daemon::Daemon;
 use vm_system_tests::http::Http;
@@ -203,9 +204,11 @@ mod cases {
         let (url, token) = (format!("http://{address}"), daemon.place.path("alice.token"));
         std::fs::write(&token, ALICE).expect("a token");
         daemon.place.give(&token);
+        std::fs::set_permissions(&token, std::fs::Permissions::from_mode(0o600)).expect("its mode");
         let token = token.to_string_lossy().into_owned();
         let of_alice = |arguments: &[&str]| {
-            let remote = ["--server-url", &url, "--token-file", &token, "--server-user", &numeric];
+            // The user that a daemon of root becomes.
+            let remote = ["--server-url", &url, "--token-file", &token, "--server-user", "65534"];
             daemon.cli(&[arguments, &remote].concat())
         };
         let found = of_alice(&["program", "runs", "--status", "waiting", "--output", "json"]).ok();
