@@ -3,7 +3,7 @@
 
 use super::people::{self, ALICE, BOB, ROOT};
 use serde_json::{Value, json};
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use vm_system_tests::as_both;
 use vm_system_tests::daemon::Daemon;
 use vm_system_tests::http::Http;
@@ -206,9 +206,10 @@ mod cases {
         daemon.place.give(&token);
         std::fs::set_permissions(&token, std::fs::Permissions::from_mode(0o600)).expect("its mode");
         let token = token.to_string_lossy().into_owned();
+        let server = daemon.place.http_socket().metadata().expect("its socket").uid().to_string();
         let of_alice = |arguments: &[&str]| {
             // The user that a daemon of root becomes.
-            let remote = ["--server-url", &url, "--token-file", &token, "--server-user", "65534"];
+            let remote = ["--server-url", &url, "--token-file", &token, "--server-user", &server];
             daemon.cli(&[arguments, &remote].concat())
         };
         let found = of_alice(&["program", "runs", "--status", "waiting", "--output", "json"]).ok();
