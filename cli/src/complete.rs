@@ -13,7 +13,9 @@ use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 use std::time::Duration;
 use vm_system_api::mcp::ToolSets;
-use vm_system_protocol::control::{DurableOp, DurableReply, ListPage, Op, Reply, SessionFilter};
+use vm_system_protocol::control::{
+    DurableOp, DurableReply, ListPage, Op, ProgramFilter, Reply, RunFilter, SessionFilter, TaskFilter,
+};
 use vm_system_protocol::model::ExecutionStatus;
 
 /// The variable with which the shell's script calls this binary.
@@ -185,8 +187,10 @@ async fn list(daemon: &Backend, kind: Kind, words: &[OsString]) -> Option<Vec<(S
     let op = match kind {
         Kind::Session => Op::SessionList(SessionFilter { page, ..SessionFilter::default() }),
         Kind::Template => Op::TemplateList { page, built_in: true },
-        Kind::Program | Kind::ProgramOrFile => durable(DurableOp::ProgramList(page)),
-        Kind::Run | Kind::Waiting => durable(DurableOp::RunList { program: None, page }),
+        Kind::Program | Kind::ProgramOrFile => {
+            durable(DurableOp::ProgramList(ProgramFilter { page, ..ProgramFilter::default() }))
+        }
+        Kind::Run | Kind::Waiting => durable(DurableOp::RunList(RunFilter { page, ..RunFilter::default() })),
         Kind::Library => Op::LibraryCatalog,
         Kind::Module => Op::ModuleCatalog,
         Kind::SessionCheckpoint => Op::SessionCheckpoints { session: parent(words)? },
@@ -257,9 +261,10 @@ async fn list(daemon: &Backend, kind: Kind, words: &[OsString]) -> Option<Vec<(S
     // Those of sessions are in no list of executions.
     if kind == Kind::Waiting
         && let Ok(Reply::Durable(DurableReply::Tasks(tasks))) =
-            daemon.call(durable(DurableOp::TaskList(ListPage::first(MOST))), None).await
+            daemon.call(durable(DurableOp::TaskList(TaskFilter::pending(ListPage::first(MOST)))), None).await
     {
-        ids.extend(tasks.into_iter().map(|task| (task.execution_id.to_string(), task.prompt)));
+        let tasks = tasks.into_iter().map(|listed| listed.task);
+        ids.extend(tasks.map(|task| (task.execution_id.to_string(), task.prompt)));
     }
     names.extend(ids);
     let mut seen = HashSet::new();

@@ -1,7 +1,11 @@
-//! Lists of the daemon, part by part: `--limit` and `--all`.
+//! Lists of the daemon, part by part: `--limit` and `--all`, and the filters of several of them.
 
+use crate::context::Context;
 use crate::error::CliError;
-use crate::output::notice;
+use crate::output::{notice, owner_of};
+use crate::parse;
+use vm_system_protocol::control::Period;
+use vm_system_protocol::time::Timestamp;
 
 /// Most elements of one request; the supervisor sends no more at once.
 const PART: u32 = 1_000;
@@ -18,10 +22,9 @@ pub(crate) fn cut_events<T>(events: &mut Vec<T>, limit: usize, seq: impl Fn(&T) 
 /// How much of a list is shown.
 #[derive(Debug, Clone, Copy, clap::Args)]
 pub struct ListArgs {
-    /// At most this many; a note on stderr says if there are more
-    #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..))]
-    limit: u32,
-    /// All of them
+    #[command(flatten)]
+    limit: LimitArgs,
+    /// All of them, as `--limit 0`
     #[arg(long, conflicts_with = "limit")]
     all: bool,
 }
@@ -32,7 +35,27 @@ impl ListArgs {
         self,
         part: impl AsyncFn(Option<&T>, u32) -> Result<Vec<T>, CliError>,
     ) -> Result<Vec<T>, CliError> {
-        let limit = if self.all { usize::MAX } else { self.limit as usize };
+        let limit = if self.all { 0 } else { self.limit.limit };
+        LimitArgs { limit }.collect("--all", part).await
+    }
+}
+
+/// How much of a list is shown.
+#[derive(Debug, Clone, Copy, clap::Args)]
+pub struct LimitArgs {
+    /// At most this many, 0: all of them; a note on stderr says if there are more
+    #[arg(long, value_name = "N", default_value_t = 50)]
+    limit: u32,
+}
+
+impl LimitArgs {
+    /// The elements; `part` requests at most so many behind an element. With `everything` all of them are shown.
+    pub(crate) async fn collect<T>(
+        self,
+        everything: &str,
+        part: impl AsyncFn(Option<&T>, u32) -> Result<Vec<T>, CliError>,
+    ) -> Result<Vec<T>, CliError> {
+        let limit = if self.limit == 0 { usize::MAX } else { self.limit as usize };
         let mut elements = Vec::new();
         // One more than is shown, to know whether there are more. A part may be shorter than requested: only an empty one is
         // the end.
@@ -47,8 +70,40 @@ impl ListArgs {
         }
         if elements.len() > limit {
             elements.truncate(limit);
-            notice(&format!("There are more than {limit}: `--limit N` or `--all` shows them."));
+            notice(&format!("There are more than {limit}: `--limit N` or `{everything}` shows them."));
         }
         Ok(elements)
+    }
+}
+
+/// Which elements are shown, by time.
+#[derive(Debug, Clone, Copy, clap::Args)]
+pub struct PeriodArgs {
+    /// Only from this time on: a point in time (RFC 3339), or how long ago, such as 2h
+    #[arg(long, value_name = "TIME", value_parser = parse::past)]
+    since: Option<Timestamp>,
+    /// Only before this time
+    #[arg(long, value_name = "TIME", value_parser = parse::past)]
+    until: Option<Timestamp>,
+}
+
+impl PeriodArgs {
+    pub(crate) fn period(self) -> Period {
+        Period { since: self.since, until: self.until }
+    }
+}
+
+/// Whose elements are shown.
+#[derive(Debug, Clone, clap::Args)]
+pub struct OwnerArgs {
+    /// For administrators: only what belongs to this user (name or number) or to the token with this name
+    #[arg(long, value_name = "OWNER")]
+    owner: Option<String>,
+}
+
+impl OwnerArgs {
+    /// The owner as the daemon knows it.
+    pub(crate) fn owner(&self, context: &Context) -> Option<String> {
+        self.owner.as_deref().map(|owner| owner_of(context, owner))
     }
 }

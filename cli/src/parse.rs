@@ -5,7 +5,9 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use vm_system_protocol::input::{json_for_script, read_json};
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::limits::CONTROL_FRAME_BYTES;
-use vm_system_protocol::model::{CapabilityKind, Engine, OnCrash, SessionStatus, StartupMode, TypeCheck};
+use vm_system_protocol::model::{
+    CapabilityKind, Engine, ExecutionStatus, OnCrash, SessionStatus, StartupMode, TaskState, TypeCheck,
+};
 use vm_system_protocol::time::Timestamp;
 
 /// `500ms`, `10s`, `2m`, `1h`; a number alone means seconds.
@@ -40,6 +42,17 @@ pub(crate) fn deadline(text: &str) -> Result<TimeArgument, String> {
     duration(text)
         .map(TimeArgument::After)
         .map_err(|problem| format!("{problem}; a point in time is written as 2030-01-31T18:00:00Z"))
+}
+
+/// A point in time (RFC 3339), or how long ago it was, as [`duration`].
+pub(crate) fn past(text: &str) -> Result<Timestamp, String> {
+    if let Ok(at) = serde_json::from_value::<Timestamp>(text.into()) {
+        return Ok(at);
+    }
+    let ago = duration(text)
+        .map_err(|problem| format!("{problem}; a point in time is written as 2030-01-31T18:00:00Z"))?;
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().saturating_sub(ago);
+    Ok(Timestamp(i64::try_from(since.as_millis()).unwrap_or(i64::MAX)))
 }
 
 /// When something is to be done at the latest.
@@ -141,6 +154,18 @@ pub(crate) fn startup_mode() -> impl TypedValueParser<Value = String> {
     PossibleValuesParser::new(StartupMode::ALL.iter().map(|mode| mode.as_str()))
 }
 
+/// One of the statuses of an execution.
+pub(crate) fn execution_status() -> impl TypedValueParser<Value = ExecutionStatus> {
+    PossibleValuesParser::new(ExecutionStatus::ALL.iter().map(|status| status.as_str()))
+        .try_map(|name| name.parse::<ExecutionStatus>())
+}
+
+/// One of the statuses of a task.
+pub(crate) fn task_status() -> impl TypedValueParser<Value = TaskState> {
+    PossibleValuesParser::new(TaskState::ALL.iter().map(|state| state.as_str()))
+        .try_map(|name| name.parse::<TaskState>())
+}
+
 /// One of the statuses of a session.
 pub(crate) fn session_status() -> impl TypedValueParser<Value = SessionStatus> {
     PossibleValuesParser::new(SessionStatus::ALL.iter().map(|status| status.as_str()))
@@ -158,6 +183,9 @@ mod tests {
         assert_eq!(duration("2m"), Ok(Duration::from_mins(2)));
         assert_eq!(deadline("2m"), Ok(TimeArgument::After(Duration::from_mins(2))));
         assert_eq!(deadline("1970-01-01T01:00:01+01:00"), Ok(TimeArgument::At(Timestamp(1_000))));
+        assert_eq!(past("1970-01-01T01:00:01+01:00"), Ok(Timestamp(1_000)));
+        let (two_hours_ago, one_hour_ago) = (past("2h"), past("1h"));
+        assert!(two_hours_ago < one_hour_ago && past("yesterday").is_err());
         assert!(deadline("tomorrow").is_err_and(|problem| problem.contains("2030-01-31T18:00:00Z")));
         for bad in ["", "ms", "-1s", "1d", "0", "99999999999h", "1.5s", "18446744073709551616"] {
             assert!(duration(bad).is_err(), "{bad}");

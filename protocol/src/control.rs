@@ -9,6 +9,7 @@ mod archive;
 mod database;
 mod durable;
 pub mod frame;
+mod lists;
 mod op;
 mod reply;
 mod restoration;
@@ -18,9 +19,13 @@ pub use database::{BackupInfo, CHECK_FINDINGS, CheckFinding, CheckReport};
 pub use durable::{
     CompiledPlan, DurableOp, DurableReply, GivenAnswer, NewRun, PlanText, ProgramCounts, ProgramText,
 };
+pub use lists::{
+    ExecutionFilter, ListCursor, ListPage, Listed, NoCursor, Period, ProgramFilter, RunFilter, SessionFilter,
+    TaskFilter,
+};
 pub use op::{
-    AGENT_TEMPLATE, INTERACTIVE_INPUT, ListCursor, ListPage, Listed, NewCapability, NewExecution, NewLibrary,
-    NewSession, NewStartupFile, Op, SessionFilter, TYPESCRIPT_INPUT, TemplateChange,
+    AGENT_TEMPLATE, INTERACTIVE_INPUT, NewCapability, NewExecution, NewLibrary, NewSession, NewStartupFile,
+    Op, TYPESCRIPT_INPUT, TemplateChange,
 };
 pub use reply::{
     AuditRecord, BuildUse, DoctorReport, ErrorCode, Health, HostFinding, LibraryCheck, LibraryInfo,

@@ -10,8 +10,8 @@ mod settings;
 mod template;
 
 pub use durable::{
-    CheckpointInfo, Diagnostic, Program, ProgramFrame, ProgramState, ProgramVersion, Run, Task, TaskStatus,
-    Variable,
+    CheckpointInfo, Diagnostic, ListedTask, Program, ProgramFrame, ProgramState, ProgramVersion, Run, Task,
+    TaskState, TaskStatus, Variable,
 };
 pub use event::{ConsoleLevel, Event, EventPayload, HttpRecord, JsType, ResultValue, console_piece};
 pub use execution::{EXECUTION_CODES, Execution, ExecutionError, ExecutionKind, ExecutionStatus, Metrics};

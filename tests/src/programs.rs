@@ -4,6 +4,7 @@ use crate::client::Client;
 use crate::watch::Watch;
 use vm_system_protocol::control::{
     DurableOp, DurableReply, ErrorCode, GivenAnswer, ListPage, NewRun, Op, OpError, ProgramText, Reply,
+    TaskFilter,
 };
 use vm_system_protocol::model::{CheckpointInfo, ExecutionStatus, ProgramState, Run, Task, TaskStatus};
 
@@ -104,8 +105,9 @@ impl Client {
 
     /// All open tasks.
     pub fn tasks(&mut self) -> Vec<Task> {
-        match self.durable(DurableOp::TaskList(ListPage::first(10_000))).expect("a list") {
-            DurableReply::Tasks(tasks) => tasks,
+        match self.durable(DurableOp::TaskList(TaskFilter::pending(ListPage::first(10_000)))).expect("a list")
+        {
+            DurableReply::Tasks(tasks) => tasks.into_iter().map(|listed| listed.task).collect(),
             other => panic!("{other:?}"),
         }
     }

@@ -56,7 +56,7 @@ mod cases {
 
     /// The newest one first.
     fn executions(client: &mut Client, session: &Session) -> Vec<Execution> {
-        let list = Op::ExecList { session: session.id.to_string(), page: ListPage::first(1_000) };
+        let list = Op::exec_list(session.id.to_string(), ListPage::first(1_000));
         match client.op(list) {
             Ok(Reply::Executions(all)) => all,
             other => panic!("{other:?}"),

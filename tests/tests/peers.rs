@@ -286,7 +286,7 @@ mod cases {
         let mut slow = scene.daemon.client();
         let id = slow.send(Op::ExecStart(new));
         // The slow client reads nothing until the execution has ended; others are served, and the supervisor keeps no copy for it.
-        let list = Op::ExecList { session: session.id.to_string(), page: ListPage::first(1) };
+        let list = Op::exec_list(session.id.to_string(), ListPage::first(1));
         let mut watch = Watch::begin();
         loop {
             let reply = scene.client.op(list.clone()).expect("a response");

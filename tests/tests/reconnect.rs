@@ -113,9 +113,7 @@ mod cases {
         assert_eq!(numbers.len(), 41, "echo, 40 lines and the value");
         let mut client = daemon.client();
         let page = vm_system_protocol::control::ListPage::default();
-        let Ok(Reply::Executions(all)) = client.op(Op::ExecList { session: id, page }) else {
-            panic!("a list")
-        };
+        let Ok(Reply::Executions(all)) = client.op(Op::exec_list(id, page)) else { panic!("a list") };
         assert_eq!(all.len(), 1, "it ran once");
         drop(client);
         daemon.stop();

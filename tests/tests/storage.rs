@@ -125,7 +125,7 @@ fn an_input_output_error_in_the_middle_is_an_error_and_a_mark_and_heals() {
 /// The lost execution is marked with the first commit that succeeds, and the session continues.
 fn heals(scene: &mut Scene, session: &Session) {
     let marked = || -> Vec<_> {
-        let list = Op::ExecList { session: session.id.to_string(), page: ListPage::first(50) };
+        let list = Op::exec_list(session.id.to_string(), ListPage::first(50));
         let Ok(Reply::Executions(executions)) = scene.daemon.client().op(list) else { return Vec::new() };
         executions.into_iter().filter(|execution| execution.degraded && execution.status.is_final()).collect()
     };

@@ -446,7 +446,7 @@ mod cases {
             }
             for session in &sessions {
                 let page = ListPage::first(100);
-                let list = Op::ExecList { session: session.id.to_string(), page };
+                let list = Op::exec_list(session.id.to_string(), page);
                 let Ok(Reply::Executions(all)) = client.op(list) else { panic!("no list") };
                 assert!(all.iter().all(|execution| execution.status.is_final()), "{all:?}");
             }

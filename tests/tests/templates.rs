@@ -38,8 +38,7 @@ fn add_startup(client: &mut Client, template: &str, path: &str, order_index: i64
 }
 
 fn executions(client: &mut Client, session: &str) -> Vec<Execution> {
-    match client.op(Op::ExecList { session: session.to_owned(), page: ListPage::first(50) }).expect("listed")
-    {
+    match client.op(Op::exec_list(session.to_owned(), ListPage::first(50))).expect("listed") {
         Reply::Executions(executions) => executions,
         other => panic!("{other:?}"),
     }

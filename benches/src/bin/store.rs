@@ -13,7 +13,7 @@ use vm_system_protocol::ids::{ExecutionId, SessionId, TemplateId};
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{Execution, ExecutionStatus};
 use vm_system_protocol::time::Timestamp;
-use vm_system_record::{Batch, Owner, Page, Scope, Write};
+use vm_system_record::{Batch, ExecutionQuery, Owner, Page, Scope, Write};
 use vm_system_store::{Durability, StoreHandle, StoreOptions, open_sqlite};
 use vm_system_tests::records;
 
@@ -86,7 +86,7 @@ async fn load(store: &StoreHandle, session: SessionId, name: &str, callers: usiz
 }
 
 async fn reads(store: &StoreHandle, session: SessionId, name: &str) -> Result<()> {
-    let rows = store.executions(&Scope::All, session, Page::first(1)).await?;
+    let rows = store.executions(&Scope::All, session, ExecutionQuery::default(), Page::first(1)).await?;
     let id = rows.first().context("there are executions")?.execution.id;
     let mut one_us = Vec::new();
     let mut list_us = Vec::new();
@@ -95,7 +95,7 @@ async fn reads(store: &StoreHandle, session: SessionId, name: &str) -> Result<()
         store.execution(&Scope::All, id).await?;
         one_us.push(micros(started.elapsed()));
         let started = Instant::now();
-        store.executions(&Scope::All, session, Page::first(50)).await?;
+        store.executions(&Scope::All, session, ExecutionQuery::default(), Page::first(50)).await?;
         list_us.push(micros(started.elapsed()));
     }
     Figure::new(format!("store {name}: read one execution"), "us", one_us).print(None);

@@ -7,8 +7,8 @@ use vm_system_protocol::control::{
     RuntimeInfo, RuntimeSummary, TemplateName, UpgradeReport,
 };
 use vm_system_protocol::model::{
-    Capability, CheckpointInfo, Event, Execution, Program, ProgramState, ProgramVersion, Run, Session,
-    SessionCheckpoint, SessionEvent, SessionInspection, SessionRestoration, StartupFile, Task, TaskStatus,
+    Capability, CheckpointInfo, Event, Execution, ListedTask, Program, ProgramState, ProgramVersion, Run,
+    Session, SessionCheckpoint, SessionEvent, SessionInspection, SessionRestoration, StartupFile, TaskStatus,
     Template, TemplateDetail,
 };
 
@@ -77,7 +77,8 @@ records! {
     SessionCheckpoint: number name created_at heap_bytes;
     SessionRestoration: session restored_from status inputs repeated not_repeated different differences error;
     CheckpointInfo: seq at cause bytes;
-    Task: id execution_id prompt schema attempts created_at deadline first_attempt_at last_attempt_at;
+    ListedTask: id execution_id prompt schema attempts created_at deadline first_attempt_at last_attempt_at status ended_at
+        answer owner;
     TaskStatus: execution_id name status task result error;
     AuditRecord: seq at owner api verb subject outcome;
     Health: status memory largest_owner;

@@ -76,7 +76,7 @@ fn answer(op: Op) -> Result<Reply, OpError> {
         // Behind the first part there is nothing.
         Op::TemplateList { page: ListPage { after: Some(_), .. }, .. } => Reply::Templates(Vec::new()),
         Op::SessionList(filter) if filter.page.after.is_some() => Reply::Sessions(Vec::new()),
-        Op::ExecList { page: ListPage { after: Some(_), .. }, .. } => Reply::Executions(Vec::new()),
+        Op::ExecList(filter) if filter.page.after.is_some() => Reply::Executions(Vec::new()),
         Op::TemplateList { .. } => {
             Reply::Templates(vec![template(), Template { name: "\x1b[31mred".into(), ..template() }])
         }
@@ -105,7 +105,7 @@ fn answer(op: Op) -> Result<Reply, OpError> {
             }))
         }
         Op::ExecGet { .. } => Reply::Execution(Box::new(execution("ok"))),
-        Op::ExecList { .. } => Reply::Executions(vec![execution("ok")]),
+        Op::ExecList(_) => Reply::Executions(vec![execution("ok")]),
         Op::ExecEvents { follow: false, after_seq, .. } => {
             let newer = |event: &Event| event.seq > after_seq;
             // Two at a time, as if larger replies were impossible.

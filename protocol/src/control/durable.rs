@@ -1,10 +1,12 @@
 //! Verbs of durable programs. References to programs and executions are text, as in [`super::Op`].
 
-use super::{ArchiveKind, ExportCursor, ExportPart, ListPage, NewImport};
+use super::{
+    ArchiveKind, ExportCursor, ExportPart, ListPage, NewImport, ProgramFilter, RunFilter, TaskFilter,
+};
 use crate::codec::{Decode, Encode};
 use crate::ids::ExecutionId;
 use crate::json::JsonText;
-use crate::model::{CheckpointInfo, Program, ProgramState, ProgramVersion, Run, Task, TaskStatus};
+use crate::model::{CheckpointInfo, ListedTask, Program, ProgramState, ProgramVersion, Run, TaskStatus};
 use serde::Serialize;
 
 /// One verb with its arguments.
@@ -13,7 +15,7 @@ pub enum DurableOp {
     /// Compile a source text and store it; another text under the same name creates a new version.
     ProgramLoad(Box<ProgramText>),
     /// Programs, newest first.
-    ProgramList(ListPage),
+    ProgramList(ProgramFilter),
     /// One program with its source.
     ProgramGet {
         program: String,
@@ -29,20 +31,15 @@ pub enum DurableOp {
     ProgramDelete {
         program: String,
     },
-    /// Run a program. Replies at its first pause or end, or as soon as its start is stored.
+    /// Run a program, or with `NAME@VERSION` that version of it. Replies at its first pause or end, or as soon as its start is stored.
     ProgramStart(Box<NewRun>),
     /// An execution of a program with its task.
     RunGet {
         execution: String,
     },
     /// Executions of programs, newest first.
-    RunList {
-        /// Only of this program.
-        program: Option<String>,
-        page: ListPage,
-    },
-    /// Pending tasks, oldest first.
-    TaskList(ListPage),
+    RunList(RunFilter),
+    TaskList(TaskFilter),
     /// The task of an execution. Read only.
     TaskGet {
         /// The execution, or the id of the task.
@@ -208,6 +205,7 @@ pub enum GivenAnswer {
 /// The options of a new execution of a program.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub struct NewRun {
+    /// The program, or `NAME@VERSION`; a program with exactly that name is meant first.
     pub program: String,
     /// A name for the execution.
     pub name: Option<String>,
@@ -251,7 +249,7 @@ pub enum DurableReply {
     /// An execution of a program.
     Run(Box<Run>),
     Runs(Vec<Run>),
-    Tasks(Vec<Task>),
+    Tasks(Vec<ListedTask>),
     /// The status of an execution.
     TaskStatus(Box<TaskStatus>),
     /// The frames and variables of a program.

@@ -1,13 +1,10 @@
 //! The verbs. References to templates, sessions and executions are text: a whole id, a unique prefix of one, or a name
 //! if there is one; the supervisor resolves them among the objects that the caller may see.
 
-use super::{DurableOp, NewRestoration};
+use super::{DurableOp, ExecutionFilter, ListPage, NewRestoration, Period, SessionFilter};
 use crate::codec::{Decode, Encode};
 use crate::json::JsonText;
-use crate::model::{
-    CapabilityKind, Engine, Execution, ExecutionKind, Program, ProgramVersion, Run, Session, SessionStatus,
-    Settings, Task, Template,
-};
+use crate::model::{CapabilityKind, Engine, ExecutionKind, Settings};
 use crate::time::Timestamp;
 
 /// One verb with its arguments.
@@ -77,10 +74,7 @@ pub enum Op {
     /// Run code in a session.
     ExecStart(Box<NewExecution>),
     /// Executions of a session, newest first.
-    ExecList {
-        session: String,
-        page: ListPage,
-    },
+    ExecList(ExecutionFilter),
     /// One execution.
     ExecGet {
         execution: String,
@@ -253,6 +247,12 @@ pub enum Op {
 }
 
 impl Op {
+    /// Executions of a session, whatever their status.
+    pub fn exec_list(session: impl Into<String>, page: ListPage) -> Self {
+        let session = session.into();
+        Self::ExecList(ExecutionFilter { session, status: None, period: Period::default(), page })
+    }
+
     /// Whether the verb streams events before its reply.
     pub fn follows(&self) -> bool {
         match self {
@@ -260,71 +260,6 @@ impl Op {
             Self::ExecEvents { follow, .. } => *follow,
             _ => false,
         }
-    }
-}
-
-/// A part of a list that is sorted newest first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Encode, Decode)]
-pub struct ListPage {
-    /// At most this many; absent: as many as fit into a reply.
-    pub limit: Option<u32>,
-    /// Only entries after this position.
-    pub after: Option<ListCursor>,
-}
-
-impl ListPage {
-    /// The first page.
-    pub const fn first(limit: u32) -> Self {
-        Self { limit: Some(limit), after: None }
-    }
-
-    /// The page behind an element; the first one if there is none.
-    pub fn behind(last: Option<&impl Listed>, limit: u32) -> Self {
-        Self { limit: Some(limit), after: last.map(Listed::position) }
-    }
-}
-
-/// The position of an element in a list that is sorted newest first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
-pub struct ListCursor {
-    /// Time of creation (executions: of the start).
-    pub at: Timestamp,
-    pub id: [u8; 16],
-}
-
-/// An element of a list with parts.
-pub trait Listed {
-    /// Its position.
-    fn position(&self) -> ListCursor;
-}
-
-macro_rules! listed {
-    ($($element:ty: $at:ident;)+) => {
-        $(impl Listed for $element {
-            fn position(&self) -> ListCursor {
-                ListCursor { at: self.$at, id: *self.id.as_bytes() }
-            }
-        })+
-    };
-}
-
-listed! {
-    Template: created_at;
-    Session: created_at;
-    Execution: started_at;
-    Program: created_at;
-    Task: created_at;
-}
-
-impl Listed for Run {
-    fn position(&self) -> ListCursor {
-        self.execution.position()
-    }
-}
-
-impl Listed for ProgramVersion {
-    fn position(&self) -> ListCursor {
-        ListCursor { at: self.created_at, id: u128::from(self.version).to_be_bytes() }
     }
 }
 
@@ -398,20 +333,6 @@ pub struct NewSession {
     pub ttl_s: Option<u32>,
     /// Replaces the template's `idle_timeout_s`; not longer than that.
     pub idle_timeout_s: Option<u32>,
-}
-
-/// A selection of sessions.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Encode, Decode)]
-pub struct SessionFilter {
-    /// Only of this status.
-    pub status: Option<SessionStatus>,
-    /// Only of this template.
-    pub template: Option<String>,
-    /// Only of this workspace.
-    pub workspace_id: Option<String>,
-    /// Only of this engine; absent: sessions of scripts, or those of the given template.
-    pub engine: Option<Engine>,
-    pub page: ListPage,
 }
 
 /// The options of a new execution.

@@ -1,6 +1,6 @@
 //! Durable programs in the form that clients see (`cvm.md`, REST).
 
-use super::{Execution, ExecutionError, ExecutionStatus, ResultValue};
+use super::{Execution, ExecutionError, ExecutionStatus, ResultValue, text_enum};
 use crate::codec::{Decode, Encode};
 use crate::ids::{ExecutionId, ProgramId, TaskId};
 use crate::json::JsonText;
@@ -80,6 +80,41 @@ pub struct Task {
     /// Time of the last answer that did not match.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_attempt_at: Option<Timestamp>,
+}
+
+text_enum! {
+    /// `pending → answered | defaulted | expired | failed | withdrawn`.
+    TaskState {
+        /// No answer yet.
+        Pending = "pending",
+        /// An answer was submitted.
+        Answered = "answered",
+        /// The deadline passed; the answer is the default.
+        Defaulted = "defaulted",
+        /// The deadline passed, and there is no default.
+        Expired = "expired",
+        /// Too many answers did not fit.
+        Failed = "failed",
+        /// Its execution ended.
+        Withdrawn = "withdrawn",
+    }
+}
+
+/// A task in a list.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize, Deserialize)]
+pub struct ListedTask {
+    #[serde(flatten)]
+    pub task: Task,
+    pub status: TaskState,
+    /// When it was answered, or ended in another way.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended_at: Option<Timestamp>,
+    /// The answer or the default (JSON if the task has a schema); of an expired or failed task the message of its error.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answer: Option<String>,
+    /// The owner, for administrators, who see those of others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub owner: Option<String>,
 }
 
 /// The status of an execution: its pending task, or its result. Reading it changes nothing.

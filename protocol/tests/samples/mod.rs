@@ -186,6 +186,7 @@ text_enums!(
     ExecutionKind,
     ExecutionStatus,
     SessionStatus,
+    TaskState,
     SessionEventType,
     RestorationStatus,
     OnCrash,

@@ -78,6 +78,11 @@ structs! {
     ListPage { limit, after }
     ListCursor { at, id }
     SessionFilter { status, template, workspace_id, engine, page }
+    Period { since, until }
+    ExecutionFilter { session, status, period, page }
+    RunFilter { status, program, name, period, owner, page }
+    TaskFilter { status, execution, program, period, owner, page }
+    ProgramFilter { name, period, owner, page }
     AuditRecord { seq, at, owner, api, verb, subject, outcome }
     NewExecution { session, kind, input, path, args, env, argv, wait, follow }
     Program { id, name, version, source_hash, format, created_at, modified_at, source, typescript, owner }
@@ -86,6 +91,7 @@ structs! {
     Task {
         id, execution_id, prompt, schema, attempts, created_at, deadline, first_attempt_at, last_attempt_at,
     }
+    ListedTask { task, status, ended_at, answer, owner }
     TaskStatus { execution_id, name, status, task, result, error }
     Run { execution, name, program_id, program, program_version, task }
     CheckpointInfo { seq, at, cause, bytes }
@@ -202,8 +208,8 @@ enums! {
     End { Ok { result }, Threw { message, stack, full_bytes }, Limit(limit), Interrupted, Corrupt(what) }
     DurableLimit { Heap, Stack, Steps, Cpu, Wall, Events, Output, Result }
     DurableOp {
-        ProgramLoad(text), ProgramList(page), ProgramGet { program, version }, ProgramDelete { program },
-        ProgramStart(run), RunGet { execution }, RunList { program, page }, TaskList(page),
+        ProgramLoad(text), ProgramList(filter), ProgramGet { program, version }, ProgramDelete { program },
+        ProgramStart(run), RunGet { execution }, RunList(filter), TaskList(filter),
         TaskGet { execution }, TaskSubmit { execution, task, result, wait }, StateGet { execution, checkpoint },
         StateSet { execution, name, value, frame }, CheckpointList { execution }, Rewind { execution, checkpoint },
         Fork { execution, checkpoint, name },
@@ -252,7 +258,7 @@ enums! {
         TemplateUpdate { template, change }, TemplateDelete { template }, TemplateAddModule { template, name },
         TemplateRemoveModule { template, name }, SessionCreate(session), SessionList(filter), SessionGet { session },
         SessionClose { session }, SessionInspect { session }, SessionKill { session, signal }, ExecStart(execution),
-        ExecList { session, page }, ExecGet { execution }, ExecEvents { execution, after_seq, limit, follow },
+        ExecList(filter), ExecGet { execution }, ExecEvents { execution, after_seq, limit, follow },
         ExecCancel { execution }, Health, RuntimeSummary, RuntimeInfo, Doctor, Shutdown, ModuleCatalog,
         TemplateAddCapability { template, capability }, TemplateRemoveCapability { template, capability },
         TemplateAddStartup { template, file }, TemplateRemoveStartup { template, file },

@@ -10,6 +10,7 @@
 //! - `server`: requests of the protocol → tools, prompts, resources
 //! - `tools`: the table of tools; below it one file per noun
 //! - `call`, `output`, `views`, `schema`: one call of a tool, its result, the types of results, JSON Schema
+//! - `lists`: parts of lists, and their filters
 //! - `outcome`: what an execution has come to, as text
 //! - `evaluations`: cancelled evaluations that still occupy their session
 //! - `given`: the task that each client was last given
@@ -24,6 +25,7 @@ mod evaluations;
 mod given;
 pub mod http;
 pub mod lines;
+mod lists;
 mod outcome;
 mod output;
 mod prompts;

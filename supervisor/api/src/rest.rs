@@ -21,6 +21,7 @@ mod deadline;
 mod durable;
 mod envelope;
 mod executions;
+mod filters;
 mod gate;
 mod input;
 mod lingering;

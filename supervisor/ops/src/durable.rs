@@ -28,7 +28,7 @@ use vm_system_protocol::counted::counted;
 use vm_system_protocol::ids::{ExecutionId, ProgramId};
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{Engine, Execution, Run, Task};
-use vm_system_record::{Entity, IdKind, Page, ProgramRow, RunRow, TaskRow};
+use vm_system_record::{Entity, IdKind, ProgramRow, RunRow, Scope, TaskRow};
 use vm_system_runtime::{Durables, RunIdentity};
 
 /// Longest name of a program or an execution (characters).
@@ -45,8 +45,8 @@ pub(super) fn facts(op: &DurableOp) -> (&'static str, Effect, &str) {
         DurableOp::ProgramDelete { program } => ("program delete", Changes, program),
         DurableOp::ProgramStart(new) => ("program start", Changes, &new.program),
         DurableOp::RunGet { execution } => ("program status", Reads, execution),
-        DurableOp::RunList { program, .. } => {
-            ("program status", Reads, program.as_deref().unwrap_or_default())
+        DurableOp::RunList(filter) => {
+            ("program status", Reads, filter.program.as_deref().unwrap_or_default())
         }
         DurableOp::Prompts { .. } | DurableOp::TaskList(_) => ("task list", Reads, ""),
         DurableOp::TaskGet { execution } => ("task get", Reads, execution),
@@ -87,14 +87,14 @@ impl Ops {
     pub(super) async fn durable(&self, call: &VerbCall<'_>, op: DurableOp) -> Result<DurableReply, OpError> {
         match op {
             DurableOp::ProgramLoad(text) => self.program_load(call, *text).await,
-            DurableOp::ProgramList(page) => self.program_list(call, page).await,
+            DurableOp::ProgramList(filter) => self.program_list(call, filter).await,
             DurableOp::ProgramGet { program, version } => self.program_get(call, &program, version).await,
             DurableOp::ProgramVersions { program, page } => self.program_versions(call, &program, page).await,
             DurableOp::ProgramDelete { program } => self.program_delete(call, &program).await,
             DurableOp::ProgramStart(new) => self.program_start(call, *new).await,
             DurableOp::RunGet { execution } => self.run_get(call, &execution).await,
-            DurableOp::RunList { program, page } => self.run_list(call, program.as_deref(), page).await,
-            DurableOp::TaskList(page) => self.task_list(call, page).await,
+            DurableOp::RunList(filter) => self.run_list(call, filter).await,
+            DurableOp::TaskList(filter) => self.task_list(call, filter).await,
             DurableOp::TaskGet { execution } => self.task_get(call, &execution).await,
             DurableOp::TaskSubmit { execution, task, result, wait } => {
                 self.task_submit(call, &execution, task.as_deref(), result, wait).await
@@ -132,6 +132,16 @@ impl Ops {
     }
 
     async fn program(&self, call: &VerbCall<'_>, reference: &str) -> Result<ProgramRow, OpError> {
+        self.program_among(call, &call.caller.own(), reference).await
+    }
+
+    /// A program by its id, or by its name among those of `named`.
+    async fn program_among(
+        &self,
+        call: &VerbCall<'_>,
+        named: &Scope,
+        reference: &str,
+    ) -> Result<ProgramRow, OpError> {
         let scope = call.caller.scope();
         let reference = super::resolve::plausible("program", reference)?;
         let whole = reference.parse::<ProgramId>().ok();
@@ -140,7 +150,7 @@ impl Ops {
             None => None,
         };
         if row.is_none() {
-            row = self.store.program_by_name(&call.caller.own(), reference).await.map_err(stored)?;
+            row = self.store.program_by_name(named, reference).await.map_err(stored)?;
         }
         if row.is_none()
             && whole.is_none()
@@ -159,8 +169,7 @@ impl Ops {
         let found = if let Ok(id) = super::resolve::plausible("execution", reference)?.parse() {
             self.run_by_id(call, id).await?
         } else {
-            let own = call.caller.own();
-            self.store.run_by_name(&own, reference.trim()).await.map_err(stored)?.pop()
+            self.store.run_by_name(&call.caller.owner, reference.trim()).await.map_err(stored)?.pop()
         };
         if let Some(row) = found.filter(|row| self.runtime.degraded(row.row.execution.id).is_none()) {
             return Ok(row);
@@ -183,9 +192,7 @@ impl Ops {
     }
 
     async fn run_by_id(&self, call: &VerbCall<'_>, id: ExecutionId) -> Result<Option<RunRow>, OpError> {
-        let mut rows =
-            self.store.runs(&call.caller.scope(), None, Some(id), Page::first(1)).await.map_err(stored)?;
-        Ok(rows.pop())
+        Ok(self.store.run_by_id(&call.caller.scope(), id).await.map_err(stored)?.pop())
     }
 
     /// The execution of a program that the caller may see. No query of the store if the execution has an owner task.

@@ -10,7 +10,7 @@ use std::pin::pin;
 use vm_system_core::{ExecuteRequest, Source};
 use vm_system_policy::from_host;
 use vm_system_protocol::control::{
-    DurableOp, ErrorCode, INTERACTIVE_INPUT, ListPage, NewExecution, OpError, Reply, TYPESCRIPT_INPUT,
+    DurableOp, ErrorCode, ExecutionFilter, INTERACTIVE_INPUT, NewExecution, OpError, Reply, TYPESCRIPT_INPUT,
 };
 use vm_system_protocol::ids::{ExecutionId, SessionId};
 use vm_system_protocol::input::json_for_script;
@@ -18,7 +18,7 @@ use vm_system_protocol::model::{
     Engine, Event, EventPayload, Execution, ExecutionKind, ExecutionStatus, ResultValue,
 };
 use vm_system_protocol::worker::SourceFormat;
-use vm_system_record::{Entity, INCOMPLETE, PAGE_BYTES, Write, is_last_page};
+use vm_system_record::{Entity, ExecutionQuery, INCOMPLETE, PAGE_BYTES, Write, is_last_page};
 use vm_system_runtime::client_memory::ReplyMemory;
 use vm_system_runtime::worktree::clean_relative;
 use vm_system_runtime::{FOLLOWED_BYTES, FOLLOWED_EVENTS, Follower, RuntimeError};
@@ -115,17 +115,21 @@ impl Ops {
     pub(super) async fn exec_list(
         &self,
         call: &VerbCall<'_>,
-        session: &str,
-        list: ListPage,
+        filter: ExecutionFilter,
     ) -> Result<Reply, OpError> {
-        let page = page(list, LIST_MAX)?;
-        let id = self.visible(call, session).await?;
-        let rows = self.store.executions(&call.caller.scope(), id, page).await.map_err(stored)?;
+        let page = page(filter.page, LIST_MAX)?;
+        let id = self.visible(call, &filter.session).await?;
+        let ExecutionFilter { status, period, .. } = filter;
+        let query = ExecutionQuery { status, period };
+        let rows = self.store.executions(&call.caller.scope(), id, query, page).await.map_err(stored)?;
         let executions = rows.into_iter().map(|row| {
             let owner = call.caller.shown_owner(&row.owner);
             let degraded = self.runtime.degraded(row.execution.id).map(|record| (*record).clone());
             Execution { owner, ..degraded.unwrap_or(row.execution) }
         });
+        // Of one whose end could not be stored, the store has another status.
+        let executions =
+            executions.filter(|execution| status.is_none_or(|status| execution.status == status));
         Ok(Reply::Executions(fitting(executions, weight)))
     }
 

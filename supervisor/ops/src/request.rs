@@ -1,6 +1,6 @@
 //! The requests that an API passes to the verbs, and the trait [`VerbHandler`]. Knows no transport.
 
-use vm_system_protocol::control::{Op, OpError, Reply};
+use vm_system_protocol::control::{ErrorCode, Op, OpError, Reply};
 use vm_system_record::{Owner, Scope};
 use vm_system_runtime::Follower;
 use vm_system_runtime::client_memory::ReplyMemory;
@@ -21,6 +21,19 @@ pub struct Caller {
 impl Caller {
     pub(super) fn scope(&self) -> Scope {
         if self.admin { Scope::All } else { Scope::Owner(self.owner.clone()) }
+    }
+
+    /// The rows of a list: those that the caller may see, or of one owner, whom only administrators may name.
+    pub(super) fn scope_of(&self, owner: Option<&str>) -> Result<Scope, OpError> {
+        let Some(owner) = owner else { return Ok(self.scope()) };
+        if self.admin {
+            return Ok(Scope::Owner(Owner::new(owner)));
+        }
+        Err(OpError::new(
+            ErrorCode::NotPermitted,
+            "only an administrator may list what belongs to a named owner",
+        )
+        .with_hint("without an owner the list has all that is yours"))
     }
 
     /// Names are resolved among the caller's own rows, even if it may see others.
@@ -83,5 +96,26 @@ pub trait VerbHandler: Send + Sync + 'static {
     fn refused(&self, refusal: ApiRefusal) -> BoxFuture<'_, ()> {
         let _ = refusal;
         Box::pin(std::future::ready(()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_an_administrator_names_an_owner() {
+        let owner = Owner::new("alice");
+        for api in ["control", "rest", "embedded"] {
+            let user = Caller { owner: owner.clone(), admin: false, api };
+            assert_eq!(user.scope_of(None), Ok(Scope::Owner(owner.clone())));
+            for named in ["alice", "bob"] {
+                let refused = user.scope_of(Some(named)).map_err(|error| error.code);
+                assert_eq!(refused, Err(ErrorCode::NotPermitted), "{named}");
+            }
+            let administrator = Caller { admin: true, ..user };
+            assert_eq!(administrator.scope_of(None), Ok(Scope::All));
+            assert_eq!(administrator.scope_of(Some("bob")), Ok(Scope::Owner(Owner::new("bob"))));
+        }
     }
 }

@@ -12,7 +12,8 @@ use vm_system_protocol::control::OpError;
 use vm_system_protocol::ids::{ExecutionId, SessionId, TemplateId};
 use vm_system_protocol::model::{Session, SessionStatus};
 use vm_system_record::{
-    Entity, ExecutionRow, IdKind, Owner, Page, Scope, SessionQuery, SessionRow, TemplateRow,
+    Entity, ExecutionRow, IdKind, Owner, Page, ProgramQuery, RunQuery, Scope, SessionQuery, SessionRow,
+    TemplateRow,
 };
 
 /// Shortest prefix of an id (hexadecimal digits).
@@ -139,7 +140,7 @@ impl Ops {
         };
         if row.is_none() {
             // A client may use an id as its execution's name.
-            row = self.store.execution_by_name(&call.caller.own(), reference).await.map_err(stored)?;
+            row = self.store.execution_by_name(&call.caller.owner, reference).await.map_err(stored)?;
         }
         if row.is_none()
             && whole.is_none()
@@ -229,11 +230,11 @@ impl Ops {
                 rows.into_iter().map(known).collect()
             }
             Entity::Program => {
-                let rows = self.store.programs(&scope, some).await.ok()?;
+                let rows = self.store.programs(&scope, ProgramQuery::default(), some).await.ok()?;
                 rows.into_iter().map(|row| (row.id.to_string(), Some(row.name), row.owner)).collect()
             }
             Entity::Execution => {
-                let rows = self.store.runs(&scope, None, None, some).await.ok()?.into_iter();
+                let rows = self.store.runs(&scope, RunQuery::default(), some).await.ok()?.into_iter();
                 rows.map(|run| (run.row.execution.id.to_string(), run.row.name, run.row.owner)).collect()
             }
             _ => return None,

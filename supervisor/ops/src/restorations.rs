@@ -28,7 +28,7 @@ use vm_system_protocol::model::{
     Engine, Execution, ExecutionKind, ExecutionStatus, RestorationStatus, Session, SessionRestoration,
     SessionStatus,
 };
-use vm_system_record::{Cursor, Entity, ExecutionRow, Page, Scope, SessionRow};
+use vm_system_record::{Cursor, Entity, ExecutionQuery, ExecutionRow, Page, Scope, SessionRow};
 use vm_system_runtime::{CreateSession, RestoredSession};
 
 /// Restorations that are known besides the running ones; older ones are read from their sessions.
@@ -217,7 +217,11 @@ impl Ops {
     async fn repeated_in(&self, session: SessionId) -> Result<u64, OpError> {
         let (mut repeated, mut page) = (0, Page::first(COUNTED_AT_A_TIME));
         loop {
-            let rows = self.store.executions(&Scope::All, session, page).await.map_err(stored)?;
+            let rows = self
+                .store
+                .executions(&Scope::All, session, ExecutionQuery::default(), page)
+                .await
+                .map_err(stored)?;
             let Some(last) = rows.last().map(|row| &row.execution) else { return Ok(repeated) };
             page.after = Some(Cursor { at: last.started_at, id: *last.id.as_bytes() });
             let is_repeated = |row: &&ExecutionRow| {

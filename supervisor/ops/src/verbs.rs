@@ -63,7 +63,7 @@ pub(super) fn facts(op: &Op) -> VerbFacts<'_> {
         Op::SessionRestore(new) => ("session restore", Changes, &new.session),
         Op::SessionRestoration { session, .. } => ("session restoration", Reads, session),
         Op::ExecStart(new) => ("exec start", Changes, &new.session),
-        Op::ExecList { session, .. } => ("exec list", Reads, session),
+        Op::ExecList(filter) => ("exec list", Reads, &filter.session),
         Op::ExecGet { execution } => ("exec get", Reads, execution),
         Op::ExecEvents { execution, .. } => ("exec events", Reads, execution),
         Op::ExecWait { execution } => ("exec wait", Reads, execution),
@@ -92,7 +92,7 @@ pub(super) fn reads_much(op: &Op) -> bool {
         Op::TemplateList { .. }
         | Op::TemplateGet { .. }
         | Op::SessionList(_)
-        | Op::ExecList { .. }
+        | Op::ExecList(_)
         | Op::ExecGet { .. }
         | Op::ExecEvents { follow: false, .. }
         | Op::AuditList { .. } => true,
@@ -170,7 +170,7 @@ impl Ops {
                 Box::pin(self.session_events(call, &session, (after_seq, limit), wait)).await
             }
             Op::ExecStart(new) => self.exec_start(call, *new).await,
-            Op::ExecList { session, page } => Box::pin(self.exec_list(call, &session, page)).await,
+            Op::ExecList(filter) => Box::pin(self.exec_list(call, filter)).await,
             Op::ExecGet { execution } => Box::pin(self.exec_get(call, &execution)).await,
             Op::ExecEvents { execution, after_seq, limit, follow } => {
                 Box::pin(self.exec_events(call, &execution, after_seq, limit, follow)).await

@@ -13,7 +13,10 @@ mod rows;
 
 pub use batch::{Applied, Batch, Write};
 pub use error::{Entity, Rejection, StorageLimit, StoreError};
-pub use query::{Cursor, IdKind, Page, PageVersion, PromptBeginning, Query, QueryResult, SessionQuery};
+pub use query::{
+    Cursor, ExecutionQuery, IdKind, Page, PageVersion, ProgramQuery, PromptBeginning, Query, QueryResult,
+    RunQuery, SessionQuery, TaskQuery,
+};
 pub use query::{PAGE_BYTES, is_last_page, weight_of_event};
 pub use repeat::RepeatFacts;
 pub use retention::{CLIENTS_OF_AN_OWNER, KEPT_AFTER_END, PRUNE_EVERY, PRUNE_ROWS, earlier, oldest_id_at};

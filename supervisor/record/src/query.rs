@@ -6,8 +6,11 @@ use super::rows::{
     VersionRow,
 };
 use std::sync::Arc;
+use vm_system_protocol::control::Period;
 use vm_system_protocol::ids::{ExecutionId, ProgramId, SessionId, TaskId, TemplateId};
-use vm_system_protocol::model::{Event, EventPayload, SessionEvent, SessionStatus};
+use vm_system_protocol::model::{
+    Event, EventPayload, ExecutionStatus, SessionEvent, SessionStatus, TaskState,
+};
 use vm_system_protocol::time::Timestamp;
 
 /// A position in a list that is sorted newest first, ties by id: older rows follow.
@@ -61,6 +64,53 @@ pub struct SessionQuery {
     pub durable: bool,
 }
 
+/// A filter of the executions of a session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ExecutionQuery {
+    pub status: Option<ExecutionStatus>,
+    /// Of the start.
+    pub period: Period,
+}
+
+/// A filter of executions of programs.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct RunQuery {
+    pub status: Option<ExecutionStatus>,
+    pub program: Option<ProgramId>,
+    pub name: Option<String>,
+    /// Of the start.
+    pub period: Period,
+}
+
+/// A filter of tasks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct TaskQuery {
+    /// `None`: pending ones and those that have ended.
+    pub status: Option<TaskState>,
+    pub execution: Option<ExecutionId>,
+    pub program: Option<ProgramId>,
+    /// Of the creation.
+    pub period: Period,
+}
+
+impl TaskQuery {
+    /// Pending tasks.
+    pub const PENDING: Self = Self {
+        status: Some(TaskState::Pending),
+        execution: None,
+        program: None,
+        period: Period { since: None, until: None },
+    };
+}
+
+/// A filter of programs.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ProgramQuery {
+    pub name: Option<String>,
+    /// Of the first version.
+    pub period: Period,
+}
+
 /// Page, checkpoint, and bytes (none = the page was deleted).
 pub type PageVersion = (u64, u64, Option<Vec<u8>>);
 
@@ -105,9 +155,9 @@ pub enum Query {
     /// → [`QueryResult::Execution`]
     Execution(Scope, ExecutionId),
     /// An owner's execution by its name: the unfinished one, else the newest. → [`QueryResult::Execution`]
-    ExecutionByName(Scope, String),
+    ExecutionByName(Owner, String),
     /// Executions of a session, newest first. → [`QueryResult::Executions`]
-    Executions(Scope, SessionId, Page),
+    Executions(Scope, SessionId, ExecutionQuery, Page),
     /// Events of an execution after a sequence number; limit 0 = all. → [`QueryResult::Events`]
     Events(ExecutionId, u64, u32),
     /// The same, until their content reaches some bytes; at least one. → [`QueryResult::Events`]
@@ -135,7 +185,7 @@ pub enum Query {
     /// The newest version of an owner's active program by its name. → [`QueryResult::Program`]
     ProgramByName(Scope, String),
     /// Active programs, newest first. → [`QueryResult::Programs`]
-    Programs(Scope, Page),
+    Programs(Scope, ProgramQuery, Page),
     /// Source and code of a version, of deleted programs too. → [`QueryResult::Code`]
     ProgramCode(ProgramId, u32),
     /// Versions of a program, of deleted ones too, newest first, below a number. → [`QueryResult::Versions`]
@@ -154,8 +204,8 @@ pub enum Query {
     Task(Scope, TaskId),
     /// The pending task of an execution. → [`QueryResult::Task`]
     PendingTask(ExecutionId),
-    /// Pending tasks, oldest first, after a position. → [`QueryResult::Tasks`]
-    PendingTasks(Scope, Page),
+    /// Pending tasks oldest first, those of an execution in the order of their checkpoints, others newest first. → [`QueryResult::Tasks`]
+    Tasks(Scope, TaskQuery, Page),
     /// The beginnings of the pending prompts of these executions. → [`QueryResult::Prompts`]
     Prompts {
         scope: Scope,
@@ -208,17 +258,11 @@ pub enum Query {
         limit: u32,
     },
     /// Executions of programs, newest first. → [`QueryResult::Runs`]
-    Runs {
-        scope: Scope,
-        /// Only of this program.
-        program: Option<ProgramId>,
-        /// Only this one.
-        execution: Option<ExecutionId>,
-        /// Ids of executions begin with their creation time, so only the id of the position counts.
-        page: Page,
-    },
+    Runs(Scope, RunQuery, Page),
+    /// One execution of a program. → [`QueryResult::Runs`]
+    RunById(Scope, ExecutionId),
     /// An execution of a program by its name: the unfinished one, else the newest. → [`QueryResult::Runs`]
-    RunByName(Scope, String),
+    RunByName(Owner, String),
     /// What is needed to resume an execution of a program. → [`QueryResult::RunHead`]
     RunHead(ExecutionId),
     /// The newest checkpoint of an execution. → [`QueryResult::Checkpoints`]
@@ -267,23 +311,25 @@ impl Query {
             | Self::Session(scope, _)
             | Self::Sessions(scope, ..)
             | Self::Execution(scope, _)
-            | Self::ExecutionByName(scope, _)
             | Self::Executions(scope, ..)
             | Self::Ids { scope, .. }
             | Self::Program(scope, _)
             | Self::ProgramByName(scope, _)
-            | Self::Programs(scope, _)
+            | Self::Programs(scope, ..)
             | Self::Task(scope, _)
-            | Self::PendingTasks(scope, _)
+            | Self::Tasks(scope, ..)
             | Self::Prompts { scope, .. }
             | Self::ProgramCounts(scope)
-            | Self::Runs { scope, .. }
-            | Self::RunByName(scope, _)
+            | Self::Runs(scope, ..)
+            | Self::RunById(scope, _)
             | Self::Audit { scope, .. } => match scope {
                 Scope::All => None,
                 Scope::Owner(owner) => Some(owner),
             },
-            Self::Current(owner, _) | Self::Key(owner, _) => Some(owner),
+            Self::Current(owner, _)
+            | Self::Key(owner, _)
+            | Self::ExecutionByName(owner, _)
+            | Self::RunByName(owner, _) => Some(owner),
             _ => None,
         }
     }

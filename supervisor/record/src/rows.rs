@@ -9,7 +9,7 @@ use std::sync::Arc;
 use vm_system_protocol::ids::{ExecutionId, ProgramId, SessionId, TaskId};
 use vm_system_protocol::limits::DURABLE_PAGE_BYTES;
 use vm_system_protocol::model::{
-    Capability, Engine, Execution, HttpRecord, Session, Settings, StartupFile, TemplateDetail,
+    Capability, Engine, Execution, HttpRecord, Session, Settings, StartupFile, TaskState, TemplateDetail,
 };
 use vm_system_protocol::time::Timestamp;
 
@@ -299,6 +299,17 @@ impl TaskOutcome {
     /// The stored form.
     pub fn as_str(self) -> &'static str {
         Self::ALL.iter().find(|(outcome, _)| *outcome == self).map_or("", |(_, text)| text)
+    }
+
+    /// As clients see it.
+    pub fn state(self) -> TaskState {
+        match self {
+            Self::Answered => TaskState::Answered,
+            Self::Defaulted => TaskState::Defaulted,
+            Self::Expired => TaskState::Expired,
+            Self::Failed => TaskState::Failed,
+            Self::Withdrawn => TaskState::Withdrawn,
+        }
     }
 
     /// From the stored form.

@@ -13,10 +13,10 @@ use vm_system_protocol::ids::{ExecutionId, ProgramId, SessionId, TaskId, Templat
 use vm_system_protocol::model::{Event, SessionEvent};
 use vm_system_protocol::time::Timestamp;
 use vm_system_record::{
-    Applied, AuditEntry, Batch, CheckpointRow, DueTask, ExecutionRow, IdKind, KeyRow, LibraryRow,
-    LiveSessionRow, Owner, Page, PageVersion, PolicySnapshot, ProgramCode, ProgramRow, PromptBeginning,
-    Query, QueryResult, RunHead, RunRow, Scope, SessionQuery, SessionRow, StoreError, TaskRow, TemplateRow,
-    VersionRow,
+    Applied, AuditEntry, Batch, CheckpointRow, DueTask, ExecutionQuery, ExecutionRow, IdKind, KeyRow,
+    LibraryRow, LiveSessionRow, Owner, Page, PageVersion, PolicySnapshot, ProgramCode, ProgramQuery,
+    ProgramRow, PromptBeginning, Query, QueryResult, RunHead, RunQuery, RunRow, Scope, SessionQuery,
+    SessionRow, StoreError, TaskQuery, TaskRow, TemplateRow, VersionRow,
 };
 
 /// A queued batch. Resolves when it is committed or has failed; dropping the ticket does not cancel the batch.
@@ -212,10 +212,10 @@ impl StoreHandle {
     /// An execution by its name: the unfinished one, else the newest.
     pub async fn execution_by_name(
         &self,
-        scope: &Scope,
+        owner: &Owner,
         name: &str,
     ) -> Result<Option<Box<ExecutionRow>>, StoreError> {
-        query!(self, Query::ExecutionByName(scope.clone(), name.to_owned()), Execution)
+        query!(self, Query::ExecutionByName(owner.clone(), name.to_owned()), Execution)
     }
 
     /// Executions of a session, newest first, without their events.
@@ -223,9 +223,10 @@ impl StoreHandle {
         &self,
         scope: &Scope,
         session: SessionId,
+        filter: ExecutionQuery,
         page: Page,
     ) -> Result<Vec<ExecutionRow>, StoreError> {
-        query!(self, Query::Executions(scope.clone(), session, page), Executions)
+        query!(self, Query::Executions(scope.clone(), session, filter, page), Executions)
     }
 
     /// Events of an execution in order; `limit` 0 = all.
@@ -276,8 +277,13 @@ impl StoreHandle {
     }
 
     /// Active programs, newest first.
-    pub async fn programs(&self, scope: &Scope, page: Page) -> Result<Vec<ProgramRow>, StoreError> {
-        query!(self, Query::Programs(scope.clone(), page), Programs)
+    pub async fn programs(
+        &self,
+        scope: &Scope,
+        filter: ProgramQuery,
+        page: Page,
+    ) -> Result<Vec<ProgramRow>, StoreError> {
+        query!(self, Query::Programs(scope.clone(), filter, page), Programs)
     }
 
     /// Source and code of a version.
@@ -319,9 +325,14 @@ impl StoreHandle {
         query!(self, Query::PendingTask(execution), Task)
     }
 
-    /// Pending tasks, oldest first.
-    pub async fn pending_tasks(&self, scope: &Scope, page: Page) -> Result<Vec<TaskRow>, StoreError> {
-        query!(self, Query::PendingTasks(scope.clone(), page), Tasks)
+    /// Tasks, in the order of [`Query::Tasks`].
+    pub async fn tasks(
+        &self,
+        scope: &Scope,
+        filter: TaskQuery,
+        page: Page,
+    ) -> Result<Vec<TaskRow>, StoreError> {
+        query!(self, Query::Tasks(scope.clone(), filter, page), Tasks)
     }
 
     /// The beginnings of the pending prompts of these executions.
@@ -367,20 +378,19 @@ impl StoreHandle {
         query!(self, Query::RunningPrograms { after, limit }, Ids)
     }
 
-    /// Executions of programs, newest first: all, those of one program, or one execution.
-    pub async fn runs(
-        &self,
-        scope: &Scope,
-        program: Option<ProgramId>,
-        execution: Option<ExecutionId>,
-        page: Page,
-    ) -> Result<Vec<RunRow>, StoreError> {
-        query!(self, Query::Runs { scope: scope.clone(), program, execution, page }, Runs)
+    /// Executions of programs, newest first.
+    pub async fn runs(&self, scope: &Scope, filter: RunQuery, page: Page) -> Result<Vec<RunRow>, StoreError> {
+        query!(self, Query::Runs(scope.clone(), filter, page), Runs)
+    }
+
+    /// An execution of a program; at most one.
+    pub async fn run_by_id(&self, scope: &Scope, id: ExecutionId) -> Result<Vec<RunRow>, StoreError> {
+        query!(self, Query::RunById(scope.clone(), id), Runs)
     }
 
     /// An execution of a program by its name: the unfinished one, else the newest; at most one.
-    pub async fn run_by_name(&self, scope: &Scope, name: &str) -> Result<Vec<RunRow>, StoreError> {
-        query!(self, Query::RunByName(scope.clone(), name.to_owned()), Runs)
+    pub async fn run_by_name(&self, owner: &Owner, name: &str) -> Result<Vec<RunRow>, StoreError> {
+        query!(self, Query::RunByName(owner.clone(), name.to_owned()), Runs)
     }
 
     /// Everything that is needed to resume an execution of a program, from one snapshot.

@@ -1,7 +1,7 @@
 //! What is kept of an execution that has ended.
 
 use super::{ended, prompt};
-use vm_system_protocol::control::{DurableOp, DurableReply, ErrorCode, ListPage, Op};
+use vm_system_protocol::control::{DurableOp, DurableReply, ErrorCode, ListPage, Op, RunFilter};
 use vm_system_protocol::model::Run;
 use vm_system_tests::client::Client;
 use vm_system_tests::daemon::{Daemon, DaemonOptions};
@@ -89,7 +89,8 @@ fn a_copy_of_a_large_state_ends_when_what_it_makes_is_deleted_or_cancelled() {
 }
 
 fn runs(client: &mut Client) -> Vec<Run> {
-    match client.durable(DurableOp::RunList { program: None, page: ListPage::first(10) }) {
+    match client.durable(DurableOp::RunList(RunFilter { page: ListPage::first(10), ..RunFilter::default() }))
+    {
         Ok(DurableReply::Runs(runs)) => runs,
         other => panic!("{other:?}"),
     }

@@ -7,6 +7,7 @@ mod contract;
 mod described;
 mod hostile;
 mod idempotency;
+mod lists;
 mod names;
 mod owners;
 mod pattern;

@@ -32,7 +32,12 @@ pub(super) fn write_book(place: &TestDir, text: &str) {
 
 /// A daemon on loopback and on the Unix socket, with all three tokens.
 pub(super) fn daemon(arguments: &[&str]) -> Daemon {
-    let place = TestDir::new(User::AsStarted);
+    daemon_as(User::AsStarted, arguments)
+}
+
+/// As [`daemon`], of another user.
+pub(super) fn daemon_as(user: User, arguments: &[&str]) -> Daemon {
+    let place = TestDir::new(user);
     place.write("app.js", "1");
     write_book(&place, &book(&["alice", "bob", "root"]));
     let mut all: Vec<String> = vec!["--listen".to_owned(), "127.0.0.1:0".to_owned(), "--tokens".to_owned()];

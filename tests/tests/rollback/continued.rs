@@ -158,10 +158,8 @@ mod cases {
         let warning = warning_of(&mut client, &next).expect("it says so");
         assert!(warning.contains("restarted, because its worker ended (signal(SIGKILL))"), "{warning}");
         // The startup file that was running has ended.
-        let list = Op::ExecList {
-            session: session.id.to_string(),
-            page: vm_system_protocol::control::ListPage::first(50),
-        };
+        let page = vm_system_protocol::control::ListPage::first(50);
+        let list = Op::exec_list(session.id.to_string(), page);
         let Ok(Reply::Executions(executions)) = client.op(list) else { panic!("no list") };
         assert!(executions.iter().all(|execution| execution.status.is_final()), "{executions:#?}");
         drop(client);

@@ -37,7 +37,7 @@ impl Driver<'_> {
                 other => panic!("{other:?}"),
             }
         }
-        let executions = match self.patiently(&Op::ExecList { session, page: ListPage::first(ROWS) }) {
+        let executions = match self.patiently(&Op::exec_list(session, ListPage::first(ROWS))) {
             Ok(Reply::Executions(executions)) => executions,
             other => panic!("{other:?}"),
         };

@@ -256,7 +256,7 @@ impl<'a> Driver<'a> {
         let session = self.known[chosen].session.clone();
         let mut watch = Watch::begin();
         loop {
-            let list = Op::ExecList { session: session.id.to_string(), page: ListPage::first(LIST) };
+            let list = Op::exec_list(session.id.to_string(), ListPage::first(LIST));
             let executions = match self.patiently(&list) {
                 Ok(Reply::Executions(executions)) => executions,
                 other => panic!("{other:?}"),

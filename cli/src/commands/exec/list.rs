@@ -2,10 +2,11 @@
 
 use crate::context::{Context, expect_reply};
 use crate::error::{CliError, exit};
-use crate::lists::ListArgs;
+use crate::lists::{ListArgs, PeriodArgs};
 use crate::output::{Rows, with_owners};
-use vm_system_protocol::control::{ListPage, Op, Reply};
-use vm_system_protocol::model::Execution;
+use crate::parse;
+use vm_system_protocol::control::{ExecutionFilter, ListPage, Op, Reply};
+use vm_system_protocol::model::{Execution, ExecutionStatus};
 
 /// Arguments of `exec list`.
 #[derive(Debug, clap::Args)]
@@ -13,6 +14,11 @@ pub struct Args {
     /// Id, unique beginning of an id, or name
     #[arg(value_name = "SESSION")]
     session: String,
+    /// Only executions with this status
+    #[arg(long, value_name = "STATUS", value_parser = parse::execution_status())]
+    status: Option<ExecutionStatus>,
+    #[command(flatten)]
+    period: PeriodArgs,
     #[command(flatten)]
     list: ListArgs,
 }
@@ -22,7 +28,13 @@ const SOURCE_CHARS: usize = 48;
 
 pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
     let part = async |last: Option<&Execution>, limit| {
-        let op = Op::ExecList { session: args.session.clone(), page: ListPage::behind(last, limit) };
+        let filter = ExecutionFilter {
+            session: args.session.clone(),
+            status: args.status,
+            period: args.period.period(),
+            page: ListPage::behind(last, limit),
+        };
+        let op = Op::ExecList(filter);
         Ok(expect_reply!(context.call(op).await?, Reply::Executions(executions) => executions))
     };
     let executions = args.list.collect(part).await?;

@@ -3,21 +3,34 @@
 use super::call;
 use crate::context::{Context, expect_reply};
 use crate::error::{CliError, exit};
-use crate::lists::ListArgs;
+use crate::lists::{ListArgs, OwnerArgs, PeriodArgs};
 use crate::output::{Rows, with_owners};
-use vm_system_protocol::control::{DurableOp, DurableReply, ListPage};
+use vm_system_protocol::control::{DurableOp, DurableReply, ListPage, ProgramFilter};
 use vm_system_protocol::model::Program;
 
 /// Arguments of `program list`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
+    /// Only the program with exactly this name
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
+    #[command(flatten)]
+    period: PeriodArgs,
+    #[command(flatten)]
+    owner: OwnerArgs,
     #[command(flatten)]
     list: ListArgs,
 }
 
 pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
     let part = async |last: Option<&Program>, limit| {
-        let reply = call(context, DurableOp::ProgramList(ListPage::behind(last, limit)), None).await?;
+        let filter = ProgramFilter {
+            name: args.name.clone(),
+            period: args.period.period(),
+            owner: args.owner.owner(context),
+            page: ListPage::behind(last, limit),
+        };
+        let reply = call(context, DurableOp::ProgramList(filter), None).await?;
         Ok(expect_reply!(reply, DurableReply::Programs(programs) => programs))
     };
     let programs = args.list.collect(part).await?;

@@ -3,10 +3,11 @@
 use super::{call, show};
 use crate::context::{Context, expect_reply};
 use crate::error::{CliError, exit};
-use crate::lists::ListArgs;
+use crate::lists::{ListArgs, OwnerArgs, PeriodArgs};
 use crate::output::{Rows, with_owners};
-use vm_system_protocol::control::{DurableOp, DurableReply, ListPage};
-use vm_system_protocol::model::Run;
+use crate::parse;
+use vm_system_protocol::control::{DurableOp, DurableReply, ListPage, RunFilter};
+use vm_system_protocol::model::{ExecutionStatus, Run};
 
 /// Arguments of `program runs`.
 #[derive(Debug, clap::Args)]
@@ -14,13 +15,30 @@ pub struct Args {
     /// Only executions of this program
     #[arg(value_name = "PROGRAM")]
     program: Option<String>,
+    /// Only executions with this status
+    #[arg(long, value_name = "STATUS", value_parser = parse::execution_status())]
+    status: Option<ExecutionStatus>,
+    /// Only executions with exactly this name
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
+    #[command(flatten)]
+    period: PeriodArgs,
+    #[command(flatten)]
+    owner: OwnerArgs,
     #[command(flatten)]
     list: ListArgs,
 }
 
 pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
     let part = async |last: Option<&Run>, limit| {
-        let op = DurableOp::RunList { program: args.program.clone(), page: ListPage::behind(last, limit) };
+        let op = DurableOp::RunList(RunFilter {
+            status: args.status,
+            program: args.program.clone(),
+            name: args.name.clone(),
+            period: args.period.period(),
+            owner: args.owner.owner(context),
+            page: ListPage::behind(last, limit),
+        });
         Ok(expect_reply!(call(context, op, None).await?, DurableReply::Runs(runs) => runs))
     };
     let runs = args.list.collect(part).await?;

@@ -20,7 +20,7 @@ const POLL: Duration = Duration::from_millis(20);
 /// Arguments of `program start`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Name, id, or unique beginning of an id; or a .js or .ts file, which is loaded first
+    /// Name, id, or unique beginning of an id; with @VERSION an older version; or a .js or .ts file, which is loaded first
     #[arg(value_name = "PROGRAM")]
     program: String,
     /// The program's `args`

@@ -3,33 +3,68 @@
 use crate::commands::program::{call, show};
 use crate::context::{Context, expect_reply};
 use crate::error::{CliError, exit};
-use crate::lists::ListArgs;
-use crate::output::Rows;
+use crate::lists::{LimitArgs, OwnerArgs, PeriodArgs};
+use crate::output::{Rows, with_owners};
+use crate::parse;
 use std::collections::HashMap;
-use vm_system_protocol::control::{DurableOp, DurableReply, ListPage, Op, Reply};
+use vm_system_protocol::control::{DurableOp, DurableReply, ListPage, Op, Reply, TaskFilter};
 use vm_system_protocol::ids::ExecutionId;
-use vm_system_protocol::model::Task;
+use vm_system_protocol::model::{ListedTask, TaskState};
 
 /// Longest part of a prompt in a table that fits a terminal (characters).
 const PROMPT_CHARS: usize = 60;
+/// Longest part of an answer there.
+const ANSWER_CHARS: usize = 30;
 
 /// Arguments of `task list`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
+    /// Also tasks that have ended; newest first, as with `--status`
+    #[arg(long, conflicts_with = "status")]
+    all: bool,
+    /// Only tasks with this status [default: pending]
+    #[arg(long, value_name = "STATUS", value_parser = parse::task_status())]
+    status: Option<TaskState>,
+    /// Only tasks of this execution, in the order in which it created them
+    #[arg(long, value_name = "EXECUTION")]
+    execution: Option<String>,
+    /// Only tasks of executions of this program
+    #[arg(long, value_name = "PROGRAM")]
+    program: Option<String>,
     #[command(flatten)]
-    list: ListArgs,
+    period: PeriodArgs,
+    #[command(flatten)]
+    owner: OwnerArgs,
+    #[command(flatten)]
+    limit: LimitArgs,
 }
 
 pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
-    let part = async |last: Option<&Task>, limit| {
-        let reply = call(context, DurableOp::TaskList(ListPage::behind(last, limit)), None).await?;
+    let status = if args.all { None } else { args.status.or(Some(TaskState::Pending)) };
+    let part = async |last: Option<&ListedTask>, limit| {
+        let filter = TaskFilter {
+            status,
+            execution: args.execution.clone(),
+            program: args.program.clone(),
+            period: args.period.period(),
+            owner: args.owner.owner(context),
+            page: ListPage::behind(last, limit),
+        };
+        let reply = call(context, DurableOp::TaskList(filter), None).await?;
         Ok(expect_reply!(reply, DurableReply::Tasks(tasks) => tasks))
     };
-    let tasks = args.list.collect(part).await?;
+    let tasks = args.limit.collect("--limit 0", part).await?;
     let sources = if context.out.is_table() { sources(context, &tasks).await? } else { HashMap::new() };
+    let owners = || tasks.iter().map(|listed| listed.owner.as_deref());
+    if status != Some(TaskState::Pending) {
+        context.out.list(&tasks, "No tasks.", || {
+            with_owners(context, with_answers(context, &tasks, &sources), owners())
+        })?;
+        return Ok(exit::OK);
+    }
     context.out.list(&tasks, "No pending tasks.", || {
         let mut rows = Rows::new(["TASK", "EXECUTION", "NAME", "PROGRAM", "CREATED", "DEADLINE", "PROMPT"]);
-        for task in &tasks {
+        for ListedTask { task, .. } in &tasks {
             let (name, program) = sources.get(&task.execution_id).cloned().unwrap_or_default();
             rows.row([
                 task.id.to_string(),
@@ -41,18 +76,46 @@ pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
                 context.out.cell(&task.prompt, PROMPT_CHARS),
             ]);
         }
-        rows
+        with_owners(context, rows, owners())
     })?;
     Ok(exit::OK)
+}
+
+/// The table of tasks that may have ended.
+fn with_answers(
+    context: &Context,
+    tasks: &[ListedTask],
+    sources: &HashMap<ExecutionId, (String, String)>,
+) -> Rows {
+    let mut rows =
+        Rows::new(["TASK", "EXECUTION", "NAME", "PROGRAM", "STATUS", "CREATED", "ENDED", "ANSWER", "PROMPT"]);
+    for ListedTask { task, status, ended_at, answer, .. } in tasks {
+        let (name, program) = sources.get(&task.execution_id).cloned().unwrap_or_default();
+        rows.row([
+            task.id.to_string(),
+            task.execution_id.to_string(),
+            name,
+            program,
+            status.to_string(),
+            task.created_at.to_string(),
+            ended_at.map_or_else(|| "-".to_owned(), |ended_at| ended_at.to_string()),
+            context.out.cell(answer.as_deref().unwrap_or("-"), ANSWER_CHARS),
+            context.out.cell(&task.prompt, PROMPT_CHARS),
+        ]);
+    }
+    rows
 }
 
 /// Name and program of each task's execution; an execution of a session has neither.
 async fn sources(
     context: &Context,
-    tasks: &[Task],
+    tasks: &[ListedTask],
 ) -> Result<HashMap<ExecutionId, (String, String)>, CliError> {
     let mut sources = HashMap::new();
-    for task in tasks {
+    for ListedTask { task, .. } in tasks {
+        if sources.contains_key(&task.execution_id) {
+            continue;
+        }
         let none = || "-".to_owned();
         let op = Op::Durable(DurableOp::RunGet { execution: task.execution_id.to_string() });
         // The execution may have been deleted meanwhile, or belong to a session.

@@ -6,7 +6,9 @@ use super::tools::console;
 use super::views;
 use rmcp::model::{ReadResourceResult, Resource, ResourceContents, ResourceTemplate};
 use serde_json::json;
-use vm_system_protocol::control::{DurableOp, DurableReply, ErrorCode, ListPage, Op, Reply};
+use vm_system_protocol::control::{
+    DurableOp, DurableReply, ErrorCode, ListPage, Op, ProgramFilter, Reply, RunFilter,
+};
 
 /// Most executions, and most programs, that are listed.
 const LISTED: u32 = 100;
@@ -43,8 +45,9 @@ pub(super) fn templates() -> Vec<ResourceTemplate> {
 /// The newest executions and programs.
 pub(super) async fn list(call: &ToolCall<'_>) -> Result<Vec<Resource>, ToolError> {
     let mut listed = Vec::new();
-    if let DurableReply::Runs(runs) =
-        call.durable(DurableOp::RunList { program: None, page: ListPage::first(LISTED) }).await?
+    if let DurableReply::Runs(runs) = call
+        .durable(DurableOp::RunList(RunFilter { page: ListPage::first(LISTED), ..RunFilter::default() }))
+        .await?
     {
         for run in runs {
             let id = run.execution.id;
@@ -57,8 +60,12 @@ pub(super) async fn list(call: &ToolCall<'_>) -> Result<Vec<Resource>, ToolError
             listed.push(resource.with_description(about).with_mime_type("application/json"));
         }
     }
-    if let DurableReply::Programs(programs) =
-        call.durable(DurableOp::ProgramList(ListPage::first(LISTED))).await?
+    if let DurableReply::Programs(programs) = call
+        .durable(DurableOp::ProgramList(ProgramFilter {
+            page: ListPage::first(LISTED),
+            ..ProgramFilter::default()
+        }))
+        .await?
     {
         for program in programs {
             let resource = Resource::new(format!("{PROGRAMS}{}", program.id), program.name);

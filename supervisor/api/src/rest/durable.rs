@@ -3,9 +3,9 @@
 use super::envelope::{RestError, RestResult, created, json, ok};
 use super::executions::variables;
 use super::input::{JsonBody, OptionalJsonBody, PathSegments, QueryParams, id, required, whole};
-use super::pages;
 use super::programs::durable;
 use super::request::{RestRequest, unexpected};
+use super::{filters, pages};
 use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -21,8 +21,11 @@ use vm_system_protocol::json::JsonText;
 #[serde(deny_unknown_fields, default)]
 pub(super) struct ProgramRunBody {
     program_id: Option<String>,
-    /// Name of the program.
+    /// Name of the program, or `NAME@VERSION`; a program with exactly this name is meant first.
     name: Option<String>,
+    /// With `program_id`: the version to run; absent: the newest.
+    #[serde(deserialize_with = "whole")]
+    version: Option<u32>,
     /// A name for the execution: unique among those of the owner that have not ended.
     execution_id: Option<String>,
     /// The program's `args`.
@@ -94,10 +97,14 @@ pub(super) async fn start(
     JsonBody(body): JsonBody<ProgramRunBody>,
 ) -> RestResult {
     let wait = params.flag("wait", true)?;
-    let program = match (body.program_id, body.name) {
-        (Some(program), None) => id("program_id", &program)?,
-        (None, name) => required("program_id or name", name)?,
-        (Some(_), Some(_)) => return Err(RestError::invalid("give one of program_id and name")),
+    let program = match (body.program_id, body.name, body.version) {
+        (Some(program), None, None) => id("program_id", &program)?,
+        (Some(program), None, Some(version)) => format!("{}@{version}", id("program_id", &program)?),
+        (None, name, None) => required("program_id or name", name)?,
+        (None, _, Some(_)) => {
+            return Err(RestError::invalid("version belongs to program_id: a name is given as NAME@VERSION"));
+        }
+        (Some(_), Some(_), _) => return Err(RestError::invalid("give one of program_id and name")),
     };
     let new = NewRun {
         program,
@@ -185,13 +192,11 @@ pub(super) async fn submit(
     json(status, &durable(&request, op).await?)
 }
 
-/// All pending tasks, oldest first.
+/// Pending tasks, oldest first; with a `status`, tasks that have ended, newest first.
 pub(super) async fn tasks(request: RestRequest, params: QueryParams) -> RestResult {
-    if params.one("status")?.is_some_and(|status| status != "pending") {
-        return Err(RestError::invalid("status must be pending: other tasks are not listed"));
-    }
     let page = pages::requested(&params, pages::MOST)?;
-    match durable(&request, DurableOp::TaskList(page)).await? {
+    let filter = filters::tasks(&params, page)?;
+    match durable(&request, DurableOp::TaskList(filter)).await? {
         DurableReply::Tasks(tasks) => pages::response(page, &tasks),
         other => Err(unexpected(&Reply::Durable(other))),
     }

@@ -3,13 +3,13 @@
 use super::envelope::{RestError, RestResult, json, ok};
 use super::input::{JsonBody, PathSegments, QueryParams, id, object, required};
 use super::request::{RestRequest, unexpected};
-use super::{pages, programs, sse};
+use super::{filters, pages, programs, sse};
 use axum::http::{HeaderMap, StatusCode, header};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
-use vm_system_protocol::control::{DurableOp, NewExecution, Op, Reply};
+use vm_system_protocol::control::{DurableOp, ExecutionFilter, NewExecution, Op, Reply};
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{Execution, ExecutionKind};
 
@@ -90,10 +90,13 @@ async fn start(request: &RestRequest, new: NewExecution) -> RestResult {
     json(status, &request.op(Op::ExecStart(Box::new(new))).await?)
 }
 
-/// Executions of a session, or of all programs; newest first, without events and tasks.
+/// Executions of a session, or of programs; newest first, without events and tasks; with filters.
 pub(super) async fn list(request: RestRequest, params: QueryParams) -> RestResult {
     match (params.one("session_id")?, params.one("kind")?) {
-        (None, Some("program")) => return programs::runs(&request, None, &params).await,
+        (None, Some("program")) => {
+            let program = params.one("program")?.map(str::to_owned);
+            return programs::runs(&request, program, &params).await;
+        }
         (Some(_), Some(_)) => return Err(RestError::invalid("give one of session_id and kind")),
         (None, Some(_)) => return Err(RestError::invalid("kind must be program")),
         (_, None) => {}
@@ -102,8 +105,16 @@ pub(super) async fn list(request: RestRequest, params: QueryParams) -> RestResul
         RestError::invalid("give session_id, or kind=program for the executions of all programs")
     })?;
     let session = id("session_id", session)?;
+    for of_programs in ["program", "name", "owner"] {
+        if params.one(of_programs)?.is_some() {
+            return Err(RestError::invalid(format!(
+                "{of_programs} selects executions of programs: give kind=program"
+            )));
+        }
+    }
+    let (status, period) = (filters::execution_status(&params)?, filters::period(&params)?);
     let page = pages::requested(&params, DEFAULT_LIMIT)?;
-    match request.op(Op::ExecList { session, page }).await? {
+    match request.op(Op::ExecList(ExecutionFilter { session, status, period, page })).await? {
         Reply::Executions(executions) => pages::response(page, &executions),
         other => Err(unexpected(&other)),
     }

@@ -5,7 +5,6 @@ use super::input::QueryParams;
 use axum::http::{HeaderName, HeaderValue};
 use serde::Serialize;
 use vm_system_protocol::control::{ListCursor, ListPage, Listed};
-use vm_system_protocol::time::Timestamp;
 
 /// Cursor of the next part of a list; absent after the last part.
 const NEXT: HeaderName = HeaderName::from_static("x-next-cursor");
@@ -29,9 +28,8 @@ pub(super) fn response<T: Serialize + Listed>(page: ListPage, items: &[T]) -> Re
     let length = http_body::Body::size_hint(response.body()).exact();
     let whole = !full && length.is_some_and(|length| length < SURELY_WHOLE as u64);
     if let Some(last) = items.last().filter(|_| !whole) {
-        let ListCursor { at, id } = last.position();
         // Digits and hyphens only.
-        if let Ok(cursor) = HeaderValue::from_str(&format!("{}.{}", at.0, uuid::Uuid::from_bytes(id))) {
+        if let Ok(cursor) = HeaderValue::from_str(&last.position().to_string()) {
             response.headers_mut().insert(NEXT, cursor);
         }
     }
@@ -57,9 +55,5 @@ pub(super) fn events<T: Serialize>(limit: u32, items: &[T], seq: impl Fn(&T) -> 
 }
 
 fn parse(text: &str) -> Result<ListCursor, RestError> {
-    let parts = text.split_once('.').and_then(|(at, id)| {
-        let id = uuid::Uuid::try_parse(id).ok()?;
-        Some(ListCursor { at: Timestamp(at.parse().ok()?), id: id.into_bytes() })
-    });
-    parts.ok_or_else(|| RestError::invalid("cursor is not a value of X-Next-Cursor"))
+    text.parse().map_err(|_| RestError::invalid("cursor is not a value of X-Next-Cursor"))
 }

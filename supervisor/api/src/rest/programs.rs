@@ -2,8 +2,8 @@
 
 use super::envelope::{RestError, RestResult, created, ok};
 use super::input::{JsonBody, PathSegments, QueryParams, required};
-use super::pages;
 use super::request::{RestRequest, unexpected};
+use super::{filters, pages};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
@@ -38,10 +38,11 @@ pub(super) async fn durable(request: &RestRequest, op: DurableOp) -> Result<Dura
     }
 }
 
-/// Programs, newest first, without sources.
+/// Programs, newest first, without sources; with filters.
 pub(super) async fn list(request: RestRequest, params: QueryParams) -> RestResult {
     let page = pages::requested(&params, pages::MOST)?;
-    match durable(&request, DurableOp::ProgramList(page)).await? {
+    let filter = filters::programs(&params, page)?;
+    match durable(&request, DurableOp::ProgramList(filter)).await? {
         DurableReply::Programs(programs) => pages::response(page, &programs),
         other => Err(unexpected(&Reply::Durable(other))),
     }
@@ -126,7 +127,7 @@ pub(super) async fn delete(request: RestRequest, PathSegments(program): PathSegm
     }
 }
 
-/// Executions of a program, newest first, without tasks.
+/// Executions of a program, newest first, without tasks; with filters.
 pub(super) async fn executions(
     request: RestRequest,
     PathSegments(program): PathSegments<String>,
@@ -138,7 +139,8 @@ pub(super) async fn executions(
 /// Executions of one program, or of all.
 pub(super) async fn runs(request: &RestRequest, program: Option<String>, params: &QueryParams) -> RestResult {
     let page = pages::requested(params, pages::MOST)?;
-    match durable(request, DurableOp::RunList { program, page }).await? {
+    let filter = filters::runs(params, program, page)?;
+    match durable(request, DurableOp::RunList(filter)).await? {
         DurableReply::Runs(runs) => pages::response(page, &runs),
         other => Err(unexpected(&Reply::Durable(other))),
     }

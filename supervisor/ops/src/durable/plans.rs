@@ -9,7 +9,7 @@ use vm_system_protocol::control::{CompiledPlan, DurableReply, ErrorCode, OpError
 use vm_system_protocol::ids::ExecutionId;
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::EventPayload;
-use vm_system_record::{Page, ProgramRow, RunRow};
+use vm_system_record::{Page, ProgramRow, RunQuery, RunRow};
 
 /// Earlier walks to look at.
 const WALKS: u32 = 20;
@@ -110,7 +110,14 @@ impl Ops {
         }
         let Some((plan, done)) = self.walked(call, program, program.version).await? else { return Ok(()) };
         let mut done: BTreeSet<String> = done.into_iter().collect();
-        let walks = self.store.runs(&call.caller.scope(), Some(program.id), None, Page::first(WALKS)).await;
+        let walks = self
+            .store
+            .runs(
+                &call.caller.scope(),
+                RunQuery { program: Some(program.id), ..RunQuery::default() },
+                Page::first(WALKS),
+            )
+            .await;
         let mut same = HashMap::from([(program.version, true)]);
         for RunRow { row, version, .. } in walks.map_err(stored)? {
             let counts = if let Some(counts) = same.get(&version) {

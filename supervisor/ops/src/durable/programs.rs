@@ -4,11 +4,11 @@ use super::checked_name;
 use crate::errors::{invalid, stored};
 use crate::{Caller, LIST_ROWS, Ops, VerbCall, fitting, now, page};
 use sha2::{Digest as _, Sha256};
-use vm_system_protocol::control::{DurableReply, ErrorCode, ListPage, OpError, ProgramText};
+use vm_system_protocol::control::{DurableReply, ErrorCode, ListPage, OpError, ProgramFilter, ProgramText};
 use vm_system_protocol::ids::ProgramId;
 use vm_system_protocol::model::{Diagnostic, Program, ProgramVersion};
 use vm_system_protocol::program_source;
-use vm_system_record::{NewProgramVersion, Owner, ProgramRow, Scope, Write};
+use vm_system_record::{NewProgramVersion, Owner, ProgramQuery, ProgramRow, Scope, Write};
 use vm_system_runtime::CompiledSource;
 use vm_system_spawn::libraries::hex;
 
@@ -113,10 +113,13 @@ impl Ops {
     pub(super) async fn program_list(
         &self,
         call: &VerbCall<'_>,
-        list: ListPage,
+        filter: ProgramFilter,
     ) -> Result<DurableReply, OpError> {
-        let page = page(list, LIST_ROWS)?;
-        let rows = self.store.programs(&call.caller.scope(), page).await.map_err(stored)?;
+        let page = page(filter.page, LIST_ROWS)?;
+        let scope = call.caller.scope_of(filter.owner.as_deref())?;
+        let name = filter.name.map(|name| name.trim().to_owned());
+        let query = ProgramQuery { name, period: filter.period };
+        let rows = self.store.programs(&scope, query, page).await.map_err(stored)?;
         let programs = rows.into_iter().map(|row| shown(call.caller, row, None));
         Ok(DurableReply::Programs(fitting(programs, |program| 256 + program.name.len())))
     }
@@ -146,6 +149,34 @@ impl Ops {
             program.modified_at = found.created_at;
         }
         Ok(DurableReply::Program(Box::new(program)))
+    }
+
+    /// The version of a program that `NAME@VERSION` means, as a row; without a version the newest one. A program with exactly this name
+    /// is meant first.
+    pub(super) async fn program_at(
+        &self,
+        call: &VerbCall<'_>,
+        reference: &str,
+    ) -> Result<ProgramRow, OpError> {
+        let named = reference.trim().rsplit_once('@').and_then(|(program, version)| {
+            let digits = !version.is_empty() && version.bytes().all(|digit| digit.is_ascii_digit());
+            digits.then(|| (program, version.parse::<u32>().unwrap_or(u32::MAX)))
+        });
+        let Some((program, version)) = named else { return self.program(call, reference).await };
+        // As everywhere, a whole id comes before a name.
+        if program.parse::<ProgramId>().is_err() {
+            match self.program(call, reference).await {
+                Err(error) if error.code == ErrorCode::ProgramNotFound => {}
+                found => return found,
+            }
+        }
+        let newest = self.program(call, program).await?;
+        let below = version.saturating_add(1);
+        let rows =
+            self.reads_of(call.caller).program_versions(newest.id, Some(below), 1).await.map_err(stored)?;
+        let found = rows.into_iter().find(|row| row.version == version);
+        let row = found.ok_or_else(|| no_version(&newest.name, version))?;
+        Ok(ProgramRow { version, source_hash: row.source_hash, format: row.format, ..newest })
     }
 
     /// A version's position in the list is its number: loading adds before the first one.

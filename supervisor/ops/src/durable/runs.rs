@@ -10,11 +10,13 @@ use crate::{Ops, VerbCall, fitting, now, page, redact};
 use std::sync::Arc;
 use uuid::Uuid;
 use vm_system_core::durable::{DurableRefusal, Fresh, fresh_record, session_record};
-use vm_system_protocol::control::{DurableReply, ErrorCode, ListPage, NewRun, OpError, ProgramCounts};
-use vm_system_protocol::ids::{ExecutionId, SessionId, TemplateId};
+use vm_system_protocol::control::{DurableReply, ErrorCode, NewRun, OpError, ProgramCounts, RunFilter};
+use vm_system_protocol::ids::{ExecutionId, ProgramId, SessionId, TemplateId};
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{Engine, ExecutionStatus, ResultValue, Run};
-use vm_system_record::{Page, PolicySnapshot, RecordedWorktree, Write};
+use vm_system_record::{
+    ExecutionQuery, Owner, Page, PolicySnapshot, RecordedWorktree, RunQuery, Scope, Write,
+};
 use vm_system_runtime::{RunIdentity, StartProgram};
 
 /// Most rows of a list.
@@ -26,7 +28,7 @@ impl Ops {
         call: &VerbCall<'_>,
         mut new: NewRun,
     ) -> Result<DurableReply, OpError> {
-        let program = self.program(call, &new.program).await?;
+        let program = self.program_at(call, &new.program).await?;
         if program.format == WALK_FORMAT {
             self.remember_done(call, &program, &mut new.env).await?;
         }
@@ -126,8 +128,11 @@ impl Ops {
         if policy.is_none_or(|policy| policy.engine != Engine::Cvm) {
             return Ok(());
         }
-        let rows =
-            self.store.executions(&call.caller.scope(), session, Page::first(1)).await.map_err(stored)?;
+        let rows = self
+            .store
+            .executions(&call.caller.scope(), session, ExecutionQuery::default(), Page::first(1))
+            .await
+            .map_err(stored)?;
         match rows.first() {
             Some(row) if !row.execution.status.is_final() => self.cancel_program(row.execution.id).await,
             _ => Ok(()),
@@ -161,17 +166,29 @@ impl Ops {
     pub(super) async fn run_list(
         &self,
         call: &VerbCall<'_>,
-        program: Option<&str>,
-        list: ListPage,
+        filter: RunFilter,
     ) -> Result<DurableReply, OpError> {
-        let page = page(list, LIST_MAX)?;
-        let program = match program {
-            Some(reference) => Some(self.program(call, reference).await?.id),
-            None => None,
-        };
-        let rows = self.store.runs(&call.caller.scope(), program, None, page).await;
+        let page = page(filter.page, LIST_MAX)?;
+        let owner = filter.owner.as_deref();
+        let scope = call.caller.scope_of(owner)?;
+        let program = self.program_filter(call, owner, filter.program.as_deref()).await?;
+        let RunFilter { status, period, .. } = filter;
+        let name = filter.name.map(|name| name.trim().to_owned());
+        let rows = self.store.runs(&scope, RunQuery { status, program, name, period }, page).await;
         let runs = rows.map_err(stored)?.into_iter().map(|row| shown(call.caller, row, None));
         Ok(DurableReply::Runs(fitting(runs, weight)))
+    }
+
+    /// The program of a filter: a name means one of the owner that the filter names, else of the caller.
+    pub(super) async fn program_filter(
+        &self,
+        call: &VerbCall<'_>,
+        owner: Option<&str>,
+        program: Option<&str>,
+    ) -> Result<Option<ProgramId>, OpError> {
+        let Some(reference) = program else { return Ok(None) };
+        let named = owner.map_or_else(|| call.caller.own(), |owner| Scope::Owner(Owner::new(owner)));
+        Ok(Some(self.program_among(call, &named, reference).await?.id))
     }
 
     pub(super) async fn program_counts(&self, call: &VerbCall<'_>) -> Result<DurableReply, OpError> {

@@ -7,11 +7,11 @@ use crate::{Ops, VerbCall, fitting, idempotency, now, page};
 use std::sync::Arc;
 use vm_system_core::Refusal;
 use vm_system_core::durable::{DurableRefusal, SubmittedAnswer};
-use vm_system_protocol::control::{DurableReply, ErrorCode, GivenAnswer, ListPage, OpError};
+use vm_system_protocol::control::{DurableReply, ErrorCode, GivenAnswer, OpError, TaskFilter};
 use vm_system_protocol::ids::{ExecutionId, TaskId};
-use vm_system_protocol::model::{Execution, ExecutionStatus, Run, Task, TaskStatus};
+use vm_system_protocol::model::{Execution, ExecutionStatus, ListedTask, Run, TaskState, TaskStatus};
 use vm_system_protocol::time::Timestamp;
-use vm_system_record::{Entity, ExecutionRow, IdKind, PromptBeginning, TaskRow};
+use vm_system_record::{Entity, ExecutionRow, IdKind, PromptBeginning, TaskOutcome, TaskQuery, TaskRow};
 use vm_system_runtime::RuntimeError;
 
 /// Most rows of a list.
@@ -27,14 +27,31 @@ impl Ops {
     pub(super) async fn task_list(
         &self,
         call: &VerbCall<'_>,
-        list: ListPage,
+        filter: TaskFilter,
     ) -> Result<DurableReply, OpError> {
-        let page = page(list, LIST_MAX)?;
-        let rows = self.store.pending_tasks(&call.caller.scope(), page).await.map_err(stored)?;
-        let weight = |task: &Task| {
-            192 + task.prompt.len() + task.schema.as_ref().map_or(0, |schema| schema.as_str().len())
+        let page = page(filter.page, LIST_MAX)?;
+        let owner = filter.owner.as_deref();
+        let scope = call.caller.scope_of(owner)?;
+        let program = self.program_filter(call, owner, filter.program.as_deref()).await?;
+        let execution = match filter.execution.as_deref() {
+            Some(reference) => Some(self.execution(call, reference).await?.execution.id),
+            None => None,
         };
-        Ok(DurableReply::Tasks(fitting(rows.iter().map(task_view), weight)))
+        let query = TaskQuery { status: filter.status, execution, program, period: filter.period };
+        let rows = self.store.tasks(&scope, query, page).await.map_err(stored)?;
+        let weight = |listed: &ListedTask| {
+            let ListedTask { task, answer, .. } = listed;
+            let schema = task.schema.as_ref().map_or(0, |schema| schema.as_str().len());
+            256 + task.prompt.len() + schema + answer.as_ref().map_or(0, String::len)
+        };
+        let shown = rows.into_iter().map(|row| ListedTask {
+            task: task_view(&row),
+            status: row.outcome.map_or(TaskState::Pending, TaskOutcome::state),
+            ended_at: row.ended_at,
+            answer: row.answer,
+            owner: call.caller.shown_owner(&row.owner),
+        });
+        Ok(DurableReply::Tasks(fitting(shown, weight)))
     }
 
     pub(super) async fn prompts(

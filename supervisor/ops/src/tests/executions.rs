@@ -43,12 +43,9 @@ async fn execution_is_returned_with_its_events_and_found_again() {
     assert_eq!(numbers(bench.request(events_of(&id, 0, 0)).await), [1, 2, 3]);
     assert_eq!(numbers(bench.request(events_of(&id, 1, 1)).await), [2]);
     assert_eq!(numbers(bench.request(events_of(&id, 3, 0)).await), [0_u64; 0]);
-    let list = bench.request(Op::ExecList { session: session.clone(), page: ListPage::first(50) }).await;
+    let list = bench.request(Op::exec_list(session.clone(), ListPage::first(50))).await;
     assert!(matches!(list, Ok(Reply::Executions(list)) if list.len() == 1));
-    assert_eq!(
-        bench.refused(Op::ExecList { session, page: ListPage::first(0) }).await,
-        ErrorCode::ValidationError
-    );
+    assert_eq!(bench.refused(Op::exec_list(session, ListPage::first(0))).await, ErrorCode::ValidationError);
 }
 
 #[tokio::test]
@@ -120,7 +117,7 @@ async fn checks_of_a_file_come_in_the_order_of_the_contract_and_leave_no_row() {
         bench.fake.script().refuse = Some(refusal.clone());
         assert_eq!(bench.refused(run_file(&session, "a.js")).await, code, "{refusal:?}");
     }
-    let list = bench.request(Op::ExecList { session: session.clone(), page: ListPage::first(5) }).await;
+    let list = bench.request(Op::exec_list(session.clone(), ListPage::first(5))).await;
     assert_eq!(list, Ok(Reply::Executions(Vec::new())));
     let ran = execution(bench.request(run_file(&session, "./a.js")).await);
     assert_eq!(ran.kind, ExecutionKind::RunFile);
@@ -259,6 +256,6 @@ async fn record_that_the_store_refused_comes_from_its_owner_task() {
     let known = Execution { degraded: true, events: None, ..made.clone() };
     bench.fake.degrade(known.clone());
     assert_eq!(execution(bench.request(Op::ExecGet { execution: made.id.to_string() }).await), known);
-    let list = bench.request(Op::ExecList { session, page: ListPage::first(5) }).await;
+    let list = bench.request(Op::exec_list(session, ListPage::first(5))).await;
     assert_eq!(list, Ok(Reply::Executions(vec![known])));
 }

@@ -114,7 +114,7 @@ async fn sessions_of_others_do_not_exist() {
             Op::SessionInspect { session: id.clone() },
             Op::SessionKill { session: id.clone(), signal: 9 },
             Op::SessionFork { session: id.clone(), count: 1 },
-            Op::ExecList { session: id.clone(), page: ListPage::first(5) },
+            Op::exec_list(id.clone(), ListPage::first(5)),
             super::fake::repl(&id, "1"),
         ]
     };
@@ -182,7 +182,7 @@ async fn unreadable_rows_are_errors_and_not_missing_rows() {
         Op::SessionGet { session: session.clone() },
         Op::SessionList(SessionFilter::default()),
         Op::ExecGet { execution: execution.clone() },
-        Op::ExecList { session: session.clone(), page: ListPage::first(1) },
+        Op::exec_list(session.clone(), ListPage::first(1)),
         events,
         Op::TemplateList { page: ListPage::first(1), built_in: false },
         Op::TemplateDelete { template },

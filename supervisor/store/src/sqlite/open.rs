@@ -32,7 +32,7 @@ const SCHEMA: &str = include_str!("schema.sql");
 /// Step `n` migrates version `FIRST_VERSION + n` to the next one. A new field in a stored text (JSON) needs a step of its own, too: programs
 /// before it take the field for damage. A new step needs a golden database of its version
 /// (`store/tests/golden.rs`), and the older ones stay: every later program opens them.
-const STEPS: [&str; 7] = [
+const STEPS: [&str; 8] = [
     include_str!("schema_11.sql"),
     include_str!("schema_12.sql"),
     include_str!("schema_13.sql"),
@@ -40,6 +40,7 @@ const STEPS: [&str; 7] = [
     include_str!("schema_15_repeat_facts.sql"),
     include_str!("schema_16_counted.sql"),
     include_str!("schema_17_typecheck.sql"),
+    include_str!("schema_18_lists.sql"),
 ];
 /// The version that this program writes.
 pub(crate) const VERSION: u32 = FIRST_VERSION + STEPS.len() as u32;

@@ -5,6 +5,8 @@ mod audit_and_keys;
 pub(super) mod costs;
 mod durable;
 mod executions;
+mod lists;
+mod merge;
 mod pages;
 mod sessions;
 mod templates;
@@ -13,6 +15,7 @@ use crate::sqlite::failure::store_error;
 use rusqlite::types::Value;
 use rusqlite::{Connection, Row, StatementStatus, params_from_iter};
 use std::str::FromStr;
+use vm_system_protocol::control::Period;
 use vm_system_protocol::time::Timestamp;
 use vm_system_record::{Cursor, PAGE_BYTES, Page, Query, QueryResult, Scope, StoreError};
 
@@ -76,11 +79,11 @@ pub(super) fn run_query(c: &Connection, query: &Query) -> Read<QueryResult> {
         Query::Execution(scope, id) => {
             QueryResult::Execution(executions::by_id(c, scope, *id)?.map(Box::new))
         }
-        Query::ExecutionByName(scope, name) => {
-            QueryResult::Execution(executions::by_name(c, scope, name)?.map(Box::new))
+        Query::ExecutionByName(owner, name) => {
+            QueryResult::Execution(executions::by_name(c, owner, name)?.map(Box::new))
         }
-        Query::Executions(scope, session, page) => {
-            QueryResult::Executions(executions::list(c, scope, *session, *page)?)
+        Query::Executions(scope, session, filter, page) => {
+            QueryResult::Executions(executions::list(c, scope, *session, *filter, *page)?)
         }
         Query::Events(execution, after, limit) => {
             QueryResult::Events(executions::events(c, *execution, *after, *limit, PAGE_BYTES)?)
@@ -95,7 +98,9 @@ pub(super) fn run_query(c: &Connection, query: &Query) -> Read<QueryResult> {
         Query::ProgramByName(scope, name) => {
             QueryResult::Program(durable::program_by_name(c, scope, name)?.map(Box::new))
         }
-        Query::Programs(scope, page) => QueryResult::Programs(durable::programs(c, scope, *page)?),
+        Query::Programs(scope, filter, page) => {
+            QueryResult::Programs(lists::programs(c, scope, filter, *page)?)
+        }
         Query::ProgramCode(id, version) => QueryResult::Code(durable::code(c, *id, *version)?.map(Box::new)),
         Query::ProgramVersions { program, below, limit } => {
             QueryResult::Versions(durable::versions(c, *program, *below, *limit)?)
@@ -110,7 +115,7 @@ pub(super) fn run_query(c: &Connection, query: &Query) -> Read<QueryResult> {
             QueryResult::Prompts(durable::prompts(c, scope, executions, *bytes)?)
         }
         Query::ProgramCounts(scope) => QueryResult::Counts(durable::counts(c, scope)?),
-        Query::PendingTasks(scope, page) => QueryResult::Tasks(durable::pending_tasks(c, scope, *page)?),
+        Query::Tasks(scope, filter, page) => QueryResult::Tasks(lists::tasks(c, scope, filter, *page)?),
         Query::TaskOf(execution, at) => {
             QueryResult::Task(durable::task_of(c, *execution, *at)?.map(Box::new))
         }
@@ -118,8 +123,9 @@ pub(super) fn run_query(c: &Connection, query: &Query) -> Read<QueryResult> {
             QueryResult::Due(durable::due_tasks(c, *until, *after, *limit)?)
         }
         Query::RunningPrograms { after, limit } => QueryResult::Ids(durable::running(c, *after, *limit)?),
-        Query::Runs { scope, program, execution, page } => {
-            QueryResult::Runs(durable::runs(c, scope, *program, *execution, *page)?)
+        Query::Runs(scope, filter, page) => QueryResult::Runs(lists::runs(c, scope, filter, *page)?),
+        Query::RunById(scope, id) => {
+            QueryResult::Runs(durable::run_by_id(c, scope, *id)?.into_iter().collect())
         }
         Query::TasksOfRun { execution, after, limit } => {
             QueryResult::Tasks(durable::tasks_of_run(c, *execution, *after, *limit)?)
@@ -130,8 +136,8 @@ pub(super) fn run_query(c: &Connection, query: &Query) -> Read<QueryResult> {
         Query::VersionsOfSource { program, source_hash, limit } => {
             QueryResult::Versions(durable::versions_of_source(c, *program, source_hash, *limit)?)
         }
-        Query::RunByName(scope, name) => QueryResult::Runs(match executions::by_name(c, scope, name)? {
-            Some(row) => durable::runs(c, scope, None, Some(row.execution.id), Page::first(1))?,
+        Query::RunByName(owner, name) => QueryResult::Runs(match executions::by_name(c, owner, name)? {
+            Some(row) => durable::run_by_id(c, &Scope::All, row.execution.id)?.into_iter().collect(),
             None => Vec::new(),
         }),
         Query::RunHead(execution) => QueryResult::RunHead(durable::run_head(c, *execution)?.map(Box::new)),
@@ -204,6 +210,26 @@ impl Select {
         self.text(&format!(" ORDER BY {column} DESC, id DESC LIMIT")).value(i64::from(page.limit))
     }
 
+    /// As [`Self::newest_first`], of a period. Of two bounds on one side only the narrower one is a condition: SQLite begins at one of
+    /// them, and would pass all rows up to the other.
+    fn newest_first_in(
+        &mut self,
+        column: &str,
+        Period { since, until }: Period,
+        mut page: Page,
+    ) -> &mut Self {
+        if let Some(since) = since {
+            self.and_value(&format!("{column} >="), since.0);
+        }
+        if let Some(until) = until
+            && page.after.is_none_or(|after| after.at >= until)
+        {
+            self.and_value(&format!("{column} <"), until.0);
+            page.after = None;
+        }
+        self.newest_first(column, page)
+    }
+
     fn rows<T>(&self, c: &Connection, mut map: impl FnMut(&Row<'_>) -> Read<T>) -> Read<Vec<T>> {
         let mut out = Vec::new();
         self.each(c, |row| {
@@ -228,10 +254,7 @@ impl Select {
                     left_bytes = left_bytes.saturating_sub(weight(&value));
                     out.push(value);
                 }
-                Err(error) if error.is_of_one_row() => {
-                    tracing::error!(error = %StoreError::from(error), "a list leaves out a row that cannot be read");
-                }
-                Err(error) => return Err(error),
+                Err(error) => left_out(error)?,
             }
             Ok(left_bytes > 0)
         })?;
@@ -263,6 +286,15 @@ impl Select {
         debug_assert!(!self.paged || sorts == 0, "a list without an index in its order: {}", self.sql);
         Ok(())
     }
+}
+
+/// Leaves a row that cannot be read out of a list.
+fn left_out(error: ReadError) -> Read<()> {
+    if !error.is_of_one_row() {
+        return Err(error);
+    }
+    tracing::error!(error = %StoreError::from(error), "a list leaves out a row that cannot be read");
+    Ok(())
 }
 
 fn parsed<T: FromStr>(row: &Row<'_>, column: usize, what: &'static str) -> Read<T> {

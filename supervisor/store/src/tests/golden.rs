@@ -22,13 +22,13 @@ use vm_system_protocol::model::{
 use vm_system_protocol::reason::CloseReason;
 use vm_system_protocol::time::Timestamp;
 use vm_system_record::{
-    AuditEntry, Batch, Checkpoint, ExecutionRow, IdKind, KeyClaim, LibraryRow, NewProgramVersion, Page,
-    PolicySnapshot, Query, QueryResult, RecordedWorktree, RepeatFacts, Scope, SessionQuery, TaskOutcome,
-    TaskRow, Write,
+    AuditEntry, Batch, Checkpoint, ExecutionQuery, ExecutionRow, IdKind, KeyClaim, LibraryRow,
+    NewProgramVersion, Page, PolicySnapshot, ProgramQuery, Query, QueryResult, RecordedWorktree, RepeatFacts,
+    RunQuery, Scope, SessionQuery, TaskOutcome, TaskQuery, TaskRow, Write,
 };
 
 /// Each released schema version.
-const GOLDEN: [u32; 8] = [10, 11, 12, 13, 14, 15, 16, 17];
+const GOLDEN: [u32; 9] = [10, 11, 12, 13, 14, 15, 16, 17, 18];
 /// The first version that records the worktrees of sessions.
 const RECORDED: u32 = 13;
 /// The first version with the events of sessions.
@@ -304,20 +304,22 @@ fn queries() -> Vec<Query> {
         Query::Sessions(mine(), durable, page),
         Query::SessionPolicy(session_id(1)),
         Query::SessionPolicy(session_id(2)),
-        Query::Executions(all.clone(), session_id(1), page),
-        Query::ExecutionByName(mine(), "e".to_owned()),
+        Query::Executions(all.clone(), session_id(1), ExecutionQuery::default(), page),
+        Query::ExecutionByName(owner(1), "e".to_owned()),
         Query::Events(execution_id(1), 0, 0),
         Query::Ids { scope: mine(), kind: IdKind::Execution, from, to, limit: 100 },
-        Query::Programs(all.clone(), page),
+        Query::Programs(all.clone(), ProgramQuery::default(), page),
         Query::ProgramVersions { program: PROGRAM, below: None, limit: 100 },
         Query::ProgramCode(PROGRAM, 1),
-        Query::Runs { scope: mine(), program: None, execution: None, page },
+        Query::Runs(mine(), RunQuery::default(), page),
+        Query::Runs(mine(), RunQuery { program: Some(PROGRAM), ..RunQuery::default() }, page),
         Query::RunHead(execution_id(3)),
         Query::Checkpoints(execution_id(3)),
         Query::State { execution: execution_id(3), checkpoint: 1, behind: None, bytes: usize::MAX },
         Query::PageVersions { execution: execution_id(3), after: None, bytes: usize::MAX },
         Query::Task(all.clone(), FIRST_TASK),
-        Query::PendingTasks(all.clone(), page),
+        Query::Tasks(all.clone(), TaskQuery::PENDING, page),
+        Query::Tasks(all.clone(), TaskQuery::default(), page),
         Query::Current(owner(1), "agent".to_owned()),
         Query::Key(owner(1), "k".to_owned()),
         Query::Audit { scope: all, before: None, limit: 100 },

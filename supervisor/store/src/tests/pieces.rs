@@ -15,8 +15,8 @@ use vm_system_protocol::model::{ExecutionStatus, SessionStatus};
 use vm_system_protocol::reason::CloseReason;
 use vm_system_protocol::time::Timestamp;
 use vm_system_record::{
-    Checkpoint, Entity, IdKind, NewProgramVersion, Page, Rejection, Retention, StorageLimit, StoreError,
-    TaskRow, Write,
+    Checkpoint, Entity, ExecutionQuery, IdKind, NewProgramVersion, Page, Rejection, Retention, RunQuery,
+    StorageLimit, StoreError, TaskRow, Write,
 };
 
 /// Several turns' worth.
@@ -216,9 +216,13 @@ async fn found(store: &StoreHandle) -> [usize; 8] {
     let ids = async |kind| store.ids(&mine(), kind, [0; 16], [0xff; 16], 10).await.expect("readable").len();
     [
         usize::from(store.execution(&mine(), id).await.expect("readable").is_some()),
-        usize::from(store.execution_by_name(&mine(), "n").await.expect("readable").is_some()),
-        store.executions(&mine(), session_id(1), Page::ALL).await.expect("readable").len(),
-        store.runs(&mine(), None, None, Page::ALL).await.expect("readable").len(),
+        usize::from(store.execution_by_name(&owner(1), "n").await.expect("readable").is_some()),
+        store
+            .executions(&mine(), session_id(1), ExecutionQuery::default(), Page::ALL)
+            .await
+            .expect("readable")
+            .len(),
+        store.runs(&mine(), RunQuery::default(), Page::ALL).await.expect("readable").len(),
         usize::try_from(store.program_counts(&mine()).await.expect("readable").1).expect("small"),
         usize::from(store.task(&mine(), task).await.expect("readable").is_some()),
         ids(IdKind::Execution).await,

@@ -1,14 +1,16 @@
 //! Random batches that share a commit have the same effect as alone: a refused one does not affect others, and an execution
 //! that starts and ends in one commit is written once with the same result.
 
-use super::fixture::{console, execution_id, execution_record, on_disk, session, session_id, template};
+use super::fixture::{
+    console, execution_id, execution_record, on_disk, owner, session, session_id, template,
+};
 use proptest::prelude::*;
 use proptest::sample::select;
 use std::sync::Arc;
 use vm_system_protocol::model::{Execution, ExecutionStatus, Metrics, SessionStatus};
 use vm_system_protocol::reason::CloseReason;
 use vm_system_protocol::time::Timestamp;
-use vm_system_record::{Batch, Page, Query, Scope, SessionQuery, Write};
+use vm_system_record::{Batch, ExecutionQuery, Page, Query, Scope, SessionQuery, Write};
 
 /// Few enough to collide often.
 fn number() -> impl Strategy<Value = u8> {
@@ -73,10 +75,10 @@ fn queries() -> Vec<Query> {
     let sessions = SessionQuery::default();
     let mut queries = vec![
         Query::Sessions(Scope::All, sessions, Page::ALL),
-        Query::ExecutionByName(Scope::All, "a".to_owned()),
+        Query::ExecutionByName(owner(1), "a".to_owned()),
     ];
     for n in 1..4 {
-        queries.push(Query::Executions(Scope::All, session_id(n), Page::ALL));
+        queries.push(Query::Executions(Scope::All, session_id(n), ExecutionQuery::default(), Page::ALL));
         queries.push(Query::Events(execution_id(n), 0, 0));
     }
     queries

@@ -4,6 +4,7 @@ use super::programs::{Deletion, ask_first, confirmed};
 use super::session_tasks::{ListedSessionTask, session_tasks};
 use super::{Effect, ToolResult, ToolRow, ToolSet};
 use crate::mcp::call::ToolCall;
+use crate::mcp::lists;
 use crate::mcp::outcome;
 use crate::mcp::output::{ToolError, ToolOutput};
 use crate::mcp::schema::{self, JsonSchema, schemars};
@@ -13,14 +14,10 @@ use serde_json::json;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
 use uuid::Uuid;
-use vm_system_protocol::control::{DurableOp, DurableReply, ListCursor, ListPage, NewRun, Op, Reply};
+use vm_system_protocol::control::{DurableOp, DurableReply, NewRun, Op, Reply, RunFilter};
 use vm_system_protocol::ids::ExecutionId;
 use vm_system_protocol::model::{Event, EventPayload, ExecutionStatus, ProgramState, Run};
 
-/// Most executions of a list.
-const LISTED: u32 = 200;
-/// Pages of a list that are read for a status.
-const PAGES: usize = 50;
 /// Longest prompt in a list (bytes).
 const LISTED_PROMPT_BYTES: u32 = 1_000;
 /// Events that are read at a time.
@@ -67,7 +64,7 @@ pub(super) fn rows() -> Vec<ToolRow> {
         ToolRow {
             name: "list_executions",
             title: "List executions",
-            description: "Executions of programs, newest first (at most 200), each with its pending task; which is the \
+            description: "Executions of programs, newest first (200 at a time), each with its pending task; which is the \
                 current one. Also the pending tasks of sessions.",
             input: schema::input::<List>,
             output: schema::output::<ExecutionList>,
@@ -138,7 +135,7 @@ pub(super) fn rows() -> Vec<ToolRow> {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 struct Start {
-    /// Name or id of the program
+    /// Name or id of the program; NAME@VERSION starts an older version
     program_id: String,
     /// A name for the execution; must not be the name of another one that has not ended
     execution_id: String,
@@ -181,7 +178,7 @@ async fn start(call: &ToolCall<'_>) -> ToolResult {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 struct Restart {
-    /// Name or id of the program
+    /// Name or id of the program; NAME@VERSION starts an older version
     program_id: String,
     /// A name for the new execution; generated if absent
     execution_id: Option<String>,
@@ -312,6 +309,16 @@ struct List {
     /// Only executions with this status; waiting: a task needs an answer
     #[schemars(with = "Option<String>", extend("enum" = ["running", "waiting", "ok", "error", "timeout", "cancelled"]))]
     status: Option<ExecutionStatus>,
+    /// Only executions with exactly this name
+    name: Option<String>,
+    /// Only executions that were started at or after this time (RFC 3339)
+    since: Option<String>,
+    /// Only executions that were started before this time (RFC 3339)
+    until: Option<String>,
+    /// For administrators: only executions of this owner
+    owner: Option<String>,
+    /// `nextCursor` of an earlier result, with the same filters: older executions
+    cursor: Option<String>,
 }
 
 /// Data of `list_executions`.
@@ -320,10 +327,13 @@ struct List {
 struct ExecutionList {
     /// Newest first
     executions: Vec<ListedExecution>,
-    /// True: there may be more, older ones
+    /// True: there are more, older ones
     #[serde(skip_serializing_if = "Option::is_none")]
     truncated: Option<bool>,
-    /// Executions of sessions that wait for the answer to a task; only without programId, and with no status or `waiting`
+    /// Pass it as `cursor` to get older ones
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_cursor: Option<String>,
+    /// Executions of sessions that wait for the answer to a task; only without filters, or with the status `waiting` alone
     #[serde(skip_serializing_if = "Option::is_none")]
     session_tasks: Option<Vec<ListedSessionTask>>,
 }
@@ -361,10 +371,20 @@ struct Summary {
 }
 
 async fn list(call: &ToolCall<'_>) -> ToolResult {
-    let List { program_id, status } = call.input()?;
-    let with_sessions =
-        program_id.is_none() && status.is_none_or(|status| status == ExecutionStatus::Waiting);
-    let (runs, truncated) = runs(call, program_id, status).await?;
+    let List { program_id, status, name, since, until, owner, cursor } = call.input()?;
+    let texts = [&program_id, &name, &since, &until, &owner, &cursor];
+    let with_sessions = texts.iter().all(|text| text.is_none())
+        && status.is_none_or(|status| status == ExecutionStatus::Waiting);
+    let period = lists::period(since, until)?;
+    let filter = RunFilter { status, program: program_id, name, period, owner, ..RunFilter::default() };
+    let mut list = lists::ListParts::behind(cursor)?;
+    while let Some(page) = list.wanted() {
+        match call.durable(DurableOp::RunList(RunFilter { page, ..filter.clone() })).await? {
+            DurableReply::Runs(part) => list.add(part),
+            other => return Err(ToolError::unexpected(&other)),
+        }
+    }
+    let (runs, next_cursor) = list.finish();
     let session_tasks = if with_sessions { session_tasks(call, &runs).await? } else { Vec::new() };
     let current = call.current().await?.map(|run| run.execution.id);
     let prompts = prompts(call, &runs).await?;
@@ -381,7 +401,8 @@ async fn list(call: &ToolCall<'_>) -> ToolResult {
     });
     let data = ExecutionList {
         executions: listed.collect(),
-        truncated: truncated.then_some(true),
+        truncated: next_cursor.is_some().then_some(true),
+        next_cursor,
         session_tasks: (!session_tasks.is_empty()).then_some(session_tasks),
     };
     let mut text = serde_json::to_string_pretty(&json!(data.executions)).unwrap_or_default();
@@ -393,37 +414,10 @@ async fn list(call: &ToolCall<'_>) -> ToolResult {
         );
     }
     let output = ToolOutput::new(text, &data);
-    Ok(if truncated { output.and("[truncated: there may be more, older executions]") } else { output })
-}
-
-/// The newest executions with this status, and whether there may be more. Without a verb that filters, pages are read until there
-/// are enough, within a bound.
-async fn runs(
-    call: &ToolCall<'_>,
-    program: Option<String>,
-    status: Option<ExecutionStatus>,
-) -> Result<(Vec<Run>, bool), ToolError> {
-    let most = LISTED as usize;
-    let (mut found, mut after) = (Vec::new(), None);
-    for _ in 0..PAGES {
-        let limit = Some(LISTED + 1);
-        let page = ListPage { limit, after };
-        let runs = match call.durable(DurableOp::RunList { program: program.clone(), page }).await? {
-            DurableReply::Runs(runs) => runs,
-            other => return Err(ToolError::unexpected(&other)),
-        };
-        // A page may be shorter than its limit.
-        let Some(last) = runs.last().map(|run| &run.execution) else { return Ok((found, false)) };
-        after = Some(ListCursor { at: last.started_at, id: *last.id.as_bytes() });
-        found.extend(
-            runs.into_iter().filter(|run| status.is_none_or(|status| run.execution.status == status)),
-        );
-        if found.len() > most {
-            found.truncate(most);
-            return Ok((found, true));
-        }
-    }
-    Ok((found, true))
+    Ok(match lists::note(data.next_cursor.as_ref()) {
+        Some(note) => output.and(note),
+        None => output,
+    })
 }
 
 /// The prompts of the executions that wait.

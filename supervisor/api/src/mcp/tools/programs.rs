@@ -4,6 +4,7 @@ use super::{Effect, ToolResult, ToolRow, ToolSet, plans};
 use crate::mcp::FileRefusal;
 use crate::mcp::call::ToolCall;
 use crate::mcp::confirm::TokenCheck;
+use crate::mcp::lists;
 use crate::mcp::output::{ToolError, ToolOutput};
 use crate::mcp::schema::{self, JsonSchema, schemars};
 use crate::mcp::views::ProgramView;
@@ -11,7 +12,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::path::Path;
-use vm_system_protocol::control::{DurableOp, DurableReply, ErrorCode, ListPage, Op, ProgramText, Reply};
+use vm_system_protocol::control::{
+    DurableOp, DurableReply, ErrorCode, Op, ProgramFilter, ProgramText, Reply,
+};
 use vm_system_protocol::limits::CONTROL_FRAME_BYTES;
 use vm_system_protocol::model::Program;
 
@@ -63,8 +66,8 @@ pub(super) fn rows() -> Vec<ToolRow> {
         ToolRow {
             name: "list_programs",
             title: "List programs",
-            description: "All loaded programs, newest first.",
-            input: schema::input::<Nothing>,
+            description: "Loaded programs, newest first (200 at a time).",
+            input: schema::input::<ListPrograms>,
             output: schema::output::<ProgramList>,
             effect: Effect::Reads,
             set: ToolSet::Admin,
@@ -261,29 +264,56 @@ pub(super) fn refused(refusal: &FileRefusal) -> ToolError {
     ToolError::Reported { message: refusal.to_string(), code: code.as_str(), details: None }
 }
 
-async fn programs(call: &ToolCall<'_>) -> Result<Vec<Program>, ToolError> {
-    match call.durable(DurableOp::ProgramList(ListPage::default())).await? {
-        DurableReply::Programs(programs) => Ok(programs),
-        other => Err(ToolError::unexpected(&other)),
-    }
-}
-
 /// Data of `list_programs`.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct ProgramList {
     /// Newest first
     programs: Vec<ProgramView>,
+    /// There are more: pass it as `cursor`
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_cursor: Option<String>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct ListPrograms {
+    /// Only the program with exactly this name
+    name: Option<String>,
+    /// Only programs that were first loaded at or after this time (RFC 3339)
+    since: Option<String>,
+    /// Only programs that were first loaded before this time (RFC 3339)
+    until: Option<String>,
+    /// For administrators: only programs of this owner
+    owner: Option<String>,
+    /// `nextCursor` of an earlier result, with the same filters: older programs
+    cursor: Option<String>,
 }
 
 async fn list(call: &ToolCall<'_>) -> ToolResult {
-    let programs: Vec<ProgramView> = programs(call).await?.iter().map(ProgramView::of).collect();
+    let ListPrograms { name, since, until, owner, cursor } = call.input()?;
+    let filter =
+        ProgramFilter { name, period: lists::period(since, until)?, owner, ..ProgramFilter::default() };
+    let mut list = lists::ListParts::behind(cursor)?;
+    while let Some(page) = list.wanted() {
+        match call.durable(DurableOp::ProgramList(ProgramFilter { page, ..filter.clone() })).await? {
+            DurableReply::Programs(part) => list.add(part),
+            other => return Err(ToolError::unexpected(&other)),
+        }
+    }
+    let (programs, next_cursor) = list.finish();
+    let programs: Vec<ProgramView> = programs.iter().map(ProgramView::of).collect();
     let text = if programs.is_empty() {
         "No programs loaded".to_owned()
     } else {
         serde_json::to_string_pretty(&json!(programs)).unwrap_or_default()
     };
-    Ok(ToolOutput::new(text, &ProgramList { programs }))
+    let note = lists::note(next_cursor.as_ref());
+    let output = ToolOutput::new(text, &ProgramList { programs, next_cursor });
+    Ok(match note {
+        Some(note) => output.and(note),
+        None => output,
+    })
 }
 
 #[derive(Deserialize, JsonSchema)]

@@ -5,7 +5,7 @@ use crate::mcp::output::{ToolError, listed};
 use crate::mcp::schema::{JsonSchema, schemars};
 use serde::Serialize;
 use std::collections::HashSet;
-use vm_system_protocol::control::{DurableOp, DurableReply, ListPage, Op, Reply};
+use vm_system_protocol::control::{DurableOp, DurableReply, ListPage, Op, Reply, TaskFilter};
 use vm_system_protocol::ids::ExecutionId;
 use vm_system_protocol::model::{ExecutionKind, Run};
 
@@ -33,13 +33,14 @@ pub(super) async fn session_tasks(
     runs: &[Run],
 ) -> Result<Vec<ListedSessionTask>, ToolError> {
     let page = ListPage { limit: Some(LISTED), after: None };
-    let tasks = match call.durable(DurableOp::TaskList(page)).await? {
+    let tasks = match call.durable(DurableOp::TaskList(TaskFilter::pending(page))).await? {
         DurableReply::Tasks(tasks) => tasks,
         other => return Err(ToolError::unexpected(&other)),
     };
     let listed_runs: HashSet<ExecutionId> = runs.iter().map(|run| run.execution.id).collect();
     let mut found = Vec::new();
-    for task in tasks.iter().filter(|task| !listed_runs.contains(&task.execution_id)).take(SESSION_TASKS) {
+    let tasks = tasks.iter().map(|listed| &listed.task);
+    for task in tasks.filter(|task| !listed_runs.contains(&task.execution_id)).take(SESSION_TASKS) {
         let execution = task.execution_id.to_string();
         match call.perform(Op::ExecGet { execution: execution.clone() }).await {
             // One of a program that is not listed.

@@ -2,21 +2,36 @@
 
 use super::{Effect, ToolResult, ToolRow, ToolSet, console};
 use crate::mcp::call::{ToolCall, exact_json};
+use crate::mcp::lists;
 use crate::mcp::outcome;
-use crate::mcp::output::{ToolError, ToolOutput, prompt, shortened};
+use crate::mcp::output::{ToolError, ToolOutput, listed, prompt, shortened};
 use crate::mcp::schema::{self, JsonSchema, schemars};
 use crate::mcp::views::{self, ExecutionView, OutputView, RESULT_BYTES, TaskStatusView};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use vm_system_protocol::control::{DurableOp, DurableReply, GivenAnswer};
+use vm_system_protocol::control::{DurableOp, DurableReply, GivenAnswer, TaskFilter};
 use vm_system_protocol::json::JsonText;
-use vm_system_protocol::model::{ExecutionError, ExecutionStatus, ResultValue};
+use vm_system_protocol::model::{ExecutionError, ExecutionStatus, ListedTask, ResultValue, TaskState};
 
 /// Console output of one response (bytes).
 const OUTPUT_BYTES: usize = 16 * 1024;
+/// Longest prompt and longest answer in a list (bytes).
+const LISTED_BYTES: usize = 1_000;
 
 pub(super) fn rows() -> Vec<ToolRow> {
     vec![
+        ToolRow {
+            name: "list_tasks",
+            title: "List tasks",
+            description: "Tasks of programs and sessions (200 at a time): pending ones, oldest first; with `status`, \
+                tasks that have ended, newest first, each with its answer.",
+            input: schema::input::<List>,
+            output: schema::output::<TaskList>,
+            effect: Effect::Reads,
+            set: ToolSet::Admin,
+            reads_files: false,
+            run: |call| Box::pin(list(call)),
+        },
         ToolRow {
             name: "getTask",
             title: "Get the pending task",
@@ -44,6 +59,111 @@ pub(super) fn rows() -> Vec<ToolRow> {
             run: |call| Box::pin(submit(call)),
         },
     ]
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct List {
+    /// Only tasks with this status; all: pending ones and those that have ended (default: pending)
+    #[schemars(extend("enum" = ["pending", "answered", "defaulted", "expired", "failed", "withdrawn", "all"]))]
+    status: Option<String>,
+    /// Only tasks of this execution, by name or id
+    execution_id: Option<String>,
+    /// Only tasks of executions of this program, by name or id
+    program_id: Option<String>,
+    /// Only tasks that were created at or after this time (RFC 3339)
+    since: Option<String>,
+    /// Only tasks that were created before this time (RFC 3339)
+    until: Option<String>,
+    /// For administrators: only tasks of this owner
+    owner: Option<String>,
+    /// `nextCursor` of an earlier result, with the same filters
+    cursor: Option<String>,
+}
+
+/// Data of `list_tasks`.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct TaskList {
+    tasks: Vec<ListedTaskView>,
+    /// There are more: pass it as `cursor`
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_cursor: Option<String>,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct ListedTaskView {
+    /// Id of the task
+    id: String,
+    /// Id of the execution that has it
+    execution_id: String,
+    /// pending, answered, defaulted, expired, failed, or withdrawn: its execution ended
+    #[schemars(with = "String")]
+    status: TaskState,
+    /// The prompt; of a long one the beginning, and its size
+    prompt: String,
+    /// The answer or the default; of an expired or failed task the message of its error. Of a long one the beginning, and its size
+    #[serde(skip_serializing_if = "Option::is_none")]
+    answer: Option<String>,
+    /// When the task was created
+    created: String,
+    /// When it was answered, or ended in another way
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ended: Option<String>,
+    /// The owner, for administrators
+    #[serde(skip_serializing_if = "Option::is_none")]
+    owner: Option<String>,
+}
+
+impl ListedTaskView {
+    fn of(ListedTask { task, status, ended_at, answer, owner }: &ListedTask) -> Self {
+        Self {
+            id: task.id.to_string(),
+            execution_id: task.execution_id.to_string(),
+            status: *status,
+            prompt: listed(&task.prompt, LISTED_BYTES),
+            answer: answer.as_ref().map(|answer| listed(answer, LISTED_BYTES)),
+            created: task.created_at.to_string(),
+            ended: ended_at.as_ref().map(ToString::to_string),
+            owner: owner.clone(),
+        }
+    }
+}
+
+async fn list(call: &ToolCall<'_>) -> ToolResult {
+    let List { status, execution_id, program_id, since, until, owner, cursor } = call.input()?;
+    let status = match status.as_deref() {
+        None => Some(TaskState::Pending),
+        Some("all") => None,
+        Some(name) => {
+            let state =
+                name.parse().map_err(|_| ToolError::invalid(format!("there is no status {name:?} of tasks")));
+            Some(state?)
+        }
+    };
+    let period = lists::period(since, until)?;
+    let (execution, program) = (execution_id, program_id);
+    let filter = TaskFilter { status, execution, program, period, owner, ..TaskFilter::default() };
+    let mut list = lists::ListParts::behind(cursor)?;
+    while let Some(page) = list.wanted() {
+        match call.durable(DurableOp::TaskList(TaskFilter { page, ..filter.clone() })).await? {
+            DurableReply::Tasks(part) => list.add(part),
+            other => return Err(ToolError::unexpected(&other)),
+        }
+    }
+    let (tasks, next_cursor) = list.finish();
+    let data = TaskList { tasks: tasks.iter().map(ListedTaskView::of).collect(), next_cursor };
+    let text = if data.tasks.is_empty() {
+        "No tasks".to_owned()
+    } else {
+        serde_json::to_string_pretty(&data.tasks).unwrap_or_default()
+    };
+    let output = ToolOutput::new(text, &data);
+    Ok(match lists::note(data.next_cursor.as_ref()) {
+        Some(note) => output.and(note),
+        None => output,
+    })
 }
 
 #[derive(Deserialize, JsonSchema)]

@@ -7,9 +7,14 @@ use crate::sqlite::write::{ScanPosition, prune_step};
 use rusqlite::Connection;
 use std::cell::Cell;
 use std::time::Duration;
+use vm_system_protocol::control::Period;
 use vm_system_protocol::ids::{ExecutionId, ProgramId, SessionId};
+use vm_system_protocol::model::{ExecutionStatus, TaskState};
 use vm_system_protocol::time::Timestamp;
-use vm_system_record::{Cursor, Owner, Page, Query, QueryResult, Scope, SessionQuery};
+use vm_system_record::{
+    Cursor, ExecutionQuery, Owner, Page, ProgramQuery, Query, QueryResult, RunQuery, Scope, SessionQuery,
+    TaskQuery,
+};
 
 thread_local! {
     static STEPS: Cell<u64> = const { Cell::new(0) };
@@ -41,10 +46,10 @@ fn fill(c: &Connection, owner: &str, first: u32, count: u32) {
          {ids} INSERT INTO sessions (id, owner, template, policy, durable, workspace_id, base_commit_oid, worktree_path,
              status, created_at, runtime_meta)
              SELECT {key}, '{owner}', {own}, zeroblob(32), 1, '', '', '', 'ready', i, '{{}}' FROM n;
-         {ids} INSERT INTO executions (id, session, owner, kind, status, args, env, started_at)
-             SELECT {key}, {key}, '{owner}', 'program', 'waiting', '[]', '{{}}', i FROM n;
-         {ids} INSERT INTO program_runs (execution, owner, program, version)
-             SELECT {key}, '{owner}', {program}, 1 FROM n;
+         {ids} INSERT INTO executions (id, session, owner, name, kind, status, args, env, started_at)
+             SELECT {key}, {key}, '{owner}', 'n' || i, 'program', 'waiting', '[]', '{{}}', i FROM n;
+         {ids} INSERT INTO program_runs (execution, owner, program, version, started_at)
+             SELECT {key}, '{owner}', {program}, 1, i FROM n;
          {ids} INSERT INTO tasks (id, execution, owner, prompt, attempts, created_at, checkpoint)
              SELECT {key}, {key}, '{owner}', '?', 0, i, 0 FROM n;
          {ids} INSERT INTO audit_log (at, owner, verb, subject, outcome, door)
@@ -80,32 +85,54 @@ fn cost_of_an_owners_lists_does_not_depend_on_others() {
         .query_row("SELECT id FROM programs WHERE owner = 'me'", [], |row| row.get(0))
         .map(ProgramId::from_bytes)
         .expect("it was made");
-    let runs = |program, execution| Query::Runs { scope: me(), program, execution, page: Page::first(100) };
+    let runs = |filter| Query::Runs(me(), filter, Page::first(100));
+    let tasks = |filter| Query::Tasks(me(), filter, Page::first(100));
+    let period = Period { since: Some(Timestamp(1)), until: Some(Timestamp(1 << 40)) };
+    let name = || Some("p".to_owned());
     let one = c
         .query_row("SELECT id FROM executions WHERE owner = 'me'", [], |row| row.get(0))
         .map(ExecutionId::from_bytes)
         .expect("it was made");
     for query in [
         Query::Templates(me(), page()),
-        Query::Programs(me(), page()),
+        Query::Programs(me(), ProgramQuery::default(), page()),
+        Query::Programs(me(), ProgramQuery { name: name(), period }, page()),
         Query::Sessions(me(), SessionQuery::default(), page()),
-        Query::Executions(me(), SessionId::from_bytes(*one.as_bytes()), page()),
-        Query::PendingTasks(me(), page()),
+        Query::Executions(me(), SessionId::from_bytes(*one.as_bytes()), ExecutionQuery::default(), page()),
+        tasks(TaskQuery::PENDING),
+        tasks(TaskQuery { program: Some(program), period, ..TaskQuery::default() }),
+        tasks(TaskQuery { status: Some(TaskState::Expired), ..TaskQuery::default() }),
+        tasks(TaskQuery { execution: Some(one), ..TaskQuery::default() }),
         Query::Audit { scope: me(), before: None, limit: 100 },
         Query::Prompts { scope: me(), executions: vec![one], bytes: 100 },
         Query::ProgramCounts(me()),
-        runs(None, None),
-        runs(Some(program), None),
-        runs(None, Some(one)),
+        runs(RunQuery::default()),
+        runs(RunQuery { period, ..RunQuery::default() }),
+        runs(RunQuery { status: Some(ExecutionStatus::Waiting), ..RunQuery::default() }),
+        runs(RunQuery { status: Some(ExecutionStatus::Ok), ..RunQuery::default() }),
+        runs(RunQuery { program: Some(program), ..RunQuery::default() }),
+        runs(RunQuery {
+            program: Some(program),
+            status: Some(ExecutionStatus::Waiting),
+            ..RunQuery::default()
+        }),
+        runs(RunQuery { name: name(), ..RunQuery::default() }),
+        Query::RunById(me(), one),
+        Query::ExecutionByName(Owner::new("me"), "p".to_owned()),
         Query::RunningPrograms { after: ExecutionId::from_bytes([0; 16]), limit: 100 },
         Query::DueTasks { until: Timestamp(i64::MAX), after: None, limit: 100 },
     ] {
         let steps = cost(&c, &query);
         assert!(steps <= FEW, "{steps} instructions for {query:?}");
     }
-    let all =
-        cost(&c, &Query::Runs { scope: Scope::All, program: None, execution: None, page: Page::first(3) });
-    assert!(all <= FEW, "{all} instructions for the newest of all");
+    for query in [
+        Query::Runs(Scope::All, RunQuery::default(), Page::first(3)),
+        Query::Tasks(Scope::All, TaskQuery::PENDING, Page::first(3)),
+        Query::Tasks(Scope::All, TaskQuery::default(), Page::first(3)),
+    ] {
+        let steps = cost(&c, &query);
+        assert!(steps <= FEW, "{steps} instructions for the first of all: {query:?}");
+    }
 }
 
 #[test]
@@ -183,9 +210,10 @@ fn unreadable_row_does_not_affect_the_others() {
         Ok(QueryResult::Programs(rows)) => rows.len(),
         other => panic!("{query:?}: {}", other.is_ok()),
     };
-    assert_eq!(count(&Query::PendingTasks(me(), page())), 2);
-    assert_eq!(count(&Query::Runs { scope: me(), program: None, execution: None, page: page() }), 2);
-    assert_eq!(count(&Query::Programs(me(), page())), 1);
+    assert_eq!(count(&Query::Tasks(me(), TaskQuery::PENDING, page())), 2);
+    // A status that does not exist is in no list of a status, and all are merged from these.
+    assert_eq!(count(&Query::Runs(me(), RunQuery::default(), page())), 2);
+    assert_eq!(count(&Query::Programs(me(), ProgramQuery::default(), page())), 1);
     let due = |after| Query::DueTasks { until: Timestamp(3), after, limit: 100 };
     assert_eq!(count(&due(None)), 3, "the deadline of every task can be read");
     let Ok(QueryResult::Due(rows)) = run_query(&c, &due(None)) else { panic!("it was just read") };
@@ -217,7 +245,7 @@ fn page_of_large_rows_ends_early_and_the_next_one_continues_after_it() {
         .expect("rows of a schema of our own");
     let read = |after| {
         let page = Page { after, ..Page::first(100) };
-        match run_query(&c, &Query::PendingTasks(Scope::Owner(Owner::new("me")), page)) {
+        match run_query(&c, &Query::Tasks(Scope::Owner(Owner::new("me")), TaskQuery::PENDING, page)) {
             Ok(QueryResult::Tasks(rows)) => rows,
             _ => panic!("another result"),
         }

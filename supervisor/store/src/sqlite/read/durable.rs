@@ -7,11 +7,12 @@ use rusqlite::{Connection, Row};
 use vm_system_protocol::ids::{ExecutionId, ProgramId, TaskId};
 use vm_system_protocol::time::Timestamp;
 use vm_system_record::{
-    CheckpointRow, Cursor, DueTask, Owner, Page, PageVersion, ProgramCode, ProgramRow, PromptBeginning,
+    CheckpointRow, DueTask, Owner, Page, PageVersion, ProgramCode, ProgramRow, PromptBeginning,
     RUN_HEAD_STATE_BYTES, RunHead, RunRow, Scope, SessionRow, TaskOutcome, TaskRow, VersionRow,
 };
 
-const PROGRAM: &str = "SELECT id, owner, name, is_active, programs.created_at, modified_at, programs.version,
+pub(super) const PROGRAM: &str =
+    "SELECT id, owner, name, is_active, programs.created_at, modified_at, programs.version,
     source_hash, format FROM programs
     JOIN program_versions ON program = id AND program_versions.version = programs.version";
 
@@ -28,13 +29,7 @@ pub(super) fn program_by_name(c: &Connection, scope: &Scope, name: &str) -> Read
     select.first(c, program_row)
 }
 
-pub(super) fn programs(c: &Connection, scope: &Scope, page: Page) -> Read<Vec<ProgramRow>> {
-    let mut select = Select::new(PROGRAM);
-    select.and("is_active = 1").scope(scope).newest_first("programs.created_at", page);
-    select.readable_rows(c, |_| 512, program_row)
-}
-
-fn program_row(row: &Row<'_>) -> Read<ProgramRow> {
+pub(super) fn program_row(row: &Row<'_>) -> Read<ProgramRow> {
     Ok(ProgramRow {
         id: ProgramId::from_bytes(row.get(0)?),
         owner: Owner::new(row.get_ref(1)?.as_str().map_err(|_| ReadError::Damaged("program"))?),
@@ -110,7 +105,7 @@ pub(super) fn current(c: &Connection, owner: &Owner, client: &str) -> Read<Optio
     select.first(c, |row| Ok(ExecutionId::from_bytes(row.get(0)?)))
 }
 
-const TASK: &str =
+pub(super) const TASK: &str =
     "SELECT id, owner, execution, prompt, schema, attempts, created_at, deadline, ended_at, answer,
     checkpoint, retries, fallback, outcome, first_attempt_at, last_attempt_at FROM tasks";
 
@@ -128,17 +123,6 @@ pub(super) fn pending_task(c: &Connection, execution: ExecutionId) -> Read<Optio
     let mut select = Select::new(TASK);
     select.and_value("execution =", execution.as_bytes().to_vec()).and("ended_at IS NULL");
     select.first(c, task_row)
-}
-
-pub(super) fn pending_tasks(c: &Connection, scope: &Scope, page: Page) -> Read<Vec<TaskRow>> {
-    let mut select = Select::new(TASK);
-    select.and("ended_at IS NULL").scope(scope);
-    if let Some(Cursor { at, id }) = page.after {
-        select.and("(created_at, id) > (").value(at.0).text(",").value(id.to_vec()).text(")");
-    }
-    select.paged = true;
-    select.text(" ORDER BY created_at, id LIMIT").value(i64::from(page.limit));
-    select.readable_rows(c, task_weight, task_row)
 }
 
 pub(super) fn prompts(
@@ -164,8 +148,8 @@ pub(super) fn prompts(
 pub(super) fn counts(c: &Connection, scope: &Scope) -> Read<(u64, u64)> {
     let mut programs = Select::new("SELECT count(*) FROM programs");
     programs.and("is_active = 1").scope(scope);
-    let mut runs = Select::new("SELECT count(*) FROM program_runs");
-    runs.scope(scope);
+    let mut runs = Select::new("SELECT count(*) FROM executions INDEXED BY executions_of_programs");
+    runs.and("kind = 'program'").scope(scope);
     let mut deleted = Select::new(
         "SELECT count(*) FROM staged CROSS JOIN program_runs ON program_runs.execution = staged.execution",
     );
@@ -174,16 +158,16 @@ pub(super) fn counts(c: &Connection, scope: &Scope) -> Read<(u64, u64)> {
     Ok((number(&programs)?, number(&runs)?.saturating_sub(number(&deleted)?)))
 }
 
-fn task_weight(task: &TaskRow) -> usize {
+pub(super) fn task_weight(task: &TaskRow) -> usize {
     let text = |text: &Option<String>| text.as_ref().map_or(0, String::len);
     256 + task.prompt.len() + text(&task.schema) + text(&task.fallback) + text(&task.answer)
 }
 
-fn run_weight(run: &RunRow) -> usize {
+pub(super) fn run_weight(run: &RunRow) -> usize {
     executions::weight(&run.row.execution)
 }
 
-fn task_row(row: &Row<'_>) -> Read<TaskRow> {
+pub(super) fn task_row(row: &Row<'_>) -> Read<TaskRow> {
     Ok(TaskRow {
         id: TaskId::from_bytes(row.get(0)?),
         owner: Owner::new(row.get_ref(1)?.as_str().map_err(|_| ReadError::Damaged("task"))?),
@@ -297,52 +281,35 @@ pub(super) fn running(c: &Connection, after: ExecutionId, limit: u32) -> Read<Ve
     select.rows(c, |row| Ok(row.get(0)?))
 }
 
-/// Ids of executions begin with their time, so the order of ids is the order of creation.
-pub(super) fn runs(
-    c: &Connection,
-    scope: &Scope,
-    program: Option<ProgramId>,
-    execution: Option<ExecutionId>,
-    page: Page,
-) -> Read<Vec<RunRow>> {
+/// Columns and tables of [`run_row`].
+fn run_columns() -> String {
     let columns = executions::COLUMNS
         .replacen("SELECT id, owner, name,", "SELECT executions.id, executions.owner, executions.name,", 1)
-        .replacen("\n    FROM executions", "", 1);
-    let mut select = Select::new(&format!(
+        .replacen("\n    FROM executions", "", 1)
+        .replacen("started_at", "executions.started_at", 1);
+    format!(
         "{columns}, program, program_runs.version, programs.name, programs.is_active FROM program_runs
          CROSS JOIN executions ON executions.id = program_runs.execution
          CROSS JOIN programs ON programs.id = program_runs.program"
-    ));
-    select.and(executions::IS_NOT_BEING_DELETED);
-    if let Some(program) = program {
-        select.and_value("program =", program.as_bytes().to_vec());
-    }
-    if let Some(execution) = execution {
-        select.and_value("execution =", execution.as_bytes().to_vec());
-    }
+    )
+}
+
+fn run_row(row: &Row<'_>) -> Read<RunRow> {
+    Ok(RunRow {
+        row: executions::execution(row)?,
+        program: ProgramId::from_bytes(row.get(26)?),
+        version: small(row, 27, "program run")?,
+        program_name: if row.get(29)? { row.get(28)? } else { None },
+    })
+}
+
+pub(super) fn run_by_id(c: &Connection, scope: &Scope, id: ExecutionId) -> Read<Option<RunRow>> {
+    let mut select = Select::new(&run_columns());
+    select.and(executions::IS_NOT_BEING_DELETED).and_value("execution =", id.as_bytes().to_vec());
     if let Scope::Owner(owner) = scope {
-        // One execution, or the executions of one program: all belong to one owner.
-        let found = program.is_some() || execution.is_some();
-        let owned = if found { "+program_runs.owner =" } else { "program_runs.owner =" };
-        select.and_value(owned, owner.as_str().to_owned());
+        select.and_value("program_runs.owner =", owner.as_str().to_owned());
     }
-    if let Some(after) = page.after {
-        select.and_value("execution <", after.id.to_vec());
-    }
-    if execution.is_none() {
-        select.paged = true;
-        select.text(" ORDER BY program_runs.execution DESC");
-    }
-    select.text(" LIMIT").value(i64::from(page.limit));
-    let found = |row: &Row<'_>| {
-        Ok(RunRow {
-            row: executions::execution(row)?,
-            program: ProgramId::from_bytes(row.get(26)?),
-            version: small(row, 27, "program run")?,
-            program_name: if row.get(29)? { row.get(28)? } else { None },
-        })
-    };
-    if execution.is_some() { select.rows(c, found) } else { select.readable_rows(c, run_weight, found) }
+    select.first(c, run_row)
 }
 
 pub(super) fn run_head(c: &Connection, execution: ExecutionId) -> Read<Option<RunHead>> {

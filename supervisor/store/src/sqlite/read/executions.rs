@@ -5,7 +5,9 @@ use rusqlite::{Connection, OptionalExtension as _, Row};
 use vm_system_protocol::ids::{ExecutionId, SessionId};
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{Event, EventPayload, Execution, ExecutionError, Metrics, ResultValue};
-use vm_system_record::{ExecutionRow, Owner, Page, RepeatFacts, RunningExecutionRow, Scope, weight_of_event};
+use vm_system_record::{
+    ExecutionQuery, ExecutionRow, Owner, Page, RepeatFacts, RunningExecutionRow, Scope, weight_of_event,
+};
 
 /// The type and the preview of a session's result are in its value event, which is one of the last events.
 pub(super) const COLUMNS: &str =
@@ -31,7 +33,8 @@ pub(super) fn by_id(c: &Connection, scope: &Scope, id: ExecutionId) -> Read<Opti
     select.first(c, execution)
 }
 
-pub(super) fn by_name(c: &Connection, scope: &Scope, name: &str) -> Read<Option<ExecutionRow>> {
+pub(super) fn by_name(c: &Connection, owner: &Owner, name: &str) -> Read<Option<ExecutionRow>> {
+    let scope = &Scope::Owner(owner.clone());
     let mut unfinished = Select::new(COLUMNS);
     unfinished.and_value("name =", name.to_owned()).and("status IN ('running', 'waiting')").scope(scope);
     unfinished.newest_first("started_at", Page::first(1));
@@ -44,11 +47,38 @@ pub(super) fn by_name(c: &Connection, scope: &Scope, name: &str) -> Read<Option<
     any.first(c, execution)
 }
 
-pub(super) fn list(c: &Connection, scope: &Scope, session: SessionId, page: Page) -> Read<Vec<ExecutionRow>> {
-    let mut select = Select::new(COLUMNS);
-    select.text(" INDEXED BY executions_by_session").and_value("session =", session.as_bytes().to_vec());
-    select.and(IS_NOT_BEING_DELETED).scope(scope).newest_first("started_at", page);
+pub(super) fn list(
+    c: &Connection,
+    scope: &Scope,
+    session: SessionId,
+    filter: ExecutionQuery,
+    page: Page,
+) -> Read<Vec<ExecutionRow>> {
+    let select = session_list(COLUMNS, scope, session, filter, page);
     select.readable_rows(c, |row| weight(&row.execution), execution)
+}
+
+fn session_list(
+    head: &str,
+    scope: &Scope,
+    session: SessionId,
+    ExecutionQuery { status, period }: ExecutionQuery,
+    page: Page,
+) -> Select {
+    // At most a few are unfinished, however many the session has had: sorting them costs nothing.
+    let unfinished = status.is_some_and(|status| !status.is_final());
+    let index = if unfinished { "executions_unfinished" } else { "executions_by_session" };
+    let mut select = Select::new(head);
+    select.text(&format!(" INDEXED BY {index}")).and_value("session =", session.as_bytes().to_vec());
+    if unfinished {
+        select.and("status IN ('running', 'waiting')");
+    }
+    if let Some(status) = status {
+        select.and_value("status =", status.as_str().to_owned());
+    }
+    select.and(IS_NOT_BEING_DELETED).scope(scope).newest_first_in("started_at", period, page);
+    select.paged = !unfinished;
+    select
 }
 
 /// Approximate size of an execution (bytes).

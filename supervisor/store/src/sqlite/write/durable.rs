@@ -92,8 +92,8 @@ pub(super) fn program_run(
 ) -> Result<u64, SqliteFailure> {
     let rows = run(
         c,
-        "INSERT INTO program_runs (execution, owner, program, version)
-         SELECT id, owner, ?2, ?3 FROM executions WHERE id = ?1",
+        "INSERT INTO program_runs (execution, owner, program, version, started_at)
+         SELECT id, owner, ?2, ?3, started_at FROM executions WHERE id = ?1",
         params![execution.as_bytes(), program.as_bytes(), version],
     )
     .constrained(Entity::Execution, Entity::Program)?;

@@ -5,7 +5,8 @@ use crate::tests::fixture::{ended, execution_id, mine, owner, running, with_stor
 use vm_system_protocol::ids::{ProgramId, TaskId};
 use vm_system_protocol::time::Timestamp;
 use vm_system_record::{
-    Batch, Checkpoint, Entity, NewProgramVersion, Page, Rejection, TaskOutcome, TaskRow, Write,
+    Batch, Checkpoint, Entity, NewProgramVersion, Page, ProgramQuery, Rejection, TaskOutcome, TaskQuery,
+    TaskRow, Write,
 };
 
 #[tokio::test]
@@ -38,7 +39,10 @@ async fn program_gets_a_version_each_time_it_is_loaded() {
         let code = store.program_code(row.id, 1).await.expect("readable").expect("executions keep it");
         assert_eq!(code.source, "a");
         store.apply(load(3, "c")).await.expect("the name is free again");
-        assert_eq!(store.programs(&mine(), Page::ALL).await.expect("readable").len(), 1);
+        assert_eq!(
+            store.programs(&mine(), ProgramQuery::default(), Page::ALL).await.expect("readable").len(),
+            1
+        );
     })
     .await;
 }
@@ -204,7 +208,10 @@ async fn execution_has_at_most_one_pending_task() {
             .apply(Write::TaskAttempt { execution: execution_id(1), id, at: Timestamp(4) })
             .await
             .expect("pending");
-        assert_eq!(store.pending_tasks(&mine(), Page::ALL).await.expect("readable")[0].attempts, 1);
+        assert_eq!(
+            store.tasks(&mine(), TaskQuery::PENDING, Page::ALL).await.expect("readable")[0].attempts,
+            1
+        );
         let outcome = TaskOutcome::Answered;
         let end = Write::TaskEnd {
             execution: execution_id(1),

@@ -11,7 +11,7 @@ use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{
     ConsoleLevel, Event, EventPayload, ExecutionError, ExecutionStatus, JsType, ResultValue,
 };
-use vm_system_record::{Batch, Entity, Page, Rejection, Scope, Write};
+use vm_system_record::{Batch, Entity, ExecutionQuery, Page, Rejection, Write};
 
 #[tokio::test]
 async fn execution_runs_to_its_end_once() {
@@ -56,7 +56,10 @@ async fn result_of_a_session_has_the_type_and_the_preview_of_its_value_event() {
         store.apply(Batch(vec![first, last, end])).await.expect("running");
         let row = store.execution(&mine(), execution_id(1)).await.expect("readable").expect("there");
         assert_eq!(row.execution.result, Some(value.clone()));
-        let list = store.executions(&mine(), session_id(1), Page::first(10)).await.expect("readable");
+        let list = store
+            .executions(&mine(), session_id(1), ExecutionQuery::default(), Page::first(10))
+            .await
+            .expect("readable");
         assert_eq!(list[0].execution.result, Some(value));
     })
     .await;
@@ -168,12 +171,12 @@ async fn execution_name_is_unique_among_the_owners_unfinished_ones() {
         store.apply(ended(3, 1)).await.expect("running");
         store.apply(named(4)).await.expect("the name is free again");
         let by_name = || async {
-            store.execution_by_name(&mine(), "job").await.expect("readable").map(|row| row.execution.id)
+            store.execution_by_name(&owner(1), "job").await.expect("readable").map(|row| row.execution.id)
         };
         assert_eq!(by_name().await, Some(execution_id(4)));
         store.apply(ended(4, 1)).await.expect("running");
         assert_eq!(by_name().await, Some(execution_id(4)), "the newest when none is unfinished");
-        assert_eq!(store.execution_by_name(&Scope::Owner(owner(2)), "job").await, Ok(None));
+        assert_eq!(store.execution_by_name(&owner(2), "job").await, Ok(None));
     })
     .await;
 }
