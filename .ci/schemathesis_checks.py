@@ -20,8 +20,6 @@ MISSING = {
     "NOT_FOUND",
 }
 
-# A reference that is neither an id nor a known name: 400, as the original refuses a malformed id.
-NO_EXECUTION = "VALIDATION_ERROR: execution_id is not an id"
 # The execution is a session's; only those of programs have states, tasks and files.
 NOT_OF_A_PROGRAM = "ENGINE_UNSUPPORTED: execution "
 # The folder does not exist, or is none.
@@ -41,26 +39,26 @@ NOT_READY = ("SESSION_NOT_READY", "SESSION_BUSY")
 # The machine has no memory or processes left; the response says when to try again.
 FULL = "CAPACITY_EXCEEDED"
 
-RUN = (NO_EXECUTION, NOT_OF_A_PROGRAM)
 REASONS = {
-    "setCurrentExecution": RUN,
+    "setCurrentExecution": (NOT_OF_A_PROGRAM,),
     # Exactly one of two parameters is required, which OpenAPI cannot express.
     "listExecutions": ("VALIDATION_ERROR: give session_id, or kind=program", "VALIDATION_ERROR: give one of session_id and kind"),
     "startProgram": ("CONFLICT", WORKTREE, USER, NO_AGENT, OTHER_ENGINE, FULL),
     "evaluateInput": (*NOT_READY, OTHER_ENGINE, FULL),
-    "runFile": (*NOT_READY, "INVALID_PATH", OTHER_ENGINE, FULL),
-    "getExecution": RUN,
-    "deleteExecution": RUN,
-    "cancelExecution": RUN,
-    "listCheckpoints": RUN,
-    "listEvents": RUN,
-    "exportExecution": RUN,
-    "forkExecution": (*RUN, "CONFLICT", FULL),
-    "rewindExecution": (*RUN, "CONFLICT", FULL),
-    "getState": RUN,
-    "setVariable": (*RUN, "TASK_NOT_PENDING"),
-    "getTask": RUN,
-    "submitAnswer": (*RUN, "TASK_NOT_PENDING", "ANSWER_INVALID", FULL),
+    # Which absolute paths lie in the session's worktree depends on the session.
+    "runFile": (*NOT_READY, 'INVALID_PATH: "/', OTHER_ENGINE, FULL),
+    "getExecution": (NOT_OF_A_PROGRAM,),
+    "deleteExecution": (NOT_OF_A_PROGRAM,),
+    "cancelExecution": (NOT_OF_A_PROGRAM,),
+    "listCheckpoints": (NOT_OF_A_PROGRAM,),
+    "listEvents": (NOT_OF_A_PROGRAM,),
+    "exportExecution": (NOT_OF_A_PROGRAM,),
+    "forkExecution": (NOT_OF_A_PROGRAM, "CONFLICT", FULL),
+    "rewindExecution": (NOT_OF_A_PROGRAM, "CONFLICT", FULL),
+    "getState": (NOT_OF_A_PROGRAM,),
+    "setVariable": (NOT_OF_A_PROGRAM, "TASK_NOT_PENDING"),
+    "getTask": (NOT_OF_A_PROGRAM,),
+    "submitAnswer": (NOT_OF_A_PROGRAM, "TASK_NOT_PENDING", "ANSWER_INVALID", FULL),
     # What a file must contain is not described (docs/durable-state.md).
     "importExecution": (
         "VALIDATION_ERROR: line 1 of the file",
@@ -76,15 +74,15 @@ REASONS = {
     # Files of clients that went away are dropped after a minute.
     "importProgram": ("VALIDATION_ERROR: line 1 of the file", FULL),
     "checkPlan": ("PLAN_INVALID",),
-    # Which blocks there are is in the plan. A name of a file is a relative path, and each file is there once.
-    "loadProgram": ("COMPILE_ERROR", "PLAN_INVALID", "VALIDATION_ERROR: \"", "VALIDATION_ERROR: the file \"", FULL),
+    # The language is not described, nor which blocks a plan has. Two names may mean the same file (`a.js`, `./a.js`).
+    "loadProgram": ("COMPILE_ERROR", "PLAN_INVALID", "VALIDATION_ERROR: the file \"", FULL),
     # A name is that of one session that has not ended.
     "createSession": ("CONFLICT", WORKTREE, USER, NO_AGENT, OTHER_ENGINE, "STARTUP_FAILED", "LIBRARY_NOT_INSTALLED", "LIMIT_NOT_ALLOWED", FULL),
     "forkSession": (*NOT_READY, FULL),
     "inspectSession": NOT_READY,
     "listSessionCheckpoints": NOT_READY,
-    # That a name is no number, and that the session has no other one of this name, is not described.
-    "createSessionCheckpoint": (*NOT_READY, "CONFLICT", "VALIDATION_ERROR: a checkpoint's name", FULL),
+    # A name is that of one checkpoint of the session.
+    "createSessionCheckpoint": (*NOT_READY, "CONFLICT", FULL),
     "deleteSessionCheckpoint": NOT_READY,
     "rollbackSession": (*NOT_READY, FULL),
     "suspendSession": NOT_READY,
@@ -96,17 +94,19 @@ REASONS = {
         "STARTUP_FAILED", "LIBRARY_NOT_INSTALLED", FULL,
     ),
     "killSession": NOT_READY,
-    "createTemplate": ("CONFLICT", TYPE_CHECK),
+    "createTemplate": ("CONFLICT",),
     "deleteTemplate": (BUILT_IN,),
     "updateTemplate": (BUILT_IN, "CONFLICT", "LIMIT_NOT_ALLOWED", TYPE_CHECK),
-    # The patterns of rows of kind net are checked by their parser.
-    "addCapability": (BUILT_IN, "CONFLICT", "VALIDATION_ERROR: config.allow", "VALIDATION_ERROR: \""),
+    # Which names of hosts with letters beyond ASCII are valid is a table (IDNA).
+    "addCapability": (BUILT_IN, "CONFLICT", "VALIDATION_ERROR: config.allow: \""),
     "removeCapability": (BUILT_IN,),
     "addTemplateLibrary": (BUILT_IN, OTHER_ENGINE),
     "removeTemplateLibrary": (BUILT_IN,),
-    "addTemplateModule": (BUILT_IN, OTHER_ENGINE, "MODULE_NOT_ALLOWED"),
+    # This daemon's operator lists no commands.
+    "addTemplateModule": (BUILT_IN, OTHER_ENGINE, "MODULE_NOT_ALLOWED: module \"exec\""),
     "removeTemplateModule": (BUILT_IN,),
-    "addStartupFile": (BUILT_IN, OTHER_ENGINE, "CONFLICT", "INVALID_PATH", "STARTUP_MODE_UNSUPPORTED"),
+    # The mode `import` needs a template with ES modules.
+    "addStartupFile": (BUILT_IN, OTHER_ENGINE, "CONFLICT", "STARTUP_MODE_UNSUPPORTED"),
     "removeStartupFile": (BUILT_IN,),
 }
 

@@ -11,6 +11,7 @@ use vm_system_protocol::model::{
     ConsoleLevel, Event, EventPayload, Execution, ExecutionError, ExecutionStatus, HttpRecord, JsType,
     Metrics, ResultValue,
 };
+use vm_system_protocol::worktree_path::NO_CHANGES;
 
 /// Which values of last expressions are shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -171,7 +172,7 @@ impl ScriptOutput {
                 .iter()
                 .any(|text| message.contains(text));
                 self.missing_file.set(is_missing);
-                self.refused_write.set(message.contains("(no path may be changed)"));
+                self.refused_write.set(message.contains(NO_CHANGES));
                 if message.contains("is not among the modules of this session's template") {
                     self.other_hint.set(Some(
                         "hint: scripts of `run` have the module `fs` only; `database` and `exec` are for sessions of a daemon, \

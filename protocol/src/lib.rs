@@ -12,6 +12,7 @@
 //! - [`packet`]: one logical message ⇄ `SOCK_SEQPACKET` packets with a sequence number
 //! - [`hello`]: the first message of every channel, with an encoding that never changes
 //! - [`since`]: since which version a message exists
+//! - [`module_syntax`]: texts that are modules, for hints
 //! - [`model`]: templates, sessions, executions, events as clients see them
 //! - [`reason`]: why a session ended
 //! - [`durable`]: messages to and from a worker that runs a durable program
@@ -32,6 +33,7 @@ pub mod json;
 pub mod keeper;
 pub mod limits;
 pub mod model;
+pub mod module_syntax;
 pub mod packet;
 pub mod program_source;
 pub mod reason;

@@ -18,8 +18,8 @@ const FILE: &str = "//@file ";
 
 /// Most files of a program.
 pub const PROGRAM_FILES: usize = 1_000;
-/// Longest name of a program's file (bytes).
-pub const PROGRAM_FILE_NAME_BYTES: usize = 1_000;
+/// Longest name of a program's file (characters).
+pub const PROGRAM_FILE_NAME_CHARS: usize = 1_000;
 
 /// Why files are no source of a program.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -36,10 +36,12 @@ pub enum ProgramSourceError {
     Damaged(usize),
 }
 
-/// A name without `.` and with `..` only at its beginning; none if it names no file.
+/// A name without `.` and with `..` only at its beginning; none if it names no file. The description of the REST API has the same
+/// rule as a pattern, so it depends on the last part alone.
 fn normal(name: &str) -> Option<String> {
-    let is_text = name.len() <= PROGRAM_FILE_NAME_BYTES && !name.chars().any(char::is_control);
-    if !is_text || name.starts_with('/') || name.ends_with('/') {
+    let is_text = name.chars().count() <= PROGRAM_FILE_NAME_CHARS && !name.chars().any(char::is_control);
+    let last = name.rsplit('/').next().unwrap_or_default();
+    if !is_text || name.starts_with('/') || matches!(last, "" | "." | "..") {
         return None;
     }
     let mut parts: Vec<&str> = Vec::new();
@@ -53,7 +55,7 @@ fn normal(name: &str) -> Option<String> {
             part => parts.push(part),
         }
     }
-    parts.last().is_some_and(|last| *last != "..").then(|| parts.join("/"))
+    Some(parts.join("/"))
 }
 
 /// The source of a program with the text `source` in the file `entry`, which may import the other files.
@@ -100,7 +102,7 @@ pub fn files(source: &str) -> Result<Option<Vec<(&str, &str)>>, ProgramSourceErr
         let file = file(rest).ok_or(ProgramSourceError::Damaged(at))?;
         let (name, text, after) = file;
         if normal(name).as_deref() != Some(name) {
-            return Err(ProgramSourceError::Name(name.chars().take(PROGRAM_FILE_NAME_BYTES).collect()));
+            return Err(ProgramSourceError::Name(name.chars().take(PROGRAM_FILE_NAME_CHARS).collect()));
         }
         // The others are in order: none is there twice.
         if files.len() > 1 && files.last().is_some_and(|(last, _)| *last >= name)
@@ -156,7 +158,19 @@ mod tests {
 
     #[test]
     fn names_that_are_no_files_and_names_that_are_there_twice_are_refused() {
-        for name in ["", "/etc/x.js", "a/", "..", "a/..", "a//b", "a\nb", "a/../..", &"x".repeat(1_001)] {
+        for name in [
+            "",
+            "/etc/x.js",
+            "a/",
+            "..",
+            "a/..",
+            "a/b/..",
+            "a/.",
+            "a//b",
+            "a\nb",
+            "a/../..",
+            &"x".repeat(1_001),
+        ] {
             let refused = joined("main.js", "", owned(&[(name, "")]));
             assert_eq!(refused, Err(ProgramSourceError::Name(name.to_owned())), "{name}");
         }

@@ -1,5 +1,8 @@
 //! Paths of files as texts: relative to the worktree, with `/` between names. No I/O.
 
+/// In the message of a refused change where no right to change files exists: clients recognize it and say how to get the right.
+pub const NO_CHANGES: &str = "no path may be changed";
+
 /// `relative` seen from the folder `base`, both relative to the worktree; `None` if it leaves the worktree. Empty and `.` names
 /// vanish, `..` goes up.
 pub fn join(base: &str, relative: &str) -> Option<String> {

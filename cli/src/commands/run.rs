@@ -78,13 +78,16 @@ pub struct Args {
     /// Output of the script, and the JSON of its value (KiB)
     #[arg(long, value_name = "KIB", default_value_t = embedded::MAX_OUTPUT_KB, value_parser = clap::value_parser!(u32).range(1..))]
     max_output_kb: u32,
+    /// Events that the script may record; every text that it prints is one
+    #[arg(long, value_name = "N", default_value_t = embedded::MAX_EVENTS, value_parser = clap::value_parser!(u32).range(1..))]
+    max_events: u32,
     /// The sandbox walls to set up
     #[arg(long, value_name = "MODE", value_enum, default_value_t)]
     sandbox: SandboxArg,
     /// Run in this session of the daemon
     #[arg(long, value_name = "SESSION", 
-          conflicts_with_all = ["timeout", "memory", "max_source_kb", "max_output_kb", "sandbox", "allow_write", "worktree", "net",
-                                "net_private"])]
+          conflicts_with_all = ["timeout", "memory", "max_source_kb", "max_output_kb", "max_events", "sandbox", "allow_write", "worktree",
+                                "net", "net_private"])]
     session: Option<String>,
 }
 
@@ -129,6 +132,7 @@ async fn in_embedded(context: &Context, args: Args, script: Script) -> Result<u8
     let mut settings = embedded::settings(args.timeout, args.memory);
     settings.limits.max_source_kb = args.max_source_kb;
     settings.limits.max_output_kb = args.max_output_kb;
+    settings.limits.max_events = args.max_events;
     // As `fs` takes paths from the worktree's root.
     settings.resolver.allow_absolute_repo_imports = true;
     let sent = script.clone().for_folder(&folder)?;
@@ -156,6 +160,7 @@ async fn in_embedded(context: &Context, args: Args, script: Script) -> Result<u8
             error
                 .with_flag("max_source_kb", "--max-source-kb KIB")
                 .with_flag("max_output_kb", "--max-output-kb KIB")
+                .with_flag("max_events", "--max-events N")
         })?;
         if output.has_syntax_error()
             && let Some(hint) = script.syntax_hint()

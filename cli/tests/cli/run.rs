@@ -174,6 +174,18 @@ fn much_output_needs_a_higher_limit_which_the_error_names() {
 }
 
 #[test]
+fn many_events_need_a_higher_limit_which_the_error_names() {
+    let env = TestEnvironment::new();
+    let prints = ["-e", "for (let line = 0; line < 100; line++) console.log(line); undefined"];
+    let run = |events: &str| env.run(["run", "--max-events", events].into_iter().chain(prints));
+    let error = run("50").failed(1);
+    assert!(error.contains("more than 50 events (max_events)"), "{error}");
+    assert!(error.contains("hint: raise it with --max-events N"), "{error}");
+    assert_eq!(run("200").ok().lines().count(), 100);
+    assert!(run("0").failed(2).contains("--max-events"));
+}
+
+#[test]
 fn messages_of_many_megabytes_are_no_standstill() {
     let env = TestEnvironment::new();
     let write = "for (const name of 'abcdefgh') require('fs').writeFileSync(name, 'x'.repeat(1e6)); console.log('end')";

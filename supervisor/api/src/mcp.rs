@@ -14,12 +14,13 @@
 //! - `outcome`: what an execution has come to, as text
 //! - `evaluations`: cancelled evaluations that still occupy their session
 //! - `given`: the task that each client was last given
-//! - `confirm`: confirmation of deletions; `prompts`, `resources`: the prompts and documents
+//! - `confirm`: confirmation of deletions; `prompts`, `resources`: the prompts and documents; `completions`: of their arguments
 //! - `watch`: notifications of changed executions; `background`: executions as tasks of the protocol's extension
 //! - [`lines`]: messages over standard streams; `http`: over HTTP
 
 mod background;
 mod call;
+mod completions;
 mod confirm;
 mod evaluations;
 mod given;

@@ -77,7 +77,9 @@ impl NetPattern {
             None => PortPattern::Usual,
             Some("*") => PortPattern::Any,
             Some(port) => match port.parse() {
-                Ok(port) if port > 0 => PortPattern::One(port),
+                Ok(one) if one > 0 && port.bytes().all(|digit| digit.is_ascii_digit()) => {
+                    PortPattern::One(one)
+                }
                 _ => return wrong("has no valid port (1 to 65535, or *)"),
             },
         };
@@ -85,12 +87,16 @@ impl NetPattern {
             HostPattern::Any
         } else if let Some(parent) = host.strip_prefix("*.") {
             match Host::parse(parent) {
-                Ok(Host::Domain(name)) => HostPattern::Below(name),
+                Ok(Host::Domain(name)) if !name.contains('*') => HostPattern::Below(name),
                 _ => return wrong("has no valid name behind *."),
             }
         } else {
             match Host::parse(host) {
                 Ok(Host::Domain(name)) if !name.contains('*') => HostPattern::Name(name),
+                // A number alone would be an address, too: `3000` is 0.0.11.184, and was meant as a port.
+                Ok(Host::Ipv4(address)) if address.to_string() != host => {
+                    return wrong("is an IPv4 address in another form than four numbers (192.0.2.1)");
+                }
                 Ok(Host::Ipv4(address)) => HostPattern::Address(address.into()),
                 Ok(Host::Ipv6(address)) => HostPattern::Address(address.into()),
                 _ => return wrong("has no valid host (a name, *.NAME, *, or an address; IPv6 in brackets)"),

@@ -2,7 +2,9 @@
 
 use super::place;
 use serde_json::{Value, json};
+use vm_system_tests::command::command;
 use vm_system_tests::mcp::{Agent, text};
+use vm_system_tests::program;
 
 const BASIC: [&str; 10] = [
     "cancel",
@@ -86,11 +88,120 @@ fn a_program_is_driven_with_the_basic_tools_alone() {
     }
     let again = call("cancel", json!({ "executionId": "one" }));
     assert_eq!(again["structuredContent"]["status"], "ok", "an ended execution keeps its status: {again}");
-    let expected = "Nothing to cancel: one had already ended (ok). get_execution executionId=one shows its result; start begins \
+    let expected = "Nothing to cancel: one had already ended (ok). getTask executionId=one shows its result; start begins \
                     another execution.";
     assert_eq!(text(&again), expected);
     let taken = call("start", json!({ "programId": "p", "executionId": "three" }));
     assert!(taken["isError"] == true && text(&taken).contains(": choose another name, or end"), "{taken}");
+}
+
+#[test]
+fn texts_for_an_agent_with_ten_tools_lead_on_with_these_or_say_how_others_are_listed() {
+    let home = place();
+    home.place.write("app.mjs", "export const out = 7");
+    let mut agent = Agent::spawn(&home.place, &["--worktree", &home.place.worktree().to_string_lossy()]);
+    initialized(&mut agent);
+    let mut call = |name: &str, arguments: Value| {
+        assert!(BASIC.contains(&name), "{name}");
+        agent.request("tools/call", json!({ "name": name, "arguments": arguments }))
+    };
+    let missing = text(&call("start", json!({ "programId": "none", "executionId": "e" })));
+    assert!(
+        missing.contains("load adds one; list_programs (listed with `vm-system mcp --toolsets admin`"),
+        "{missing}"
+    );
+    let missing = text(&call("session_eval", json!({ "sessionId": "none", "code": "1" })));
+    assert!(missing.contains("session_create creates one; list_sessions (listed with "), "{missing}");
+    let session = call("session_create", json!({}))["structuredContent"]["sessionId"].clone();
+    let mut eval = |code: &str| {
+        let arguments = json!({ "sessionId": session, "code": code });
+        text(&agent.request("tools/call", json!({ "name": "session_eval", "arguments": arguments })))
+    };
+    let long = eval("for (let line = 0; line < 500; line++) console.log('x'.repeat(100))");
+    assert!(long.contains("for get_events (listed with `vm-system mcp --toolsets sessions`"), "{long}");
+    // As the command line says it.
+    let module = eval("import { out } from './app.mjs'; out");
+    assert!(module.contains("write `await import(\"…\")` or `require(\"…\")`"), "{module}");
+    assert!(!eval("let a = ;").contains("import"));
+    assert_eq!(eval("(await import('./app.mjs')).out"), "7");
+    for write in
+        ["require('fs').writeFileSync('a', 'b')", "try { require('fs').writeFileSync('a', 'b') } catch {}"]
+    {
+        let refused = eval(write);
+        let template = refused.split("add-capability ").nth(1).and_then(|rest| rest.split(' ').next());
+        let granted = format!("add-capability {} --kind fs --name write --enabled", template.expect("an id"));
+        assert!(refused.contains(&granted), "{refused}");
+    }
+    agent.close();
+}
+
+#[test]
+fn what_the_refusal_of_a_write_names_gives_the_right_to_the_next_session() {
+    let home = place();
+    let mut agent = Agent::start(&home.place, &["--worktree", &home.place.worktree().to_string_lossy()]);
+    let write = "require('fs').writeFileSync('a', 'b'); require('fs').readFileSync('a', 'utf8')";
+    let session = agent.data("session_create", json!({}))["sessionId"].clone();
+    let refused = agent.fails("session_eval", json!({ "sessionId": session, "code": write }));
+    let named = refused.split("`vm-system ").nth(1).and_then(|rest| rest.split('`').next());
+    let mut command = command(&home.place, program::PRODUCT);
+    command.arg("--socket").arg(home.place.socket()).args(named.expect("a command").split(' '));
+    let ended = command.output().expect("vm-system");
+    assert!(ended.status.success(), "{}", String::from_utf8_lossy(&ended.stderr));
+    let session = agent.data("session_create", json!({}))["sessionId"].clone();
+    assert_eq!(agent.text("session_eval", json!({ "sessionId": session, "code": write })), "'b'");
+    agent.close();
+}
+
+#[test]
+fn a_file_of_the_worktree_is_run_by_its_absolute_path() {
+    let home = place();
+    home.place.write("in/app.js", "__filename");
+    let mut agent = Agent::start(&home.place, &["--worktree", &home.place.worktree().to_string_lossy()]);
+    let session = agent.data("session_create", json!({}))["sessionId"].clone();
+    let run = |path: String| json!({ "sessionId": session, "path": path });
+    let worktree = home.place.worktree();
+    let file = worktree.join("in/app.js").display().to_string();
+    let by_host = agent.data("session_run_file", run(file));
+    let by_worktree = agent.data("session_run_file", run("in/app.js".to_owned()));
+    assert_eq!((&by_host["status"], &by_host["value"]), (&json!("ok"), &by_worktree["value"]));
+    let outside = worktree.parent().expect("a folder").join("app.js").display().to_string();
+    assert!(agent.fails("session_run_file", run(outside)).contains("relative to the session's worktree"));
+    agent.close();
+}
+
+#[test]
+fn arguments_of_prompts_and_of_addresses_are_completed_with_the_clients_own_names() {
+    let home = place();
+    let mut agent = Agent::start(&home.place, &[]);
+    for program in ["sum", "the sum", "other"] {
+        agent.text("load", json!({ "programId": program, "source": "function main() { return CC('a?') }" }));
+    }
+    agent.text("start", json!({ "programId": "sum", "executionId": "first run" }));
+    agent.text("start", json!({ "programId": "other", "executionId": "second" }));
+    let mut values = |reference: Value, name: &str, value: &str, given: Value| {
+        let argument = json!({ "name": name, "value": value });
+        let params = json!({ "ref": reference, "argument": argument, "context": { "arguments": given } });
+        agent.request("completion/complete", params)["completion"]["values"].clone()
+    };
+    let prompt = || json!({ "type": "ref/prompt", "name": "run_program" });
+    let address = |uri: &str| json!({ "type": "ref/resource", "uri": uri });
+    assert_eq!(values(prompt(), "programId", "SU", json!({})), json!(["sum", "the sum"]));
+    assert_eq!(values(prompt(), "executionId", "", json!({})), json!(["second", "first run"]));
+    assert_eq!(values(prompt(), "executionId", "", json!({ "programId": "sum" })), json!(["first run"]));
+    assert_eq!(values(prompt(), "executionId", "", json!({ "programId": "none" })), json!([]));
+    assert_eq!(values(address("vm://executions/{id}/output"), "id", "sec", json!({})), json!(["second"]));
+    // A name that cannot stand in an address is no value; the id is.
+    let programs = values(address("vm://programs/{id}"), "id", "", json!({}));
+    assert_eq!((programs.as_array().map(Vec::len), &programs[0]), (Some(3), &json!("other")));
+    assert!(programs[1].as_str().is_some_and(|id| id.len() == 36), "{programs}");
+    for (reference, name) in [
+        (json!({ "type": "ref/prompt", "name": "write_program" }), "task"),
+        (json!({ "type": "ref/prompt", "name": "none" }), "x"),
+        (address("vm://none/{id}"), "id"),
+    ] {
+        assert_eq!(values(reference, name, "", json!({})), json!([]));
+    }
+    agent.close();
 }
 
 #[test]

@@ -76,10 +76,18 @@ impl Description {
             named(&operation["requestBody"]["content"]["application/json"]["schema"])
         });
         let fields = schemas.flat_map(|name| {
-            let fields = self.0["components"]["schemas"][name]["properties"].as_object();
-            fields.into_iter().flat_map(|fields| fields.keys()).map(move |field| format!("{name}.{field}"))
+            let fields = self.fields_of(&self.0["components"]["schemas"][name]);
+            fields.into_iter().map(move |field| format!("{name}.{field}"))
         });
         fields.collect()
+    }
+
+    /// The fields of an object; of one that has several forms, those of all.
+    fn fields_of<'a>(&'a self, schema: &'a Value) -> BTreeSet<&'a str> {
+        let own = schema["properties"].as_object().into_iter().flat_map(|fields| fields.keys());
+        let forms = schema["oneOf"].as_array().into_iter().flatten().filter_map(referred);
+        let of_forms = forms.flat_map(|name| self.fields_of(&self.0["components"]["schemas"][name]));
+        own.map(String::as_str).chain(of_forms).collect()
     }
 
     /// Whether a response has the shape that its route describes.
@@ -118,6 +126,9 @@ impl Description {
             } else {
                 Err(format!("{value} is not one of {members:?}"))
             };
+        }
+        if schema.get("const").is_some_and(|only| only != value) {
+            return Err(format!("{value} is not {}", schema["const"]));
         }
         Self::is_of_type(schema, value)?;
         match value {

@@ -4,6 +4,7 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 use vm_system_api::rest::openapi::TEXT;
 use vm_system_core::signal_name;
+use vm_system_policy::MODULES;
 use vm_system_policy::globals::{SWITCHABLE, built_ins};
 use vm_system_protocol::model::{
     CapabilityKind, ConsoleLevel, Engine, EventPayload, ExecutionKind, ExecutionStatus, HttpRecord, JsType,
@@ -78,8 +79,9 @@ fn each_enum_of_the_description_has_the_names_of_its_source() {
         [name, short]
     });
     for (place, names) in [
-        ("CapabilityBody/oneOf/3/properties/name/enum", set(built_ins())),
-        ("CapabilityBody/oneOf/4/properties/name/enum", set(SWITCHABLE)),
+        ("PlainModuleCapability/properties/name/enum", set(built_ins())),
+        ("GlobalCapability/properties/name/enum", set(SWITCHABLE)),
+        ("ModuleNameBody/properties/name/examples", set(MODULES)),
         ("KillBody/properties/signal/oneOf/2/enum", set(signals)),
         ("CapabilityKind/enum", set(CapabilityKind::ALL)),
         ("ConsoleLevel/enum", set(ConsoleLevel::ALL)),

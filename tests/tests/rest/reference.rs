@@ -85,6 +85,9 @@ fn objects(document: &Value) -> String {
             };
             let _ =
                 writeln!(out, "- **{name}**: {}", fields.keys().map(shown).collect::<Vec<_>>().join(", "));
+        } else if let Some(forms) = schema["oneOf"].as_array() {
+            let forms: Vec<String> = forms.iter().map(name_of).collect();
+            let _ = writeln!(out, "- **{name}**: one of {}", forms.join(", "));
         }
     }
     out

@@ -62,6 +62,12 @@ fn failures_have_codes_and_a_module_that_threw_runs_again() {
     assert!(stack.contains("bad.js:1:"), "{stack}");
     engine.policy.modules.clear();
     assert_eq!(engine.value("try { require('fs') } catch (e) { e.code }"), "'MODULE_NOT_ALLOWED'");
+    for load in ["require('database')", "await import('database')"] {
+        assert_eq!(
+            engine.exception(load).0,
+            "Error: Invalid module 'database': it is not among the modules of this session's template."
+        );
+    }
     assert_eq!(engine.value("try { await import('node:fs') } catch (e) { e.code }"), "'MODULE_NOT_ALLOWED'");
 }
 

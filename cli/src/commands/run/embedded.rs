@@ -11,7 +11,7 @@ use vm_system_daemon::{Embedded, Operator, ScriptInput};
 use vm_system_protocol::model::{Limits, Settings};
 
 /// Most events of a script that is run by hand; higher than the default because a report may be long.
-const MAX_EVENTS: u32 = 1_000_000;
+pub(super) const MAX_EVENTS: u32 = 1_000_000;
 /// Most output of a script that is run by hand (KiB).
 pub(super) const MAX_OUTPUT_KB: u32 = 64 * 1024;
 

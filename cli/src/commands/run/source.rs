@@ -10,6 +10,7 @@ use crate::script_output::ShowValues;
 use std::path::{Component, Path, PathBuf};
 use vm_system_protocol::control::{NewExecution, TYPESCRIPT_INPUT};
 use vm_system_protocol::model::ExecutionKind;
+use vm_system_protocol::module_syntax::has_module_syntax;
 
 /// What to run.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -83,9 +84,7 @@ impl Script {
             file.extension()
                 .is_none_or(|name| !["mjs", "mts", "ts", "tsx"].iter().any(|module| name == *module))
         });
-        if is_script
-            && has_line_of(&text, &["import ", "import{", "import\"", "import'", "export ", "export{"])
-        {
+        if is_script && has_module_syntax(&text) {
             return Some(match file {
                 Some(_) => {
                     "hint: `import` and `export` are allowed only in modules, and this file is a script: rename it to .mjs or .ts"

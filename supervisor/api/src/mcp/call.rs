@@ -14,7 +14,7 @@ use serde_json::Value;
 use std::time::Duration;
 use tokio::time::{Instant, interval};
 use uuid::Uuid;
-use vm_system_protocol::control::{DurableOp, DurableReply, ErrorCode, Op, Reply};
+use vm_system_protocol::control::{DurableOp, DurableReply, ErrorCode, Op, OpError, Reply};
 use vm_system_protocol::ids::{ExecutionId, TaskId};
 use vm_system_protocol::input::read_value;
 use vm_system_protocol::json::JsonText;
@@ -50,7 +50,11 @@ impl ToolCall<'_> {
     /// Runs one verb.
     pub(super) async fn perform(&self, op: Op) -> Result<Reply, ToolError> {
         let key = Uuid::new_v4().to_string();
-        Ok(self.backend.perform(&self.client, op, key).await?)
+        self.backend.perform(&self.client, op, key).await.map_err(|error| self.failed(error))
+    }
+
+    fn failed(&self, error: OpError) -> ToolError {
+        ToolError::of(error, &self.client.toolsets)
     }
 
     /// Runs one verb of durable programs.
@@ -79,7 +83,7 @@ impl ToolCall<'_> {
         loop {
             tokio::select! {
                 biased;
-                reply = &mut work => return Ok(reply?),
+                reply = &mut work => return reply.map_err(|error| self.failed(error)),
                 () = self.context.ct.cancelled() => return Err(ToolError::Cancelled),
                 _ = ticks.tick(), if progress_token.is_some() => {
                     let Some(token) = progress_token.clone() else { continue };

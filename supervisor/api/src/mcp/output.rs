@@ -1,5 +1,6 @@
 //! The result of a tool: a text in the wording of the original system, and the same as data.
 
+use super::tools::ToolSets;
 use rmcp::model::{CallToolResult, ContentBlock, MetaObject};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -100,12 +101,13 @@ impl ToolError {
     }
 }
 
-impl From<OpError> for ToolError {
-    fn from(error: OpError) -> Self {
+impl ToolError {
+    /// A failed verb, for a client with these sets of tools.
+    pub(super) fn of(error: OpError, sets: &ToolSets) -> Self {
         let mut message = error.message;
-        if let Some(next) = next_step(error.code) {
+        if let Some(next) = next_step(error.code, sets) {
             message.push_str(". ");
-            message.push_str(next);
+            message.push_str(&next);
         }
         // What is taken, and what to do about it, depends on the tool.
         if error.code == ErrorCode::Conflict
@@ -126,11 +128,21 @@ impl From<OpError> for ToolError {
 }
 
 /// What an agent can do about a failure, in terms of tools.
-fn next_step(code: ErrorCode) -> Option<&'static str> {
-    Some(match code {
-        ErrorCode::ProgramNotFound => "list_programs shows the loaded programs; load adds one.",
+pub(super) fn next_step(code: ErrorCode, sets: &ToolSets) -> Option<String> {
+    let step = match code {
+        ErrorCode::ProgramNotFound => {
+            return Some(format!(
+                "load adds one; {} shows the loaded programs.",
+                sets.named("list_programs")
+            ));
+        }
+        ErrorCode::SessionNotFound => {
+            return Some(format!(
+                "session_create creates one; {} shows the sessions.",
+                sets.named("list_sessions")
+            ));
+        }
         ErrorCode::ExecutionNotFound => "list_executions shows the executions; start begins one.",
-        ErrorCode::SessionNotFound => "list_sessions shows the sessions; session_create creates one.",
         ErrorCode::TemplateNotFound => "Without templateId the session has default limits.",
         ErrorCode::TaskNotPending => "getTask shows the status, and the task if one is pending.",
         ErrorCode::AnswerInvalid => "Submit an answer that matches; getTask shows the task and its schema.",
@@ -140,7 +152,8 @@ fn next_step(code: ErrorCode) -> Option<&'static str> {
         }
         ErrorCode::CapacityExceeded => "Try again later.",
         _ => return None,
-    })
+    };
+    Some(step.to_owned())
 }
 
 /// The result in the form of the protocol.

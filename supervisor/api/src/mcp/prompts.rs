@@ -1,5 +1,6 @@
 //! Prompts that an agent's user may choose: how to drive a program, and how to write one.
 
+use super::completions::Completable;
 use rmcp::model::{GetPromptResult, JsonObject, Prompt, PromptArgument, PromptMessage, Role};
 use serde_json::Value;
 
@@ -33,6 +34,15 @@ pub(super) fn list() -> Vec<Prompt> {
         )
         .with_title("Write a program"),
     ]
+}
+
+/// What an argument of a prompt names; none for free text.
+pub(super) fn completable(prompt: &str, argument: &str) -> Option<Completable> {
+    match (prompt, argument) {
+        (RUN, "programId") => Some(Completable::Program),
+        (RUN, "executionId") => Some(Completable::Execution),
+        _ => None,
+    }
 }
 
 /// One prompt with its arguments filled in; the error is the reason of a refusal.

@@ -1,6 +1,7 @@
 //! Resources: executions with their output, and sources of programs, as documents to read.
 
 use super::call::ToolCall;
+use super::completions::Completable;
 use super::output::{ToolError, cut};
 use super::tools::console;
 use super::views;
@@ -100,7 +101,7 @@ pub(super) async fn read(call: &ToolCall<'_>, uri: &str) -> Result<ReadResourceR
         "output" => {
             let (lines, next, more) = console(call, &id, 0, OUTPUT_BYTES).await?;
             let note = if more {
-                format!("\n[truncated: get_output after={next} has the rest]")
+                format!("\n[truncated: getTask executionId={id} after={next} has the rest]")
             } else {
                 String::new()
             };
@@ -124,13 +125,23 @@ pub(super) fn execution_of(uri: &str) -> Option<String> {
     plain(uri.strip_prefix(EXECUTIONS)?, uri).ok()
 }
 
+/// What the variable of a template of addresses names.
+pub(super) fn completable(template: &str, variable: &str) -> Option<Completable> {
+    if variable != "id" || !templates().iter().any(|known| known.uri_template == template) {
+        return None;
+    }
+    Some(if template.starts_with(PROGRAMS) { Completable::Program } else { Completable::Execution })
+}
+
 /// An id or a plain name; an object with another name is addressed by its id.
 fn plain(id: &str, uri: &str) -> Result<String, ToolError> {
+    if is_plain(id) { Ok(id.to_owned()) } else { Err(unknown(uri)) }
+}
+
+/// Whether a name can stand in an address.
+pub(super) fn is_plain(id: &str) -> bool {
     let sane = |char: char| char.is_alphanumeric() || "-_.".contains(char);
-    if id.is_empty() || id.len() > 800 || !id.chars().all(sane) {
-        return Err(unknown(uri));
-    }
-    Ok(id.to_owned())
+    !id.is_empty() && id.len() <= 800 && id.chars().all(sane)
 }
 
 fn unknown(uri: &str) -> ToolError {

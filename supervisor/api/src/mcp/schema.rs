@@ -21,7 +21,9 @@ fn of<T: JsonSchema>(mut settings: SchemaSettings) -> JsonObject {
     // Agents read schemas as text: no references, no metadata.
     settings.inline_subschemas = true;
     settings.meta_schema = None;
-    let settings = settings.with_transform(RecursiveTransform(absent_not_null));
+    let settings = settings
+        .with_transform(RecursiveTransform(absent_not_null))
+        .with_transform(RecursiveTransform(bounds_not_formats));
     let mut schema = settings.into_generator().into_root_schema_for::<T>();
     // The name and the comment of the Rust type.
     schema.remove("title");
@@ -58,6 +60,33 @@ fn absent_not_null(schema: &mut Schema) {
         some.append(object);
         *object = some;
     }
+}
+
+/// Largest integer that every JSON number keeps exactly (RFC 8259, 6).
+const MOST_EXACT: u64 = (1 << 53) - 1;
+
+/// An integer has bounds in place of the format of its Rust type, which JSON Schema does not know: clients warn of such a format, or
+/// refuse the schema.
+fn bounds_not_formats(schema: &mut Schema) {
+    let Some(object) = schema.as_object_mut() else { return };
+    let bounds = match object.get("format").and_then(Value::as_str) {
+        Some("uint8") => (json!(0), json!(u8::MAX)),
+        Some("uint16") => (json!(0), json!(u16::MAX)),
+        Some("uint32") => (json!(0), json!(u32::MAX)),
+        Some("uint" | "uint64") => (json!(0), json!(MOST_EXACT)),
+        Some("int8") => (json!(i8::MIN), json!(i8::MAX)),
+        Some("int16") => (json!(i16::MIN), json!(i16::MAX)),
+        Some("int32") => (json!(i32::MIN), json!(i32::MAX)),
+        Some("int" | "int64") => (json!(-MOST_EXACT.cast_signed()), json!(MOST_EXACT)),
+        Some("float" | "double") => {
+            object.remove("format");
+            return;
+        }
+        _ => return,
+    };
+    object.remove("format");
+    object.insert("minimum".to_owned(), bounds.0);
+    object.insert("maximum".to_owned(), bounds.1);
 }
 
 /// The schema without descriptions: an agent reads all schemas at once, and names of results speak for themselves. The docs have

@@ -6,16 +6,16 @@ use super::evaluations::Evaluations;
 use super::given::GivenTasks;
 use super::output::{self, ToolError};
 use super::watch::{self, Watches};
-use super::{McpBackend, McpClient, background, prompts, resources, tools};
+use super::{McpBackend, McpClient, background, completions, prompts, resources, tools};
 use rmcp::RoleServer;
 use rmcp::handler::server::ServerHandler;
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CancelTaskParams, CreateTaskResult, CustomRequest, CustomResult,
-    ErrorCode, ErrorData, Extensions, GetPromptRequestParams, GetPromptResponse, GetTaskParams,
-    GetTaskResult, Implementation, JsonObject, ListPromptsResult, ListResourceTemplatesResult,
-    ListResourcesResult, ListToolsResult, PaginatedRequestParams, ProtocolVersion, ReadResourceRequestParams,
-    ReadResourceResponse, ServerCapabilities, ServerConfig, SubscribeRequestParams, SubscriptionFilter, Tool,
-    UnsubscribeRequestParams, UpdateTaskParams,
+    CallToolRequestParams, CallToolResponse, CancelTaskParams, CompleteRequestParams, CompleteResult,
+    CreateTaskResult, CustomRequest, CustomResult, ErrorCode, ErrorData, Extensions, GetPromptRequestParams,
+    GetPromptResponse, GetTaskParams, GetTaskResult, Implementation, JsonObject, ListPromptsResult,
+    ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
+    ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities, ServerConfig,
+    SubscribeRequestParams, SubscriptionFilter, Tool, UnsubscribeRequestParams, UpdateTaskParams,
 };
 use rmcp::service::{RequestContext, SubscriptionContext};
 use serde_json::{Value, json};
@@ -24,11 +24,11 @@ use vm_system_protocol::control::{DurableOp, ErrorCode as Code};
 use vm_system_runtime::shares::Shares;
 
 /// Instructions that an agent reads before it uses any tool.
-const INSTRUCTIONS: &str = "Programs that give you tasks and keep their state until you answer. Load one (load), \
+pub(super) const INSTRUCTIONS: &str = "Programs that give you tasks and keep their state until you answer. Load one (load), \
     start it, then repeat: getTask returns the pending task, you do the work, submitTask submits the answer. \
     An execution has ended when `state` is COMPLETED or ERROR. Its state is on disk: you may continue after a second or \
     a month. session_* tools run JavaScript in a sandbox. Further sets of tools can be listed: branch (rewind, fork), \
-    admin, plans, sessions.";
+    admin, plans, sessions; your user lists them with `vm-system mcp --toolsets SETS`, or over HTTP with /mcp?toolsets=SETS.";
 
 /// Methods that are served: for these, wrong parameters are not reported as an unknown method.
 const KNOWN_METHODS: &[&str] = &[
@@ -139,6 +139,7 @@ fn refused(failure: ToolError) -> ErrorData {
 impl ServerHandler for McpServer {
     fn get_info(&self) -> ServerConfig {
         let capabilities = ServerCapabilities::builder()
+            .enable_completions()
             .enable_tools()
             .enable_prompts()
             .enable_resources()
@@ -290,6 +291,15 @@ impl ServerHandler for McpServer {
     ) -> Result<GetPromptResponse, ErrorData> {
         let found = prompts::get(&request.name, &request.arguments.unwrap_or_default());
         found.map(Into::into).map_err(|why| ErrorData::invalid_params(why, None))
+    }
+
+    async fn complete(
+        &self,
+        request: CompleteRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CompleteResult, ErrorData> {
+        let call = self.call(&context, JsonObject::new())?;
+        completions::complete(&call, &request).await.map(CompleteResult::new).map_err(refused)
     }
 
     async fn list_resources(

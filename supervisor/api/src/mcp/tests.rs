@@ -1,7 +1,8 @@
 //! The table of tools, and how the transport over lines handles what is not a message.
 
 use super::lines::LineTransport;
-use super::tools::TOOLS;
+use super::output::next_step;
+use super::tools::{SETS, TOOLS};
 use super::{FileRefusal, McpBackend, McpClient, ToolSets, VerbFuture, serve};
 use serde_json::{Value, json};
 use std::collections::HashSet;
@@ -172,6 +173,136 @@ fn every_tool_has_a_name_of_its_own_a_description_and_schemas_of_objects() {
             }
         }
     }
+}
+
+/// The schemas in a schema, itself included.
+fn schemas_in<'a>(value: &'a Value, found: &mut Vec<&'a serde_json::Map<String, Value>>) {
+    match value {
+        Value::Object(object) => {
+            found.push(object);
+            object.values().for_each(|part| schemas_in(part, found));
+        }
+        Value::Array(parts) => parts.iter().for_each(|part| schemas_in(part, found)),
+        _ => {}
+    }
+}
+
+#[test]
+fn schemas_of_tools_have_no_formats_of_rust_types_and_every_integer_has_bounds() {
+    // Formats that JSON Schema has; SDKs print a warning for each other one.
+    const KNOWN: &[&str] = &["date-time", "uuid", "uri"];
+    for row in TOOLS.iter() {
+        let listed = serde_json::to_value(row.listed()).expect("a tool");
+        let mut schemas = Vec::new();
+        schemas_in(&listed["inputSchema"], &mut schemas);
+        schemas_in(&listed["outputSchema"], &mut schemas);
+        for schema in schemas {
+            // A field may be called `format`.
+            if let Some(Value::String(format)) = schema.get("format") {
+                assert!(KNOWN.contains(&format.as_str()), "{}: {format}", row.name);
+            }
+            if schema.get("type") == Some(&json!("integer")) {
+                let is_bounded = ["minimum", "maximum"].iter().all(|bound| {
+                    schema.get(*bound).and_then(Value::as_i64).is_some_and(|bound| bound.abs() < 1 << 53)
+                });
+                assert!(is_bounded, "{}: {schema:?}", row.name);
+            }
+        }
+    }
+}
+
+/// Names of tools in a text that are not listed with these sets, nor said how to list. Names that are words of English are not looked
+/// for, except where the text is a call.
+fn unlisted_in(text: &str, sets: &ToolSets) -> Vec<&'static str> {
+    let is_part = |char: char| char.is_alphanumeric() || char == '_';
+    let unlisted = TOOLS.iter().filter(|row| !row.is_in(sets));
+    let is_named = |name: &str| {
+        text.match_indices(name).any(|(at, _)| {
+            let (before, after) = (&text[..at], &text[at + name.len()..]);
+            let is_word = name.bytes().all(|byte| byte.is_ascii_lowercase());
+            !before.ends_with(is_part)
+                && !after.starts_with(is_part)
+                && !after.starts_with(" (listed with `vm-system mcp --toolsets ")
+                && (!is_word || after.starts_with(" executionId="))
+        })
+    };
+    unlisted.map(|row| row.name).filter(|name| is_named(name)).collect()
+}
+
+/// The string literals of a source text, without its tests and comments.
+fn literals(source: &str) -> Vec<String> {
+    let code = source.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
+    let lines = code.lines().filter(|line| !line.trim_start().starts_with("//"));
+    let code = lines.collect::<Vec<_>>().join("\n").replace("'\"'", "");
+    let mut found = Vec::new();
+    let mut chars = code.chars();
+    while chars.by_ref().any(|char| char == '"') {
+        let mut literal = String::new();
+        while let Some(char) = chars.next().filter(|char| *char != '"') {
+            match char {
+                // A line that goes on: the spaces at its begin are not part of the text.
+                '\\' => match chars.next() {
+                    Some('\n') => {
+                        let rest = chars.as_str().trim_start();
+                        chars = rest.chars();
+                    }
+                    Some(other) => literal.push(other),
+                    None => {}
+                },
+                char => literal.push(char),
+            }
+        }
+        found.push(literal);
+    }
+    found
+}
+
+fn sources(folder: &Path, found: &mut Vec<String>) {
+    for entry in std::fs::read_dir(folder).expect("a folder") {
+        let path = entry.expect("an entry").path();
+        if path.is_dir() {
+            sources(&path, found);
+        } else if path.file_name().is_some_and(|name| name != "tests.rs") {
+            found.push(std::fs::read_to_string(&path).expect("a source"));
+        }
+    }
+}
+
+#[test]
+fn texts_name_no_tool_that_is_not_listed_without_saying_how_it_is() {
+    let none = ToolSets::default();
+    for row in TOOLS.iter() {
+        let set = SETS.iter().find(|(_, sets)| *sets == [row.set]).map_or("default", |(name, _)| name);
+        let sets: ToolSets = set.parse().expect("a set");
+        let [description, input, output] = row.texts();
+        for text in [description, input, output] {
+            assert!(unlisted_in(&text, &sets).is_empty(), "{}: {:?}", row.name, unlisted_in(&text, &sets));
+        }
+    }
+    for code in vm_system_protocol::control::ErrorCode::ALL {
+        let step = next_step(*code, &none).unwrap_or_default();
+        assert!(unlisted_in(&step, &none).is_empty(), "{code:?}: {step}");
+    }
+    let mut texts = Vec::new();
+    sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src/mcp"), &mut texts);
+    let mut seen = 0;
+    for literal in texts.iter().flat_map(|source| literals(source)) {
+        // Names as such, and descriptions, which were looked at.
+        let is_known = TOOLS.iter().any(|row| row.name == literal || row.texts()[0] == literal);
+        seen += usize::from(is_known);
+        assert!(
+            is_known || unlisted_in(&literal, &none).is_empty(),
+            "{:?}: {literal}",
+            unlisted_in(&literal, &none)
+        );
+    }
+    assert!(seen > 2 * TOOLS.len(), "names and descriptions were found: {seen}");
+    assert_eq!(none.named("getTask"), "getTask");
+    let all: ToolSets = "all".parse().expect("a set");
+    assert_eq!(all.named("get_events"), "get_events");
+    assert_eq!(unlisted_in("call get_events", &none), ["get_events"]);
+    assert_eq!(unlisted_in("cancel shows status; status executionId=x", &none), ["status"]);
+    assert!(unlisted_in(&none.named("get_events"), &none).is_empty());
 }
 
 #[tokio::test]

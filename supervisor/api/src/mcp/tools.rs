@@ -2,6 +2,7 @@
 
 mod evaluations;
 mod executions;
+mod hints;
 mod plans;
 mod programs;
 mod restorations;
@@ -32,7 +33,7 @@ pub(super) struct ToolRow {
     input: fn() -> JsonObject,
     output: fn() -> JsonObject,
     effect: Effect,
-    set: ToolSet,
+    pub(super) set: ToolSet,
     /// Reads files of the client.
     pub(super) reads_files: bool,
     /// The handler.
@@ -52,7 +53,7 @@ enum Effect {
 
 /// A group of tools that clients choose together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum ToolSet {
+pub(super) enum ToolSet {
     /// What driving a program and using a session needs: always listed.
     Basic,
     /// Rewind, fork, change variables.
@@ -66,7 +67,7 @@ enum ToolSet {
 }
 
 /// The names of the sets that can be chosen.
-const SETS: &[(&str, &[ToolSet])] = &[
+pub(super) const SETS: &[(&str, &[ToolSet])] = &[
     ("default", &[]),
     ("branch", &[ToolSet::Branch]),
     ("admin", &[ToolSet::Admin]),
@@ -87,6 +88,21 @@ impl ToolSets {
 
     fn has(&self, set: ToolSet) -> bool {
         set == ToolSet::Basic || self.0.contains(&set)
+    }
+
+    /// The name of a tool in a text for this client; of one that is not listed for it with how its user lists it. Hosts let their
+    /// agents call listed tools only.
+    pub(super) fn named(&self, tool: &'static str) -> String {
+        let row = find(tool).filter(|row| !row.is_in(self));
+        let set = row.and_then(|row| SETS.iter().find(|(_, sets)| *sets == [row.set]));
+        match set {
+            Some((set, _)) => {
+                format!(
+                    "{tool} (listed with `vm-system mcp --toolsets {set}`, over HTTP with /mcp?toolsets={set})"
+                )
+            }
+            None => tool.to_owned(),
+        }
     }
 }
 
@@ -130,6 +146,13 @@ impl ToolRow {
     /// Whether the tool is listed for a client with these sets.
     pub(super) fn is_in(&self, sets: &ToolSets) -> bool {
         sets.has(self.set)
+    }
+
+    /// The texts that agents may read about the tool: its description, and the schemas of its arguments and of its result.
+    #[cfg(test)]
+    pub(super) fn texts(&self) -> [String; 3] {
+        let schema = |schema: JsonObject| serde_json::Value::Object(schema).to_string();
+        [self.description.to_owned(), schema((self.input)()), schema((self.output)())]
     }
 
     /// The tool's entry in `tools/list`.

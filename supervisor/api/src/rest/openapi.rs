@@ -84,6 +84,42 @@ mod tests {
     }
 
     #[test]
+    fn formats_are_those_that_openapi_and_json_schema_have() {
+        let formats: BTreeSet<&str> =
+            TEXT.split("\"format\": \"").skip(1).filter_map(|text| text.split('"').next()).collect();
+        assert_eq!(formats, BTreeSet::from(["date-time", "int32", "int64", "uuid"]));
+    }
+
+    /// Generators take an object without fields for one that has none.
+    #[test]
+    fn objects_say_what_members_they_may_have() {
+        fn look(schema: &Value, place: &str) {
+            let is_object = |kind: &Value| kind == "object";
+            let kind = &schema["type"];
+            if is_object(kind) || kind.as_array().is_some_and(|kinds| kinds.iter().any(is_object)) {
+                let said = ["properties", "additionalProperties"];
+                assert!(said.iter().any(|key| schema.get(key).is_some()), "{place}");
+            }
+            match schema {
+                Value::Object(parts) => {
+                    parts.iter().for_each(|(name, part)| look(part, &format!("{place}/{name}")));
+                }
+                Value::Array(parts) => parts.iter().for_each(|part| look(part, place)),
+                _ => {}
+            }
+        }
+        let document: Value = serde_json::from_str(TEXT).expect("json");
+        look(&document, "");
+        let schemas = document["components"]["schemas"].as_object().expect("schemas");
+        for (name, schema) in schemas {
+            // A field beside forms is of no form.
+            let choices = schema["oneOf"].as_array().into_iter().flatten();
+            let with_fields = choices.filter(|choice| choice["$ref"].is_string()).count();
+            assert!(with_fields == 0 || schema.get("properties").is_none(), "{name}");
+        }
+    }
+
+    #[test]
     fn every_operation_has_an_id_of_its_own() {
         let ids: Vec<&str> = TEXT.split("\"operationId\": \"").skip(1).collect();
         let named: BTreeSet<&str> = ids.iter().filter_map(|text| text.split('"').next()).collect();

@@ -7,6 +7,7 @@ use vm_system_protocol::broker::{BrokerCall, FsRequest};
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{Capability, CapabilityKind};
 use vm_system_protocol::worker::{HostError, HostRequest};
+use vm_system_protocol::worktree_path::NO_CHANGES;
 
 /// A session that may read and change the files that one pattern covers.
 fn with_pattern(pattern: &str) -> EffectivePolicy {
@@ -39,6 +40,15 @@ fn a_path_of_millions_of_names_is_refused_before_it_is_parsed() {
             assert!(error.message.len() < 500, "messages are short");
         }
     }
+}
+
+#[test]
+fn a_change_without_any_right_says_so_in_the_words_that_clients_recognize() {
+    let readers = effective(&Snapshot { modules: vec!["fs".to_owned()], ..Snapshot::default() }, None);
+    let write = FsRequest::MakeDir { path: "a".to_owned(), recursive: false, mode: 0o777 };
+    let error = decide(&readers, write).expect_err("no right to change files");
+    assert_eq!(error.code, "EACCES");
+    assert!(error.message.contains(NO_CHANGES), "{}", error.message);
 }
 
 #[test]

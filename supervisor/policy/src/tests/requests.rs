@@ -136,6 +136,12 @@ fn patterns_that_mean_nothing_are_refused() {
         "a b",
         "[::1",
         "**",
+        "*.a*b",
+        "a.test:+80",
+        "3000",
+        "127.1",
+        "0x7f.0.0.1",
+        "127.0.0.01",
     ] {
         assert!(NetPattern::parse(pattern).is_err(), "{pattern}");
     }

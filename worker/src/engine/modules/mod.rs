@@ -161,15 +161,15 @@ pub(super) fn is_allowed(state: &SharedState, module: &str) -> bool {
     state.allowed_modules.borrow().iter().any(|allowed| allowed == name || allowed == module)
 }
 
-/// Why a module is not allowed.
+/// Why a module is not allowed, in the words of the contract (decision 103).
 pub(super) fn refusal(state: &SharedState, module: &str) -> String {
     if let Some(why) = node::refusal(module) {
-        return format!("The module '{module}' is not available in sessions: {why}.");
+        return format!("Invalid module '{module}': it is not available in sessions: {why}.");
     }
     let refused = state.refused_modules.borrow();
     let why = refused.iter().find(|(name, _)| name == module).map(|(_, why)| why.as_str());
     let why = why.unwrap_or("it is not among the modules of this session's template");
-    format!("The module '{module}' is not allowed: {why}.")
+    format!("Invalid module '{module}': {why}.")
 }
 
 /// Defines an ordinary property, whatever its name.

@@ -1,5 +1,6 @@
 //! The result of an execution in a session, as tools return it: value, output and error, each with what was cut of it.
 
+use super::ToolSets;
 use crate::mcp::output::{ToolOutput, prompt, shortened};
 use crate::mcp::schema::{JsonSchema, schemars};
 use crate::mcp::views::{self, ErrorView, TaskView};
@@ -24,7 +25,7 @@ pub(super) const EVENTS: u32 = 1_000;
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct EvaluationView {
-    /// Id of the execution, for get_events
+    /// Id of the execution
     execution_id: String,
     /// Id of the session
     session_id: String,
@@ -45,7 +46,7 @@ pub(super) struct EvaluationView {
     value_truncated: Option<bool>,
     /// Console output
     output: Vec<String>,
-    /// Pass it to get_events as `after` for the rest
+    /// Sequence number of the last event in `output`: the rest is after it
     next: u64,
     /// True: there was too much output for a response
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -57,7 +58,13 @@ pub(super) struct EvaluationView {
     error: Option<ErrorView>,
 }
 
-pub(super) fn evaluated(execution: &Execution, pending: Option<&Task>) -> ToolOutput {
+/// `hint`: what the agent can do about a failure.
+pub(super) fn evaluated(
+    execution: &Execution,
+    pending: Option<&Task>,
+    sets: &ToolSets,
+    hint: Option<&str>,
+) -> ToolOutput {
     let id = execution.id.to_string();
     let events = execution.events.as_deref().unwrap_or_default();
     let events = &events[..events.len().min(EVENTS as usize)];
@@ -78,9 +85,11 @@ pub(super) fn evaluated(execution: &Execution, pending: Option<&Task>) -> ToolOu
     let truncated = !all || events.len() >= EVENTS as usize;
     let too_much = ErrorCode::OutputLimitExceeded.as_str();
     if truncated {
-        add(&format!("[truncated: get_events executionId={id} after={next} has the rest]"));
+        let rest = sets.named("get_events");
+        add(&format!("[truncated: the rest is after event {next} of the execution {id}, for {rest}]"));
     } else if execution.error.as_ref().is_some_and(|error| error.code == too_much) {
-        add(&format!("[get_events executionId={id} has the output up to the limit]"));
+        let rest = sets.named("get_events");
+        add(&format!("[the execution {id} has the output up to the limit, for {rest}]"));
     }
     let value = events.iter().rev().find_map(|event| match &event.payload {
         EventPayload::Value(value)
@@ -117,6 +126,9 @@ pub(super) fn evaluated(execution: &Execution, pending: Option<&Task>) -> ToolOu
         for place in events.iter().rev().find_map(views::places_of).into_iter().flatten() {
             add(place);
         }
+    }
+    if let Some(hint) = hint {
+        add(hint);
     }
     let data = EvaluationView {
         session_id: execution.session_id.to_string(),

@@ -262,7 +262,7 @@ async fn cancel(call: &ToolCall<'_>) -> ToolResult {
                 format!("Requested the cancellation of {}. Status: {}", data.execution_id, status.status)
             } else {
                 format!(
-                    "Nothing to cancel: {0} had already ended ({1}). get_execution executionId={0} shows its result; start begins \
+                    "Nothing to cancel: {0} had already ended ({1}). getTask executionId={0} shows its result; start begins \
                      another execution.",
                     data.execution_id, status.status
                 )

@@ -78,7 +78,10 @@ pub(super) async fn load(call: &ToolCall<'_>, name: String) -> Result<Box<Progra
     let kept =
         |name: &str| call.backend.kept(name, 2 * plans::PLAN_BYTES).map_err(|refusal| refused(&refusal));
     let plan = kept(COMPILED)?.ok_or_else(|| ToolError::Reported {
-        message: format!("File not found: {COMPILED} (call parsePlan first)"),
+        message: format!(
+            "File not found: {COMPILED} (call {} first)",
+            call.client.toolsets.named("parsePlan")
+        ),
         code: ErrorCode::FileNotFound.as_str(),
         details: None,
     })?;

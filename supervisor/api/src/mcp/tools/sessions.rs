@@ -2,6 +2,7 @@
 
 use super::evaluations::{EVENTS, EvaluationView, evaluated};
 use super::executions::events;
+use super::hints;
 use super::{Effect, ToolResult, ToolRow, ToolSet};
 use crate::mcp::call::{ToolCall, exact_json};
 use crate::mcp::output::{ToolError, ToolOutput};
@@ -14,6 +15,7 @@ use vm_system_protocol::control::{
     AGENT_TEMPLATE, DurableReply, ErrorCode, ListPage, NewExecution, NewSession, Op, Reply, SessionFilter,
 };
 use vm_system_protocol::model::{Engine, ExecutionKind, Session, SessionInspection, SessionStatus};
+use vm_system_protocol::module_syntax::has_module_syntax;
 
 /// Most sessions of a list.
 const LISTED: u32 = 200;
@@ -26,7 +28,9 @@ pub(super) fn rows() -> Vec<ToolRow> {
             name: "session_create",
             title: "Create a JavaScript session",
             description: "Create a sandboxed JavaScript session. Variables are kept from one session_eval to the next. \
-                It can read the files beneath its worktree through `require('fs')`, and nothing else.",
+                It can read the files beneath its worktree through `require('fs')`, and nothing else. To let such sessions \
+                change files, too, your user runs `vm-system template add-capability mcp --kind fs --name write --enabled`; \
+                sessions created after that can.",
             input: schema::input::<Create>,
             output: schema::output::<SessionView>,
             effect: Effect::Adds,
@@ -238,6 +242,7 @@ async fn run_file(call: &ToolCall<'_>) -> ToolResult {
 /// Runs one execution in a session. Its id is known from the start: when the client cancels its request, this execution
 /// is cancelled and no other of the session.
 async fn execute(call: &ToolCall<'_>, new: NewExecution) -> ToolResult {
+    let is_module = new.input.as_deref().is_some_and(has_module_syntax);
     let begin = Op::ExecStart(Box::new(NewExecution { wait: false, ..new }));
     let owner = call.client.caller.as_ref().map(|caller| caller.owner.clone());
     let running = call.evaluations.begin(owner, call.context.ct.clone());
@@ -255,10 +260,13 @@ async fn execute(call: &ToolCall<'_>, new: NewExecution) -> ToolResult {
         other => return Err(ToolError::unexpected(&other)),
     };
     match call.long(Op::ExecWait { execution: execution.clone() }).await {
-        Ok(Reply::Execution(execution)) => Ok(evaluated(&execution, None)),
+        Ok(Reply::Execution(execution)) => {
+            let hint = hints::of(call, &execution, is_module).await?;
+            Ok(evaluated(&execution, None, &call.client.toolsets, hint.as_deref()))
+        }
         Ok(Reply::Durable(DurableReply::Run(run))) => {
             call.give(run.execution.id, None, run.task.as_ref().map(|task| task.id));
-            Ok(evaluated(&run.execution, run.task.as_ref()))
+            Ok(evaluated(&run.execution, run.task.as_ref(), &call.client.toolsets, None))
         }
         Ok(other) => Err(ToolError::unexpected(&other)),
         Err(ToolError::Cancelled) => {

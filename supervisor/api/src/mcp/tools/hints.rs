@@ -1,0 +1,50 @@
+//! What an agent can do about an evaluation that failed: how to write what only modules may have, and how to get the right to
+//! change files. Says nothing about other failures.
+
+use crate::mcp::call::ToolCall;
+use crate::mcp::output::ToolError;
+use vm_system_protocol::control::{Op, Reply};
+use vm_system_protocol::model::{EventPayload, Execution};
+use vm_system_protocol::worktree_path::NO_CHANGES;
+
+/// About `import` in the input of a session, as `vm-system run -e` says it.
+const MODULE_HINT: &str = "Hint: `import` and `export` are allowed only in modules: write `await import(\"…\")` or `require(\"…\")`.";
+
+/// How sessions of a template get the right to change files.
+fn write_hint(template: &str) -> String {
+    format!(
+        "Hint: sessions of this template may not change files. Your user grants it to new sessions with \
+         `vm-system template add-capability {template} --kind fs --name write --enabled`; then create another session with \
+         session_create."
+    )
+}
+
+/// The hint for an execution that has ended. `is_module`: its text imports or exports as modules do.
+pub(super) async fn of(
+    call: &ToolCall<'_>,
+    execution: &Execution,
+    is_module: bool,
+) -> Result<Option<String>, ToolError> {
+    let is_syntax_error = execution.error.as_ref().is_some_and(|error| error.code == "SYNTAX_ERROR");
+    if is_syntax_error && is_module {
+        return Ok(Some(MODULE_HINT.to_owned()));
+    }
+    let is_refused_write = |payload: &EventPayload| match payload {
+        // Also where the script caught the error.
+        EventPayload::System { message, .. } | EventPayload::Exception { message, .. } => {
+            message.contains(NO_CHANGES)
+        }
+        _ => false,
+    };
+    let events = execution.events.as_deref().unwrap_or_default();
+    if !events.iter().any(|event| is_refused_write(&event.payload)) {
+        return Ok(None);
+    }
+    match call.perform(Op::SessionGet { session: execution.session_id.to_string() }).await {
+        Ok(Reply::Session(session)) => Ok(Some(write_hint(&session.template_id.to_string()))),
+        Ok(other) => Err(ToolError::unexpected(&other)),
+        // Its session was deleted meanwhile; the evaluation has its result nevertheless.
+        Err(ToolError::Reported { .. }) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
