@@ -6,6 +6,7 @@ mod background;
 mod backup;
 mod check;
 mod check_file;
+mod commit_count;
 mod database_file;
 mod failure;
 mod long_reads;
@@ -194,8 +195,15 @@ impl SqliteStore {
             return Err(OpenError::Deleted { path, saved, is_replaced });
         }
         backup::remove_rest(&path);
-        let log = recovery::before_opening(&path, durability, accepts_damage)?;
-        let connection = space::connect_with_reserve(&path, durability, busy_timeout)?;
+        let mut log = recovery::before_opening(&path, durability, accepts_damage)?;
+        let connect = |commits| space::connect_with_reserve(&path, durability, busy_timeout, commits);
+        let connection = match connect(commit_count::in_file(&path)) {
+            Err(OpenError::OlderLog { than, .. }) if accepts_damage => {
+                log = recovery::put_aside(&path, &than)?;
+                connect(None)?
+            }
+            connected => connected?,
+        };
         recovery::after_opening(&connection, &path, log)?;
         let file = DatabaseFile::named(&path)
             .map_err(|error| OpenError::Unusable { path: path.clone(), detail: error.to_string() })?;

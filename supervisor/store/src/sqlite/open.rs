@@ -1,8 +1,8 @@
 //! Opening: permissions, pragmas, checks of the file, the schema and its versions.
 
-use super::Durability;
 use super::failure::store_error;
 use super::recovery::beside;
+use super::{Durability, commit_count};
 use crate::error::OpenError;
 use nix::fcntl::OFlag;
 use rusqlite::config::DbConfig;
@@ -32,7 +32,7 @@ const SCHEMA: &str = include_str!("schema.sql");
 /// Step `n` migrates version `FIRST_VERSION + n` to the next one. A new field in a stored text (JSON) needs a step of its own, too: programs
 /// before it take the field for damage. A new step needs a golden database of its version
 /// (`store/tests/golden.rs`), and the older ones stay: every later program opens them.
-const STEPS: [&str; 7] = [
+const STEPS: [&str; 8] = [
     include_str!("schema_11.sql"),
     include_str!("schema_12.sql"),
     include_str!("schema_13.sql"),
@@ -40,6 +40,7 @@ const STEPS: [&str; 7] = [
     include_str!("schema_15_repeat_facts.sql"),
     include_str!("schema_16_counted.sql"),
     include_str!("schema_17_typecheck.sql"),
+    include_str!("schema_18_commits.sql"),
 ];
 /// The version that this program writes.
 pub(crate) const VERSION: u32 = FIRST_VERSION + STEPS.len() as u32;
@@ -70,11 +71,12 @@ fn not_private(owner: u32, mode: u32, own: u32) -> Option<String> {
         .then(|| format!("has the mode {:04o}, with which others may write to it", mode & 0o7777))
 }
 
-/// Creates or opens the database, checks it and migrates it to the newest schema.
+/// Creates or opens the database, checks it and migrates it to the newest schema. `commits` is the count of commits in the file alone.
 pub(super) fn first_connection(
     path: &Path,
     durability: Durability,
     busy_timeout: Duration,
+    commits: Option<i64>,
 ) -> Result<Connection, OpenError> {
     let is_empty = make_private(path)?;
     // SQLite deletes the log of an empty database, a filled one included. And beside a database of another mode, such as a saved copy, it
@@ -88,6 +90,14 @@ pub(super) fn first_connection(
     let connect = || writable(path, durability, busy_timeout).map_err(|error| judged(&error));
     let mut connection = connect()?;
     let found = identify(&connection, path)?;
+    if let Some(missing) = commit_count::missing_from_log(commits, &connection) {
+        // Closing it would copy the log into the file.
+        connection
+            .set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)
+            .map_err(|error| judged(&error))?;
+        let log = beside(path, "-wal");
+        return Err(OpenError::OlderLog { path: log, than: path.to_owned(), commits: Some(missing) });
+    }
     if found != Some(VERSION) {
         migrate(&mut connection, found).map_err(|error| judged(&error))?;
     }
@@ -167,7 +177,7 @@ pub(super) fn writable(
         | OpenFlags::SQLITE_OPEN_EXRESCODE;
     let connection = Connection::open_with_flags(path, flags)?;
     common(&connection, busy_timeout)?;
-    // First, so that without durability a new file is not flushed when its mode changes.
+    // Before the mode, so that without durability a new file is not flushed when its mode changes.
     connection.pragma_update(None, "synchronous", durability.as_str())?;
     connection.pragma_update(None, "journal_mode", "wal")?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, durability == Durability::Off)?;
@@ -290,13 +300,14 @@ mod tests {
         for _ in 0..2 {
             let path = folder.path().join("s.db");
             let connection =
-                first_connection(&path, Durability::Full, Duration::ZERO).expect("an empty folder");
+                first_connection(&path, Durability::Full, Duration::ZERO, None).expect("an empty folder");
             assert_eq!(size(), WAL_FILLED_BYTES);
             connection.execute_batch("INSERT INTO meta VALUES (hex(randomblob(8)), x'')").expect("our table");
             assert_eq!(size(), WAL_FILLED_BYTES, "a commit writes into it");
         }
         let path = folder.path().join("s.db");
-        let connection = first_connection(&path, Durability::Full, Duration::ZERO).expect("our own database");
+        let connection =
+            first_connection(&path, Durability::Full, Duration::ZERO, None).expect("our own database");
         let rows = connection.query_row("SELECT count(*) FROM meta", [], |row| row.get::<_, i64>(0));
         assert_eq!(rows, Ok(2));
     }

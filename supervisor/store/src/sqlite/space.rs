@@ -24,8 +24,9 @@ pub(super) fn connect_with_reserve(
     path: &Path,
     durability: Durability,
     busy_timeout: Duration,
+    commits: Option<i64>,
 ) -> Result<Connection, OpenError> {
-    let connect = || first_connection(path, durability, busy_timeout);
+    let connect = || first_connection(path, durability, busy_timeout, commits);
     let connection = match connect() {
         // SQLite uses its space: no other process can take it before.
         Err(OpenError::Unusable { .. })

@@ -1,5 +1,6 @@
 //! Transactions of the writer: all batches of a turn in one, each with a savepoint where one is refused.
 
+use super::commit_count;
 use super::failure::SqliteFailure;
 use super::write::{self, Ends, Written};
 use crate::queue::{Progress, QueuedBatch};
@@ -44,7 +45,11 @@ pub(super) fn transaction<T>(
     body: impl FnOnce(&Connection) -> Result<T, SqliteFailure>,
 ) -> Result<T, SqliteFailure> {
     c.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
+    let before = c.total_changes();
     let result = body(c).and_then(|value| {
+        if c.total_changes() > before {
+            commit_count::raise(c)?;
+        }
         c.prepare_cached("COMMIT")?.execute([])?;
         Ok(value)
     });

@@ -28,7 +28,7 @@ use vm_system_record::{
 };
 
 /// Each released schema version.
-const GOLDEN: [u32; 8] = [10, 11, 12, 13, 14, 15, 16, 17];
+const GOLDEN: [u32; 9] = [10, 11, 12, 13, 14, 15, 16, 17, 18];
 /// The first version that records the worktrees of sessions.
 const RECORDED: u32 = 13;
 /// The first version with the events of sessions.
