@@ -80,7 +80,7 @@ records! {
     Task: id execution_id prompt schema attempts created_at deadline first_attempt_at last_attempt_at;
     TaskStatus: execution_id name status task result error;
     AuditRecord: seq at owner api verb subject outcome;
-    Health: status memory largest_owner;
+    Health: status memory largest_owner database;
     RuntimeSummary: active_sessions active_session_ids;
     RuntimeInfo: version pid uptime_ms keeper_pid sandbox zygotes active_sessions sessions_created executions_started
         durability store_queue store_problem;

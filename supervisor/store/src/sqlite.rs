@@ -9,6 +9,7 @@ mod check_file;
 mod commit_count;
 mod database_file;
 mod failure;
+mod free_space;
 mod long_reads;
 mod open;
 mod quota_eviction;
@@ -332,6 +333,8 @@ impl Store for SqliteStore {
             durability: self.durability.as_str(),
             queued_batches: self.queue.len(),
             bytes_used: self.shared.bytes_used(),
+            bytes_free: self.shared.bytes_free(),
+            gives_back: self.shared.gives_back(),
             over_quota: self.shared.over_quota(),
             failing: self.shared.failing(),
             fault: self.shared.fault().or_else(|| self.file.fault()),

@@ -1,8 +1,9 @@
 //! Opening: permissions, pragmas, checks of the file, the schema and its versions.
 
 use super::failure::store_error;
+use super::free_space::{DatabasePages, has_pointer_maps};
 use super::recovery::beside;
-use super::{Durability, commit_count};
+use super::{Durability, commit_count, space};
 use crate::error::OpenError;
 use nix::fcntl::OFlag;
 use rusqlite::config::DbConfig;
@@ -20,6 +21,8 @@ const APPLICATION_ID: i32 = 0x766d_7379;
 const STATEMENTS: usize = 128;
 /// Databases up to this size are checked when they are opened (bytes); larger ones while they are in use.
 const FULL_CHECK_BYTES: u64 = 16 << 20;
+/// Databases of an older form are written anew up to this size of what is used (bytes): less than a second.
+const REWRITTEN_BYTES: u64 = 64 << 20;
 /// Space of the log that is kept for reuse when a checkpoint has emptied it (bytes).
 const WAL_KEPT_BYTES: u32 = 32 << 20;
 /// Size of a new log (bytes): larger than it usually is between two checkpoints (`wal.rs`).
@@ -103,6 +106,7 @@ pub(super) fn first_connection(
     }
     if found.is_some() {
         check(&connection, path)?;
+        make_shrinkable(&connection, path);
         // The same number again: the first page with a later change counter is in the log, by which one of an earlier time is known
         // (`wal_check.rs`). Without space for it the store opens all the same.
         if let Err(error) = connection.pragma_update(None, "user_version", VERSION) {
@@ -179,6 +183,10 @@ pub(super) fn writable(
     common(&connection, busy_timeout)?;
     // Before the mode, so that without durability a new file is not flushed when its mode changes.
     connection.pragma_update(None, "synchronous", durability.as_str())?;
+    if connection.pragma_query_value(None, "page_count", |row| row.get::<_, i64>(0))? == 0 {
+        // Free pages of a new file can be given back in pieces.
+        connection.pragma_update(None, "auto_vacuum", "incremental")?;
+    }
     connection.pragma_update(None, "journal_mode", "wal")?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, durability == Durability::Off)?;
     // Checkpoints are made by `wal.rs`, never inside a caller's commit.
@@ -249,6 +257,29 @@ fn migrate(connection: &mut Connection, found: Option<u32>) -> Result<(), rusqli
     }
     transaction.pragma_update(None, "user_version", VERSION)?;
     transaction.commit()
+}
+
+/// Writes a database of an older program anew, if that takes no more than a moment: then it gives its free pages back.
+fn make_shrinkable(connection: &Connection, path: &Path) {
+    let rewritten = has_pointer_maps(connection).and_then(|is_shrinkable| {
+        if is_shrinkable {
+            return Ok(());
+        }
+        let used = DatabasePages::of(connection).used_bytes();
+        if used > REWRITTEN_BYTES || !space::has_space(path, 4 * used) {
+            tracing::info!(
+                path = %path.display(),
+                used,
+                "free space of the database file is used again, but not given back: it is of an older program, and too large, or the disk \
+                 too full, to be written anew at the start (docs/durable-state.md)"
+            );
+            return Ok(());
+        }
+        connection.execute_batch("PRAGMA auto_vacuum = incremental; VACUUM; PRAGMA wal_checkpoint(PASSIVE)")
+    });
+    if let Err(error) = rewritten {
+        tracing::warn!(%error, path = %path.display(), "free space of the database file is not given back");
+    }
 }
 
 /// Whether the database is too large to be checked before it is used.

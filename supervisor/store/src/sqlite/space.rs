@@ -56,6 +56,14 @@ fn keep_reserve(database: &Path) {
     }
 }
 
+/// Whether the file system of a file has so much space (bytes).
+pub(super) fn has_space(path: &Path, bytes: u64) -> bool {
+    let folder = path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."));
+    statvfs(folder).is_ok_and(|system| {
+        system.blocks_available().saturating_mul(system.fragment_size()) >= bytes.saturating_add(64 << 20)
+    })
+}
+
 /// What is wrong with the file system of a file that cannot be used, and what to do.
 pub(super) fn problem(path: &Path) -> Option<String> {
     let folder = path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."));
