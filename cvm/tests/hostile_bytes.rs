@@ -5,7 +5,11 @@ mod hostile;
 #[path = "common/programs.rs"]
 mod programs;
 
-use hostile::{HEADER, PAUSING, check_pages, check_program, check_source, edit, paused, seal};
+use hostile::{
+    Checked, HEADER, PAUSING, Pages, check_pages, check_program, check_source, edit, paused, seal,
+};
+use std::collections::BTreeMap;
+use vm_system_cvm::CompiledProgram;
 use vm_system_testkit::SeededRandom;
 
 /// Changes a few bytes in one of the ways that fuzzers use.
@@ -101,12 +105,24 @@ fn mutated_programs_are_refused_or_run_within_limits() {
     }
 }
 
+/// Mutations of the state of each program; `.ci/long` makes more.
+fn mutations() -> usize {
+    std::env::var("VM_SYSTEM_MUTATIONS").map_or(500, |count| count.parse().expect("a number"))
+}
+
+/// What the verifier accepts is valid: the interpreter, which checks again, finds nothing.
 #[test]
-fn mutated_pages_are_refused_or_run_within_limits() {
+fn mutated_pages_are_refused_or_run_to_an_end_of_their_own() {
     let mut random = SeededRandom::new(13);
+    let (mut accepted, mut found) = (0, BTreeMap::new());
+    let mut check = |program: &CompiledProgram, changed: &Pages| match check_pages(program, changed) {
+        Checked::Refused => {}
+        Checked::Ran => accepted += 1,
+        Checked::Invalid(what) => *found.entry(what).or_insert(0) += 1,
+    };
     for source in PAUSING {
         let Some((program, pages)) = paused(source) else { panic!("it pauses: {source}") };
-        for _ in 0..200 {
+        for _ in 0..mutations() {
             let mut changed = pages.clone();
             for _ in 0..=random.index(2) {
                 let place = random.index(changed.len());
@@ -114,12 +130,14 @@ fn mutated_pages_are_refused_or_run_within_limits() {
                 mutate(&mut random, bytes, HEADER);
                 seal(*number, bytes);
             }
-            check_pages(&program, &changed);
+            check(&program, &changed);
         }
         for missing in 0..pages.len() {
             let mut changed = pages.clone();
             changed.remove(missing);
-            check_pages(&program, &changed);
+            check(&program, &changed);
         }
     }
+    assert!(accepted > mutations() / 10, "too few states run: {accepted}");
+    assert_eq!(found, BTreeMap::new(), "accepted, and found invalid while they ran; {accepted} ran");
 }

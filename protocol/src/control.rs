@@ -15,7 +15,7 @@ mod reply;
 mod restoration;
 
 pub use archive::{ArchiveKind, ExportCursor, ExportPart, ExportPlace, NewImport, PART_BYTES};
-pub use database::{BackupInfo, CHECK_FINDINGS, CheckFinding, CheckReport};
+pub use database::{BackupInfo, CHECK_FINDINGS, CheckFinding, CheckReport, DatabaseSize};
 pub use durable::{
     CompiledPlan, DurableOp, DurableReply, GivenAnswer, NewRun, PlanText, ProgramCounts, ProgramText,
 };

@@ -145,9 +145,12 @@ fn answer(op: Op) -> Result<Reply, OpError> {
             LibraryCheck { name: "a-1.0.0".into(), ok: true, problem: None },
             LibraryCheck { name: "b-1.0.0".into(), ok: false, problem: Some("its file is gone".into()) },
         ]),
-        Op::Health => {
-            Reply::Health(Health { status: "ok".into(), memory: "normal".into(), largest_owner: None })
-        }
+        Op::Health => Reply::Health(Health {
+            status: "ok".into(),
+            memory: "normal".into(),
+            largest_owner: None,
+            database: None,
+        }),
         _ => Reply::Done,
     })
 }

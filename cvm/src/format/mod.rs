@@ -1,7 +1,7 @@
 //! Stored bytes: programs and pages of state.
 //!
 //! Reading order: this file (framing), `codec` (numbers and values), `cells`, `texts`, `packs`, `frame_page`, `pages`, `unit`,
-//! `generation`, `verify_code`, `references`, `verify_state`. All input is hostile: lengths are checked against the remaining bytes before anything is
+//! `generation`, `verify_code`, `scopes`, `references`, `verify_state`. All input is hostile: lengths are checked against the remaining bytes before anything is
 //! allocated, nothing recurses, and nothing runs before it was verified.
 
 mod cells;
@@ -11,6 +11,7 @@ mod generation;
 mod packs;
 mod pages;
 mod references;
+mod scopes;
 #[cfg(test)]
 mod tests;
 mod texts;

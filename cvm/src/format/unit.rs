@@ -2,7 +2,7 @@
 //! The realm and the prelude are not part of the bytes.
 
 use super::codec::{ByteReader, ByteWriter};
-use super::{FormatError, checksum, frame, unframe, verify_code};
+use super::{FormatError, checksum, frame, scopes, unframe, verify_code};
 use crate::builtins::generations::{self, Generation};
 use crate::ops::{Instruction, Opcode, Operand};
 use crate::program::{
@@ -25,7 +25,9 @@ impl CompiledProgram {
         let (number, unit) = decode_unit(body)?;
         let generation = generations::get(number).ok_or(FormatError::Generation(number))?;
         verify_code::verify(&unit, generation.prelude.templates.len())?;
-        Ok(crate::link::link(generation, unit, fingerprint(body)))
+        let program = crate::link::link(generation, unit, fingerprint(body));
+        scopes::verify(&program)?;
+        Ok(program)
     }
 
     /// Links a unit that was just compiled for this generation.
@@ -36,7 +38,8 @@ impl CompiledProgram {
 
     /// Verifies the bytecode again; a program that was compiled or decoded here always passes.
     pub fn verify(&self) -> Res<()> {
-        verify_code::verify(&self.unit, self.prelude.templates.len())
+        verify_code::verify(&self.unit, self.prelude.templates.len())?;
+        scopes::verify(self)
     }
 }
 

@@ -92,14 +92,8 @@ fn operands(ins: Instruction, t: &FunctionTemplate, names: &Names<'_>) -> Res<()
         // Only the prelude calls intrinsics and names realm objects.
         Operand::Native | Operand::Realm => false,
     };
-    // An iterator uses two locals, an enumeration three, a sort eight.
-    let span = match ins.op {
-        Opcode::IterDone | Opcode::IterValue => 2,
-        Opcode::ForInNext => 3,
-        Opcode::SortStep => crate::vm::sort::LOCALS as u32,
-        _ => 1,
-    };
-    let wide = row.b != Operand::Local || u32::from(ins.b) + span <= u32::from(t.slots);
+    let wide =
+        row.b != Operand::Local || u32::from(ins.b) + u32::from(locals_from_b(ins.op)) <= u32::from(t.slots);
     let generator = match ins.op {
         Opcode::Yield | Opcode::YieldStar | Opcode::InitialYield => t.flags & flag::GENERATOR != 0,
         Opcode::Await => t.flags & flag::ASYNC != 0,
@@ -113,6 +107,21 @@ fn operands(ins: Instruction, t: &FunctionTemplate, names: &Names<'_>) -> Res<()
     } else {
         Err(FormatError::Invalid("operand"))
     }
+}
+
+/// How many locals an instruction uses from local `b` on: an iterator two, an enumeration three, a sort eight.
+pub(super) fn locals_from_b(op: Opcode) -> u16 {
+    match op {
+        Opcode::IterDone | Opcode::IterValue => 2,
+        Opcode::ForInNext => 3,
+        Opcode::SortStep => crate::vm::sort::LOCALS as u16,
+        _ => 1,
+    }
+}
+
+/// Whether the next instruction never follows.
+pub(super) fn ends_path(op: Opcode) -> bool {
+    matches!(op, Opcode::Jump | Opcode::Ret | Opcode::RetDerived | Opcode::Throw | Opcode::ThrowErr)
 }
 
 /// Operand depth before each instruction; targets in `code` count from `shift`.
@@ -146,11 +155,7 @@ pub(super) fn depths(code: &[Instruction], t: &FunctionTemplate, shift: u32) -> 
         if row.c == Operand::Target {
             todo.push((ins.c.wrapping_sub(shift), after));
         }
-        let ends = matches!(
-            ins.op,
-            Opcode::Jump | Opcode::Ret | Opcode::RetDerived | Opcode::Throw | Opcode::ThrowErr
-        );
-        if !ends {
+        if !ends_path(ins.op) {
             todo.push((pc + 1, after));
         }
     }

@@ -6,6 +6,7 @@
 
 use super::FormatError;
 use super::references::references;
+use super::scopes::{HeldScope, Scopes};
 use super::verify_code::{UNREACHED, depths};
 use crate::heap::object::{Code, Coroutine, Object, ObjectKind, attr};
 use crate::heap::{Cell, StrCell};
@@ -24,10 +25,22 @@ fn fail(what: &'static str) -> Res {
     Err(FormatError::Invalid(what))
 }
 
+/// The scope around one that has so many slots.
+fn around(state: &VmState, scope: Value, slots: u32) -> Result<Value, FormatError> {
+    match scope {
+        Value::Cell(id) => match state.heap.cell(id) {
+            Some(Cell::Scope(parent, own)) if own.len() >= slots as usize => Ok(*parent),
+            _ => Err(FormatError::Invalid("scope slot")),
+        },
+        _ => Err(FormatError::Invalid("scope slot")),
+    }
+}
+
 struct Verifier<'v> {
     program: &'v CompiledProgram,
     state: &'v VmState,
     depths: HashMap<u32, Vec<u16>>,
+    scopes: Scopes,
 }
 
 /// Verifies a whole state.
@@ -36,7 +49,7 @@ pub(super) fn verify(program: &CompiledProgram, state: &VmState) -> Res {
     if heap.cursor < heap.base || heap.cursor as usize > heap.cells.len() {
         return fail("cursor");
     }
-    let mut v = Verifier { program, state, depths: HashMap::new() };
+    let mut v = Verifier { program, state, depths: HashMap::new(), scopes: Scopes::default() };
     for (i, cell) in state.heap.cells.iter().enumerate() {
         // Cells of the base are trusted.
         if !state.heap.is_pristine(i) {
@@ -57,6 +70,7 @@ pub(super) fn verify(program: &CompiledProgram, state: &VmState) -> Res {
                 if *template >= USER_TEMPLATES || t.len == 0 || args.len() > 16 {
                     return fail("job");
                 }
+                v.closure(*template, Value::Undefined)?;
             }
             PendingJob::Resume(id, ..) => {
                 v.coroutine_at(*id)?;
@@ -130,6 +144,7 @@ impl Verifier<'_> {
         match &o.kind {
             ObjectKind::Function(f) => match f.code {
                 Code::Template(n) if self.program.template(n).len == 0 => fail("function"),
+                Code::Template(n) => self.closure(n, f.env),
                 Code::Native(n) if n as usize >= crate::builtins::natives::table().len() => fail("function"),
                 _ => Ok(()),
             },
@@ -176,6 +191,30 @@ impl Verifier<'_> {
         }
     }
 
+    /// The scope and those around it have the slots that a function uses.
+    fn closure(&mut self, template: u32, env: Value) -> Res {
+        let (state, mut scope) = (self.state, env);
+        for &slots in self.scopes.needs(self.program, template)? {
+            scope = around(state, scope, slots)?;
+        }
+        Ok(())
+    }
+
+    /// A frame that continues at an instruction has the scopes that the code there uses. `frame` has its locals and operands.
+    fn held(&mut self, template: u32, pc: u32, frame: &[Value], env: Value) -> Res {
+        let analysed = self.scopes.of(self.program, template)?;
+        for (position, sizes) in analysed.held_at(self.program.template(template), pc) {
+            let mut scope = *frame.get(usize::from(*position)).ok_or(FormatError::Invalid("scope"))?;
+            for &slots in sizes.iter() {
+                scope = around(self.state, scope, slots)?;
+            }
+            if scope != env {
+                return fail("scope");
+            }
+        }
+        Ok(())
+    }
+
     fn coroutine(&mut self, c: &Coroutine) -> Res {
         if c.state > 3 {
             return fail("coroutine");
@@ -198,6 +237,8 @@ impl Verifier<'_> {
             if c.slots.len() + pushed != slots + depth {
                 return fail("coroutine");
             }
+            self.closure(c.template, c.env)?;
+            self.held(c.template, c.pc, &c.slots, c.env)?;
         }
         Ok(())
     }
@@ -268,10 +309,16 @@ impl Verifier<'_> {
             base = (base + t.slots as usize + depth)
                 .checked_sub(missing)
                 .ok_or(FormatError::Invalid("frame"))?;
-            if let Some(Back::Store(slot)) = back
-                && slot as usize >= base
-            {
-                return fail("frame");
+            self.closure(f.template, f.env)?;
+            let own = machine.stack.get(f.base as usize..base).ok_or(FormatError::Invalid("frame"))?;
+            self.held(f.template, pc, own, f.env)?;
+            if let Some(Back::Store(slot)) = back {
+                let analysed = self.scopes.of(self.program, f.template)?;
+                let position = (slot as usize).checked_sub(f.base as usize);
+                let is_scope = |held: &HeldScope| Some(usize::from(held.0)) == position;
+                if slot as usize >= base || position.is_none() || analysed.held_at(t, pc).any(is_scope) {
+                    return fail("frame");
+                }
             }
         }
         if machine.sp == base { Ok(()) } else { fail("stack height") }

@@ -104,15 +104,28 @@ pub(crate) fn check_program(bytes: &[u8]) {
     }
 }
 
-/// Restores a state; an accepted state must run within its limits, and can be stored and restored again.
-pub(crate) fn check_pages(program: &CompiledProgram, pages: &[(u64, Vec<u8>)]) {
-    let pages = pages.iter().map(|(number, bytes)| (*number, bytes.as_slice()));
-    let Ok(state) = VmState::restore(program, limits(), pages) else { return };
-    drive(program, state);
+/// What became of a state.
+pub(crate) enum Checked {
+    /// It was not restored.
+    Refused,
+    /// It ran to an end, or as long as it was let.
+    Ran,
+    /// It was restored, and the interpreter found it invalid.
+    Invalid(&'static str),
 }
 
-/// Runs to the end, answering every pause and host call; then stores and restores the ended state.
-fn drive(program: &CompiledProgram, mut state: VmState) {
+/// Restores a state; an accepted state must run within its limits, and can be stored and restored again.
+pub(crate) fn check_pages(program: &CompiledProgram, pages: &[(u64, Vec<u8>)]) -> Checked {
+    let pages = pages.iter().map(|(number, bytes)| (*number, bytes.as_slice()));
+    match VmState::restore(program, limits(), pages) {
+        Ok(state) => drive(program, state).map_or(Checked::Ran, Checked::Invalid),
+        Err(_) => Checked::Refused,
+    }
+}
+
+/// Runs to the end, answering every pause and host call; then stores and restores the ended state. The result is what the interpreter
+/// found invalid.
+fn drive(program: &CompiledProgram, mut state: VmState) -> Option<&'static str> {
     for _ in 0..20 {
         match vm_system_cvm::run(program, &mut state, 20_000) {
             RunOutcome::Pause { .. } => {
@@ -122,7 +135,7 @@ fn drive(program: &CompiledProgram, mut state: VmState) {
                 vm_system_cvm::resume_host(program, &mut state, &HostResult::Error("no".to_owned()));
             }
             RunOutcome::OutOfFuel => {}
-            RunOutcome::Corrupt(_) => return,
+            RunOutcome::Corrupt(what) => return Some(what),
             RunOutcome::Done { .. } | RunOutcome::Throw(_) | RunOutcome::Limit(_) => break,
         }
     }
@@ -131,6 +144,7 @@ fn drive(program: &CompiledProgram, mut state: VmState) {
     let pages = checkpoint.pages.iter().map(|page| (page.number, page.bytes.as_slice()));
     // An invalid state may be refused now, but it must not panic.
     drop(VmState::restore(program, limits(), pages));
+    None
 }
 
 /// A program with most kinds of cells and frames in its state at its first pause.

@@ -61,3 +61,14 @@ impl CheckReport {
         self.findings.push(CheckFinding { check: check.to_owned(), object, id, detail: detail.into() });
     }
 }
+
+/// The size of the database file.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize)]
+pub struct DatabaseSize {
+    /// Bytes in use.
+    pub used_bytes: u64,
+    /// Bytes of deleted records, used again before the file grows.
+    pub free_bytes: u64,
+    /// Much free space is given back to the file system.
+    pub gives_back: bool,
+}

@@ -1,6 +1,6 @@
 //! Results of verbs.
 
-use super::{BackupInfo, CheckReport, DurableReply};
+use super::{BackupInfo, CheckReport, DatabaseSize, DurableReply};
 use crate::codec::{Decode, Encode};
 use crate::ids::{SessionId, TemplateId};
 use crate::json::JsonText;
@@ -148,6 +148,9 @@ pub struct Health {
     /// The owner who holds most memory, for administrators while `memory` is not `normal`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub largest_owner: Option<MemoryOwner>,
+    /// The size of the database, for administrators.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub database: Option<DatabaseSize>,
 }
 
 /// What the sessions and programs of an owner hold of the memory.

@@ -112,7 +112,8 @@ structs! {
     Stop { cause, cpu_us, heap_bytes }
     HostCall { name, args }
     HttpResponse { status, reason, headers, body }
-    Health { status, memory, largest_owner }
+    Health { status, memory, largest_owner, database }
+    DatabaseSize { used_bytes, free_bytes, gives_back }
     MemoryOwner { owner, held_mb, share_mb }
     RuntimeSummary { active_sessions, active_session_ids }
     UpgradeReport { drain_at, builds, unreached }

@@ -3,8 +3,8 @@
 use super::errors::stored;
 use super::{LIST_ROWS, Ops, VerbCall, fitting, rows_of};
 use vm_system_protocol::control::{
-    AuditRecord, DoctorReport, ErrorCode, Health, MemoryOwner, OpError, Reply, RuntimeInfo, RuntimeSummary,
-    SandboxLayer,
+    AuditRecord, DatabaseSize, DoctorReport, ErrorCode, Health, MemoryOwner, OpError, Reply, RuntimeInfo,
+    RuntimeSummary, SandboxLayer,
 };
 use vm_system_protocol::ids::SessionId;
 use vm_system_record::StoreError;
@@ -14,7 +14,8 @@ impl Ops {
     /// The health of the supervisor: if the store cannot write, every verb that writes fails; without a jail or a zygote that does
     /// its work, every verb that starts a worker.
     pub(super) fn health(&self, call: &VerbCall<'_>) -> Result<Reply, OpError> {
-        if let Some(error) = problem(&self.store.status()) {
+        let store = self.store.status();
+        if let Some(error) = problem(&store) {
             return Err(error);
         }
         let facts = self.runtime.facts(None);
@@ -31,6 +32,11 @@ impl Ops {
                     owner: largest.owner.as_str().to_owned(),
                     held_mb: largest.held_mb,
                     share_mb: largest.share_mb,
+                }),
+                database: call.caller.admin.then(|| DatabaseSize {
+                    used_bytes: store.bytes_used,
+                    free_bytes: store.bytes_free,
+                    gives_back: store.gives_back,
                 }),
             })),
             Some(why) => Err(OpError::new(

@@ -3,6 +3,13 @@
 use std::path::{Path, PathBuf};
 use vm_system_protocol::counted::counted;
 
+/// How much a log lacks of its database.
+fn missing(commits: Option<u64>) -> String {
+    commits.map_or_else(String::new, |commits| {
+        format!(", which has {} that are not in it", counted(commits, "later commit"))
+    })
+}
+
 /// How much of a log is lost, as far as it is known.
 fn lost(commits: u64, frames: Option<u64>) -> String {
     let commits = (commits > 0).then(|| format!("at least {}", counted(commits, "commit")));
@@ -113,16 +120,18 @@ pub enum OpenError {
     },
     /// The files are of different times.
     #[error(
-        "{} is older than {}: the files were copied at different times, and what was acknowledged between would be lost or mixed. Bring \
-         back the files of one time together, or restore a backup; `--accept-damage` starts without this log, which is kept with the \
-         ending .damaged",
-        path.display(), than.display()
+        "{} is older than {}{}: the files were copied at different times. With this log acknowledged records would be lost, and others \
+         mixed with older ones. Bring back the files of one time together, or restore a backup; `--accept-damage` starts with the \
+         database file alone, without the records that only logs have, and keeps this log with the ending .saved",
+        path.display(), than.display(), missing(*.commits)
     )]
     OlderLog {
         /// The write-ahead log.
         path: PathBuf,
         /// What is newer: its index, or the database.
         than: PathBuf,
+        /// Commits of the database that are not in the log, if they are counted.
+        commits: Option<u64>,
     },
     /// The database was deleted while a supervisor used it, and that supervisor saved the content.
     #[error(

@@ -47,6 +47,10 @@ pub struct StoreStatus {
     pub queued_batches: u64,
     /// Space in use (bytes), without pages that were freed.
     pub bytes_used: u64,
+    /// Bytes of the database file that are free, and used again before it grows.
+    pub bytes_free: u64,
+    /// Much free space is given back to the file system; not from a file that an older program made.
+    pub gives_back: bool,
     /// Above the quota: nothing new should be admitted.
     pub over_quota: bool,
     /// Error of the last commit; none after a successful one.

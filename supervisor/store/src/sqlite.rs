@@ -6,8 +6,10 @@ mod background;
 mod backup;
 mod check;
 mod check_file;
+mod commit_count;
 mod database_file;
 mod failure;
+mod free_space;
 mod long_reads;
 mod open;
 mod quota_eviction;
@@ -194,8 +196,15 @@ impl SqliteStore {
             return Err(OpenError::Deleted { path, saved, is_replaced });
         }
         backup::remove_rest(&path);
-        let log = recovery::before_opening(&path, durability, accepts_damage)?;
-        let connection = space::connect_with_reserve(&path, durability, busy_timeout)?;
+        let mut log = recovery::before_opening(&path, durability, accepts_damage)?;
+        let connect = |commits| space::connect_with_reserve(&path, durability, busy_timeout, commits);
+        let connection = match connect(commit_count::in_file(&path)) {
+            Err(OpenError::OlderLog { than, .. }) if accepts_damage => {
+                log = recovery::put_aside(&path, &than)?;
+                connect(None)?
+            }
+            connected => connected?,
+        };
         recovery::after_opening(&connection, &path, log)?;
         let file = DatabaseFile::named(&path)
             .map_err(|error| OpenError::Unusable { path: path.clone(), detail: error.to_string() })?;
@@ -324,6 +333,8 @@ impl Store for SqliteStore {
             durability: self.durability.as_str(),
             queued_batches: self.queue.len(),
             bytes_used: self.shared.bytes_used(),
+            bytes_free: self.shared.bytes_free(),
+            gives_back: self.shared.gives_back(),
             over_quota: self.shared.over_quota(),
             failing: self.shared.failing(),
             fault: self.shared.fault().or_else(|| self.file.fault()),

@@ -1,8 +1,10 @@
 //! Files of executions: exported from one daemon, imported into another.
 
-use super::{SUM, cold_daemon, console, prompt};
+use super::{SUM, cold, cold_daemon, console, prompt};
 use sha2::{Digest as _, Sha256};
-use vm_system_protocol::control::{DurableOp, NewRun};
+use vm_system_protocol::control::{DurableOp, ErrorCode, NewRun};
+use vm_system_protocol::model::ExecutionStatus;
+use vm_system_tests::daemon::Daemon;
 use vm_system_tests::programs::{id, result};
 
 #[test]
@@ -145,5 +147,52 @@ fn execution_with_any_state_that_no_worker_can_restore_is_not_imported() {
     let response = http.request("POST", "/api/v1/imports/execution", &fields, Some(&whole));
     assert_eq!(response.status, 201, "{}", response.text());
     drop((client, http));
+    daemon.stop();
+}
+
+#[test]
+fn branch_or_rewinding_to_a_damaged_checkpoint_is_refused_and_leaves_the_execution() {
+    let daemon = cold_daemon();
+    let mut client = daemon.client();
+    // Each question is text that only the state and the task have, not the code.
+    let source = "function main() { const of = (n) => ['Question', 'number', n].join('-'); return [CC(of(1)), CC(of(2)), CC(of(3))]; }";
+    let run = client.begin(source, "questions");
+    assert_eq!(prompt(&run), "Question-number-1");
+    client.submit("questions", "1").expect("taken");
+    assert_eq!(prompt(&client.submit("questions", "2").expect("taken")), "Question-number-3");
+    drop(client);
+    let place = daemon.stop();
+    let path = place.path("state/vm-system.db");
+    let mut content = std::fs::read(&path).expect("readable");
+    let text = b"Question-number-2";
+    let found: Vec<_> = content.windows(text.len()).enumerate().filter(|(_, part)| part == text).collect();
+    let places: Vec<_> = found.into_iter().map(|(at, _)| at).collect();
+    assert!(!places.is_empty(), "the state has the question");
+    for at in places {
+        content[at] ^= 1;
+    }
+    std::fs::write(&path, content).expect("ours");
+
+    let daemon = Daemon::start_with(place, &cold());
+    let mut client = daemon.client();
+    let fork = |checkpoint| DurableOp::Fork {
+        execution: "questions".to_owned(),
+        checkpoint: Some(checkpoint),
+        name: Some(format!("branch-{checkpoint}")),
+    };
+    let rewind = |checkpoint| DurableOp::Rewind { execution: "questions".to_owned(), checkpoint };
+    for refused in [fork(2), rewind(2)] {
+        let error = client.run_op(refused).expect_err("the checkpoint is damaged");
+        assert_eq!(error.code, ErrorCode::ValidationError, "{error:?}");
+        assert!(error.message.contains("checkpoint 2 is damaged"), "{error:?}");
+    }
+    let missing = client.submit("branch-2", "1").expect_err("there is none");
+    assert_eq!(missing.code, ErrorCode::ExecutionNotFound, "{missing:?}");
+    assert_eq!(prompt(&client.run_op(fork(1)).expect("sound")), "Question-number-1");
+    let run = client.get_run("questions");
+    let left = (run.execution.status, run.name.as_deref(), prompt(&run));
+    assert_eq!(left, (ExecutionStatus::Waiting, Some("questions"), "Question-number-3"));
+    assert_eq!(prompt(&client.run_op(rewind(1)).expect("sound")), "Question-number-1");
+    drop(client);
     daemon.stop();
 }

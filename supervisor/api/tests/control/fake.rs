@@ -74,6 +74,7 @@ impl Fake {
                 status: "ok".to_owned(),
                 memory: "normal".to_owned(),
                 largest_owner: None,
+                database: None,
             })),
             Op::ExecGet { execution } if execution == "gate" => {
                 self.pass_gate().await;
@@ -100,6 +101,7 @@ impl Fake {
                     status: "x".repeat(size),
                     memory: String::new(),
                     largest_owner: None,
+                    database: None,
                 }))
             }
             _ => Err(OpError::new(ErrorCode::NotFound, "no such thing")),

@@ -100,7 +100,7 @@ impl Ops {
         self.durables()?.admit(&call.caller.owner)?;
         let old_id = old.row.execution.id;
         let name = old.row.name.clone();
-        let (seq, cause) = self.checkpoint(call, old_id, Some(checkpoint)).await?;
+        let (seq, cause) = self.sound_checkpoint(call, old_id, Some(checkpoint)).await?;
         let mut writes = vec![Write::ExecutionUnname { id: old_id }];
         let (id, rests) = self.branch(call, &old, name, seq, &cause, &mut writes).await?;
         let durables = self.durables()?;
@@ -130,7 +130,7 @@ impl Ops {
         let old = self.run(call, reference).await?;
         self.check_quota(call)?;
         self.durables()?.admit(&call.caller.owner)?;
-        let (seq, cause) = self.checkpoint(call, old.row.execution.id, checkpoint).await?;
+        let (seq, cause) = self.sound_checkpoint(call, old.row.execution.id, checkpoint).await?;
         let mut writes = Vec::new();
         let (id, rests) = self.branch(call, &old, name, seq, &cause, &mut writes).await?;
         let result = self.store_of(call).apply(writes).await.map(|_| ()).map_err(|error| match error {
@@ -235,6 +235,24 @@ impl Ops {
             })));
         }
         Ok((id, rests))
+    }
+
+    /// As [`Self::checkpoint`], of one that a worker can restore. A branch of another would take an answer, and fail; a rewinding
+    /// would also have ended the execution that is there.
+    async fn sound_checkpoint(
+        &self,
+        call: &VerbCall<'_>,
+        id: ExecutionId,
+        wanted: Option<u64>,
+    ) -> Result<(u64, String), OpError> {
+        let (seq, cause) = self.checkpoint(call, id, wanted).await?;
+        self.durables()?.verify_stored(id, seq).await?.map_err(|why| {
+            invalid(format!(
+                "the stored state of checkpoint {seq} is damaged, no worker can restore it: {why}"
+            ))
+            .with_hint("use another one of those that `vm-system program checkpoints` lists")
+        })?;
+        Ok((seq, cause))
     }
 
     /// Number and cause of a stored checkpoint; without a number, of the last one.

@@ -11,9 +11,15 @@ async fn health_doctor_and_information_reply() {
         Ok(Reply::Health(Health {
             status: "ok".to_owned(),
             memory: "normal".to_owned(),
-            largest_owner: None
+            largest_owner: None,
+            database: None
         }))
     );
+    let Ok(Reply::Health(shown)) = bench.ops.call(&admin(), Op::Health, None, None).await else {
+        panic!("another reply")
+    };
+    let size = shown.database.expect("administrators see it");
+    assert!(size.gives_back && size.used_bytes > 0, "{size:?}");
     bench.faults.set(Some("the disk is full"));
     let sick = bench.request(Op::Health).await.expect_err("it cannot write");
     assert_eq!(sick.code, ErrorCode::StorageUnavailable);

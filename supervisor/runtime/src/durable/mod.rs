@@ -269,6 +269,15 @@ impl Durables {
         single_request::inspect(self, execution, checkpoint).await
     }
 
+    /// Whether a worker can restore a stored checkpoint; the inner error is the reason as text.
+    pub async fn verify_stored(
+        &self,
+        execution: ExecutionId,
+        checkpoint: u64,
+    ) -> Result<Result<(), String>, RuntimeError> {
+        single_request::verify_stored(self, execution, checkpoint).await
+    }
+
     /// Whether a worker with these limits can restore each of these numbered states; the inner error is the number of the first that
     /// it cannot, and the reason as text.
     pub async fn verify<'a>(

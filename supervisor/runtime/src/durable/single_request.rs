@@ -1,4 +1,4 @@
-//! Workers for one request: compiling, inspecting a state, verifying one. Each gets one request, replies, and is killed.
+//! Workers for one request: compiling, inspecting a state, verifying some. Each gets one request, replies, and is killed.
 
 use super::worker::{LoadedWorker, Order, WorkerStartError, memory, name, order};
 use super::{Durables, policy};
@@ -91,11 +91,39 @@ pub(super) async fn compile(
     }
 }
 
+/// Frames and variables of a program at a stored checkpoint.
 pub(super) async fn inspect(
     durables: &Durables,
     execution: ExecutionId,
     checkpoint: u64,
 ) -> Result<ProgramState, RuntimeError> {
+    match restore_stored(durables, execution, checkpoint, Some(ToDurable::Inspect)).await? {
+        FromDurable::View(view) => Ok(*view),
+        FromDurable::Refused { why } => Err(RuntimeError::Invalid(why)),
+        _ => Err(RuntimeError::Internal("the worker sent an unexpected reply".to_owned())),
+    }
+}
+
+/// Whether a worker can restore a stored checkpoint; the inner error is the reason as text.
+pub(super) async fn verify_stored(
+    durables: &Durables,
+    execution: ExecutionId,
+    checkpoint: u64,
+) -> Result<Result<(), String>, RuntimeError> {
+    match restore_stored(durables, execution, checkpoint, None).await? {
+        FromDurable::Restored => Ok(Ok(())),
+        FromDurable::Refused { why } => Ok(Err(why)),
+        _ => Err(RuntimeError::Internal("the worker sent an unexpected reply".to_owned())),
+    }
+}
+
+/// The reply of a worker that has restored a stored checkpoint, to that or to a request that follows.
+async fn restore_stored(
+    durables: &Durables,
+    execution: ExecutionId,
+    checkpoint: u64,
+    then: Option<ToDurable>,
+) -> Result<FromDurable, RuntimeError> {
     let store = &durables.shared.store;
     let missing = || RuntimeError::Invalid("the execution has no state".to_owned());
     let record = store.execution(&Scope::All, execution).await.map_err(RuntimeError::Store)?;
@@ -120,18 +148,14 @@ pub(super) async fn inspect(
     // The start slot is released at once: restoring may take long.
     let LoadedWorker { mut handle, start_permit, slot, jail, .. } = durables.start_worker(order_).await?;
     drop(start_permit);
-    let reply = request_states(&mut handle).await;
+    let reply = restored(&mut handle, then).await;
     durables.end(handle.process.clone(), (handle, slot, jail));
     // A large state is read in parts: no part may have been deleted meanwhile.
     let kept = store.checkpoints(execution).await.map_err(RuntimeError::Store)?;
     if !kept.iter().any(|row| row.seq == checkpoint) {
         return Err(RuntimeError::Invalid("the checkpoint was deleted".to_owned()));
     }
-    match reply? {
-        FromDurable::View(view) => Ok(*view),
-        FromDurable::Refused { why } => Err(RuntimeError::Invalid(why)),
-        _ => Err(RuntimeError::Internal("the worker sent an unexpected reply".to_owned())),
-    }
+    reply
 }
 
 /// Restores one state after the other in the same worker; the first that it refuses is an error with its number and the reason.
@@ -188,12 +212,12 @@ async fn send_state(
     handle.sender.send(&order(ToDurable::Restore)).await
 }
 
-async fn request_states(handle: &mut WorkerHandle) -> Result<FromDurable, RuntimeError> {
-    match receive(handle).await? {
-        FromDurable::Restored => {
-            handle.sender.send(&order(ToDurable::Inspect)).await.map_err(WorkerStartError::from)?;
+async fn restored(handle: &mut WorkerHandle, then: Option<ToDurable>) -> Result<FromDurable, RuntimeError> {
+    match (receive(handle).await?, then) {
+        (FromDurable::Restored, Some(request)) => {
+            handle.sender.send(&order(request)).await.map_err(WorkerStartError::from)?;
             receive(handle).await
         }
-        other => Ok(other),
+        (reply, _) => Ok(reply),
     }
 }

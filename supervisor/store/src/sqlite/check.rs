@@ -384,7 +384,7 @@ fn counters(c: &Connection, report: &mut CheckReport) -> Result<(), rusqlite::Er
     let sql = format!(
         "WITH counted(owner, bytes) AS ({}) SELECT owners.owner, owners.bytes, coalesce(counted.bytes, 0)
          FROM owners LEFT JOIN counted ON counted.owner = owners.owner
-         WHERE owners.bytes <> coalesce(counted.bytes, 0)
+         WHERE owners.bytes <> coalesce(counted.bytes, 0) AND owners.owner <> '(commits)'
          UNION ALL SELECT owner, 0, bytes FROM counted
          WHERE bytes > 0 AND NOT EXISTS (SELECT 1 FROM owners WHERE owners.owner = counted.owner)",
         sums()

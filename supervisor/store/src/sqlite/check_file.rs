@@ -4,7 +4,7 @@
 use super::check::{CheckMode, examine};
 use super::recovery::beside;
 use super::wal_check::{self, OlderThan, WalDamage, WalVerdict};
-use super::{TemporaryFolder, open};
+use super::{TemporaryFolder, commit_count, open};
 use crate::error::OpenError;
 use nix::fcntl::{FcntlArg, fcntl};
 use nix::libc;
@@ -55,9 +55,12 @@ pub fn check_file(path: &Path) -> Result<CheckReport, OpenError> {
         matches!(verdict, WalVerdict::Older(_) | WalVerdict::Damaged(WalDamage { is_older: true, .. }));
     about_log(verdict, &mut report);
     let go_on = || Ok::<(), StoreError>(());
-    let examined = if log_bytes == 0 || is_older {
+    let alone = |report: &mut CheckReport| {
         let connection = unchanging(path).map_err(|error| judged(path, &error))?;
-        examine(&connection, CheckMode::WholeFile, &go_on, &mut report)
+        Ok(examine(&connection, CheckMode::WholeFile, &go_on, report))
+    };
+    let examined = if log_bytes == 0 || is_older {
+        alone(&mut report)?
     } else {
         let folder = TemporaryFolder::make()?;
         let _lock = crate::StoreLock::acquire(folder.path(), None)?;
@@ -72,7 +75,12 @@ pub fn check_file(path: &Path) -> Result<CheckReport, OpenError> {
         )?;
         let connection =
             open::read_only(&copy, Duration::from_secs(5)).map_err(|error| judged(path, &error))?;
-        examine(&connection, CheckMode::WholeFile, &go_on, &mut report)
+        if commit_count::missing_from_log(commit_count::in_file(path), &connection).is_some() {
+            about_log(WalVerdict::Older(OlderThan::Database), &mut report);
+            alone(&mut report)?
+        } else {
+            examine(&connection, CheckMode::WholeFile, &go_on, &mut report)
+        }
     };
     examined.map_err(|error| OpenError::Unusable { path: path.to_owned(), detail: error.to_string() })?;
     Ok(report)
@@ -96,7 +104,7 @@ fn user_of(file: &File) -> nix::Result<Option<i32>> {
 }
 
 /// A connection that takes no lock and makes no file: nobody changes the database.
-fn unchanging(path: &Path) -> Result<Connection, rusqlite::Error> {
+pub(super) fn unchanging(path: &Path) -> Result<Connection, rusqlite::Error> {
     let mut uri = String::from("file:");
     for byte in path.as_os_str().as_encoded_bytes() {
         if byte.is_ascii_alphanumeric() || b"/-_.~".contains(byte) {

@@ -1,8 +1,9 @@
 //! Opening: permissions, pragmas, checks of the file, the schema and its versions.
 
-use super::Durability;
 use super::failure::store_error;
+use super::free_space::{DatabasePages, has_pointer_maps};
 use super::recovery::beside;
+use super::{Durability, commit_count, space};
 use crate::error::OpenError;
 use nix::fcntl::OFlag;
 use rusqlite::config::DbConfig;
@@ -20,6 +21,8 @@ const APPLICATION_ID: i32 = 0x766d_7379;
 const STATEMENTS: usize = 128;
 /// Databases up to this size are checked when they are opened (bytes); larger ones while they are in use.
 const FULL_CHECK_BYTES: u64 = 16 << 20;
+/// Databases of an older form are written anew up to this size of what is used (bytes): less than a second.
+const REWRITTEN_BYTES: u64 = 64 << 20;
 /// Space of the log that is kept for reuse when a checkpoint has emptied it (bytes).
 const WAL_KEPT_BYTES: u32 = 32 << 20;
 /// Size of a new log (bytes): larger than it usually is between two checkpoints (`wal.rs`).
@@ -40,7 +43,7 @@ const STEPS: [&str; 8] = [
     include_str!("schema_15_repeat_facts.sql"),
     include_str!("schema_16_counted.sql"),
     include_str!("schema_17_typecheck.sql"),
-    include_str!("schema_18_lists.sql"),
+    include_str!("schema_18.sql"),
 ];
 /// The version that this program writes.
 pub(crate) const VERSION: u32 = FIRST_VERSION + STEPS.len() as u32;
@@ -71,11 +74,12 @@ fn not_private(owner: u32, mode: u32, own: u32) -> Option<String> {
         .then(|| format!("has the mode {:04o}, with which others may write to it", mode & 0o7777))
 }
 
-/// Creates or opens the database, checks it and migrates it to the newest schema.
+/// Creates or opens the database, checks it and migrates it to the newest schema. `commits` is the count of commits in the file alone.
 pub(super) fn first_connection(
     path: &Path,
     durability: Durability,
     busy_timeout: Duration,
+    commits: Option<i64>,
 ) -> Result<Connection, OpenError> {
     let is_empty = make_private(path)?;
     // SQLite deletes the log of an empty database, a filled one included. And beside a database of another mode, such as a saved copy, it
@@ -89,11 +93,20 @@ pub(super) fn first_connection(
     let connect = || writable(path, durability, busy_timeout).map_err(|error| judged(&error));
     let mut connection = connect()?;
     let found = identify(&connection, path)?;
+    if let Some(missing) = commit_count::missing_from_log(commits, &connection) {
+        // Closing it would copy the log into the file.
+        connection
+            .set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)
+            .map_err(|error| judged(&error))?;
+        let log = beside(path, "-wal");
+        return Err(OpenError::OlderLog { path: log, than: path.to_owned(), commits: Some(missing) });
+    }
     if found != Some(VERSION) {
         migrate(&mut connection, found).map_err(|error| judged(&error))?;
     }
     if found.is_some() {
         check(&connection, path)?;
+        make_shrinkable(&connection, path);
         // The same number again: the first page with a later change counter is in the log, by which one of an earlier time is known
         // (`wal_check.rs`). Without space for it the store opens all the same.
         if let Err(error) = connection.pragma_update(None, "user_version", VERSION) {
@@ -168,8 +181,12 @@ pub(super) fn writable(
         | OpenFlags::SQLITE_OPEN_EXRESCODE;
     let connection = Connection::open_with_flags(path, flags)?;
     common(&connection, busy_timeout)?;
-    // First, so that without durability a new file is not flushed when its mode changes.
+    // Before the mode, so that without durability a new file is not flushed when its mode changes.
     connection.pragma_update(None, "synchronous", durability.as_str())?;
+    if connection.pragma_query_value(None, "page_count", |row| row.get::<_, i64>(0))? == 0 {
+        // Free pages of a new file can be given back in pieces.
+        connection.pragma_update(None, "auto_vacuum", "incremental")?;
+    }
     connection.pragma_update(None, "journal_mode", "wal")?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, durability == Durability::Off)?;
     // Checkpoints are made by `wal.rs`, never inside a caller's commit.
@@ -242,6 +259,29 @@ fn migrate(connection: &mut Connection, found: Option<u32>) -> Result<(), rusqli
     transaction.commit()
 }
 
+/// Writes a database of an older program anew, if that takes no more than a moment: then it gives its free pages back.
+fn make_shrinkable(connection: &Connection, path: &Path) {
+    let rewritten = has_pointer_maps(connection).and_then(|is_shrinkable| {
+        if is_shrinkable {
+            return Ok(());
+        }
+        let used = DatabasePages::of(connection).used_bytes();
+        if used > REWRITTEN_BYTES || !space::has_space(path, 4 * used) {
+            tracing::info!(
+                path = %path.display(),
+                used,
+                "free space of the database file is used again, but not given back: it is of an older program, and too large, or the disk \
+                 too full, to be written anew at the start (docs/durable-state.md)"
+            );
+            return Ok(());
+        }
+        connection.execute_batch("PRAGMA auto_vacuum = incremental; VACUUM; PRAGMA wal_checkpoint(PASSIVE)")
+    });
+    if let Err(error) = rewritten {
+        tracing::warn!(%error, path = %path.display(), "free space of the database file is not given back");
+    }
+}
+
 /// Whether the database is too large to be checked before it is used.
 pub(super) fn is_checked_later(path: &Path) -> bool {
     std::fs::metadata(path).map_or(0, |metadata| metadata.len()) > FULL_CHECK_BYTES
@@ -291,13 +331,14 @@ mod tests {
         for _ in 0..2 {
             let path = folder.path().join("s.db");
             let connection =
-                first_connection(&path, Durability::Full, Duration::ZERO).expect("an empty folder");
+                first_connection(&path, Durability::Full, Duration::ZERO, None).expect("an empty folder");
             assert_eq!(size(), WAL_FILLED_BYTES);
             connection.execute_batch("INSERT INTO meta VALUES (hex(randomblob(8)), x'')").expect("our table");
             assert_eq!(size(), WAL_FILLED_BYTES, "a commit writes into it");
         }
         let path = folder.path().join("s.db");
-        let connection = first_connection(&path, Durability::Full, Duration::ZERO).expect("our own database");
+        let connection =
+            first_connection(&path, Durability::Full, Duration::ZERO, None).expect("our own database");
         let rows = connection.query_row("SELECT count(*) FROM meta", [], |row| row.get::<_, i64>(0));
         assert_eq!(rows, Ok(2));
     }

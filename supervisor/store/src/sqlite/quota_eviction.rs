@@ -77,7 +77,7 @@ impl QuotaEviction {
 
 /// The counters of all owners, which the triggers of the schema keep.
 pub(super) fn sizes(c: &Connection) -> Result<Vec<(Owner, u64)>, rusqlite::Error> {
-    let mut statement = c.prepare_cached("SELECT owner, bytes FROM owners")?;
+    let mut statement = c.prepare_cached("SELECT owner, bytes FROM owners WHERE owner <> '(commits)'")?;
     let rows = statement.query_map([], |row| {
         // A negative size counts as zero.
         let bytes = u64::try_from(row.get::<_, i64>(1)?).unwrap_or(0);

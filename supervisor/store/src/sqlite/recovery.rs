@@ -39,21 +39,9 @@ pub(super) fn before_opening(
                 OlderThan::Database => database.to_owned(),
             };
             if !accepts_damage {
-                return Err(OpenError::OlderLog { path: log, than });
+                return Err(OpenError::OlderLog { path: log, than, commits: None });
             }
-            let kept = beside(&log, ".damaged");
-            // What is older must not be copied over the database.
-            std::fs::rename(&log, &kept).map_err(unusable)?;
-            match std::fs::remove_file(beside(database, "-shm")) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(unusable(error)),
-                _ => {}
-            }
-            tracing::error!(
-                log = %log.display(),
-                than = %than.display(),
-                kept = %kept.display(),
-                "acknowledged records may be lost: the log is older than what is beside it, and was put aside"
-            );
+            return put_aside(database, &than);
         }
         WalVerdict::Torn => {
             tracing::warn!(log = %log.display(), "the log ends with a transaction that was not committed, as after a power cut or on a full disk");
@@ -86,6 +74,28 @@ pub(super) fn before_opening(
     Ok(verdict)
 }
 
+/// Puts a log aside that is older than what is beside it, so that it is not copied over the database.
+pub(super) fn put_aside(database: &Path, than: &Path) -> Result<WalVerdict, OpenError> {
+    let (log, index) = (beside(database, "-wal"), beside(database, "-shm"));
+    let unusable = |error: io::Error| OpenError::Unusable {
+        path: log.clone(),
+        detail: format!("cannot be put aside: {error}"),
+    };
+    let kept = beside(&log, ".saved");
+    std::fs::rename(&log, &kept).map_err(unusable)?;
+    match std::fs::remove_file(&index) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(unusable(error)),
+        _ => {}
+    }
+    tracing::error!(
+        log = %log.display(),
+        than = %than.display(),
+        kept = %kept.display(),
+        "acknowledged records may be lost: the log is older than what is beside it, and was put aside"
+    );
+    Ok(WalVerdict::Older(OlderThan::Database))
+}
+
 /// Empties a log of which SQLite has not used everything, so that a later check does not find its rest again. Parts of what follows a
 /// damaged frame may be in the database already: it is checked in full.
 pub(super) fn after_opening(
@@ -94,7 +104,7 @@ pub(super) fn after_opening(
     verdict: WalVerdict,
 ) -> Result<(), OpenError> {
     let corrupt = |detail: String| OpenError::Corrupt { path: database.to_owned(), detail };
-    if matches!(verdict, WalVerdict::Damaged(_)) {
+    if matches!(verdict, WalVerdict::Damaged(_) | WalVerdict::Older(_)) {
         let found = connection.query_row("PRAGMA quick_check(1)", [], |row| row.get::<_, String>(0));
         let found = found.map_err(|error| corrupt(error.to_string()))?;
         if found != "ok" {

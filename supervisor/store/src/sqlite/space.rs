@@ -24,8 +24,9 @@ pub(super) fn connect_with_reserve(
     path: &Path,
     durability: Durability,
     busy_timeout: Duration,
+    commits: Option<i64>,
 ) -> Result<Connection, OpenError> {
-    let connect = || first_connection(path, durability, busy_timeout);
+    let connect = || first_connection(path, durability, busy_timeout, commits);
     let connection = match connect() {
         // SQLite uses its space: no other process can take it before.
         Err(OpenError::Unusable { .. })
@@ -53,6 +54,14 @@ fn keep_reserve(database: &Path) {
         tracing::debug!(%error, "no space is kept for a full file system");
         let _ = fs::remove_file(&path);
     }
+}
+
+/// Whether the file system of a file has so much space (bytes).
+pub(super) fn has_space(path: &Path, bytes: u64) -> bool {
+    let folder = path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."));
+    statvfs(folder).is_ok_and(|system| {
+        system.blocks_available().saturating_mul(system.fragment_size()) >= bytes.saturating_add(64 << 20)
+    })
 }
 
 /// What is wrong with the file system of a file that cannot be used, and what to do.

@@ -1,5 +1,6 @@
 //! Transactions of the writer: all batches of a turn in one, each with a savepoint where one is refused.
 
+use super::commit_count;
 use super::failure::SqliteFailure;
 use super::write::{self, Ends, Written};
 use crate::queue::{Progress, QueuedBatch};
@@ -43,8 +44,28 @@ pub(super) fn transaction<T>(
     c: &Connection,
     body: impl FnOnce(&Connection) -> Result<T, SqliteFailure>,
 ) -> Result<T, SqliteFailure> {
+    commit(c, body, false)
+}
+
+/// Of a body that writes pages and may change no row.
+pub(super) fn transaction_on_pages<T>(
+    c: &Connection,
+    body: impl FnOnce(&Connection) -> Result<T, SqliteFailure>,
+) -> Result<T, SqliteFailure> {
+    commit(c, body, true)
+}
+
+fn commit<T>(
+    c: &Connection,
+    body: impl FnOnce(&Connection) -> Result<T, SqliteFailure>,
+    has_pages: bool,
+) -> Result<T, SqliteFailure> {
     c.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
+    let before = c.total_changes();
     let result = body(c).and_then(|value| {
+        if has_pages || c.total_changes() > before {
+            commit_count::raise(c)?;
+        }
         c.prepare_cached("COMMIT")?.execute([])?;
         Ok(value)
     });

@@ -80,6 +80,17 @@ impl Checkpoints {
         }
     }
 
+    /// Copies what is left of the log if that is little, so that all of it is copied: no other connection writes meanwhile. Waits for
+    /// no reader. More than that is left to the thread.
+    pub(super) fn copy_rest(&self, writer: &Connection) {
+        let log = Log::of(writer);
+        if log.pages - log.copied > HARD_PAGES / REST_SHARE {
+            self.wake_thread();
+        } else if let Ok(connection) = self.connection.try_lock() {
+            checkpoint(&connection);
+        }
+    }
+
     fn wake_thread(&self) {
         if let Some(wake) = &self.wake {
             // Full: the thread is awake already.

@@ -12,6 +12,7 @@ pub(super) use shared::WriterShared;
 
 use super::background::Background;
 use super::failure::{SqliteFailure, hopeless, is_damage, poisoned, store_error};
+use super::free_space::{DatabasePages, FreeSpace};
 use super::quota_eviction::{QuotaEviction, size_of, sizes};
 use super::saved_copy::SavedCopy;
 use super::transaction::{Verdicts, all, alone, together, transaction};
@@ -67,6 +68,7 @@ pub(super) struct Writer {
     uncounted: HashMap<Owner, usize>,
     eviction: QuotaEviction,
     background: Background,
+    free_space: FreeSpace,
     /// The background has worked since all owners were last counted. Owners who are refused write nothing, and are not counted then.
     has_swept: bool,
     /// The database file is not where it was, as far as it was reported.
@@ -86,6 +88,8 @@ impl Writer {
         let checkpoints = Checkpoints::start(&location, &queue).map_err(|error| store_error(&error))?;
         let now = Instant::now();
         let saved = SavedCopy::of(location.file.path());
+        let free_space = FreeSpace::of(&connection);
+        shared.gives_back.store(free_space.is_possible(), Ordering::Relaxed);
         let mut writer = Self {
             connection: Some(connection),
             checkpoints,
@@ -102,6 +106,7 @@ impl Writer {
             uncounted: HashMap::new(),
             eviction: QuotaEviction::default(),
             background: Background::default(),
+            free_space,
             has_swept: false,
             missing: None,
             saved,
@@ -119,17 +124,21 @@ impl Writer {
                 None => false,
             };
             let mut idle = self.prune_at.saturating_duration_since(Instant::now()).min(WATCH_EVERY);
+            if let Some(at) = self.free_space.next_at() {
+                idle = idle.min(at.saturating_duration_since(Instant::now()));
+            }
             if self.background.has_work() {
                 idle = if is_behind { idle.min(LOG_WAIT) } else { Duration::ZERO };
             }
             let turn = self.queue.take(idle, is_behind);
             self.shared.set_busy(true);
+            let is_idle = matches!(turn, Turn::Idle);
             match turn {
                 Turn::Work(jobs) => self.turn(jobs),
                 Turn::Idle => {}
                 Turn::Closed => break,
             }
-            self.maintain();
+            self.maintain(is_idle);
             self.shared.set_busy(false);
         }
         if let Some(DatabaseFault::Deleted { .. }) = self.location.file.fault() {
@@ -361,10 +370,13 @@ impl Writer {
     }
 
     /// Does a bounded part of the background work.
-    fn maintain(&mut self) {
+    fn maintain(&mut self, is_idle: bool) {
         let now = Instant::now();
         if now >= self.measure_at {
-            self.measure();
+            let size = self.measure();
+            if is_idle {
+                self.cut(size);
+            }
             for owner in std::mem::take(&mut self.uncounted).into_keys() {
                 self.count(&owner);
             }
@@ -393,12 +405,46 @@ impl Writer {
                 }
             }
         }
+        if is_idle {
+            self.give_back(now);
+        }
         if now < self.prune_at {
             return;
         }
         let more = self.prune();
         // If there is more, the next step runs after the next turn or pause, not before waiting callers.
         self.prune_at = Instant::now() + if more { Duration::from_millis(10) } else { PRUNE_EVERY };
+    }
+
+    /// Makes the database a little smaller, if there is much free in it and nothing else to do.
+    fn give_back(&mut self, now: Instant) {
+        let Some(connection) = &self.connection else { return };
+        if self.background.has_work() || self.checkpoints.is_behind(connection) {
+            return;
+        }
+        match self.free_space.piece(connection, now) {
+            Ok(0) => {}
+            Ok(pages) => {
+                let bytes = usize::try_from(pages).unwrap_or(usize::MAX).saturating_mul(4_096);
+                self.checkpoints.after_commit(connection, 1, bytes);
+            }
+            Err(failure) => {
+                if let SqliteFailure::Database(error) = &failure {
+                    self.note_damage(error);
+                }
+                tracing::warn!(error = %failure.into_store_error(), "free space of the database file is not given back");
+                self.drop_stuck();
+            }
+        }
+    }
+
+    /// Copies the rest of the log if the file is larger than the database: SQLite cuts the file when all of the log is copied.
+    fn cut(&self, size: DatabasePages) {
+        let Some(connection) = &self.connection else { return };
+        let on_disk = std::fs::metadata(self.location.file.path()).map_or(0, |file| file.len());
+        if self.missing.is_none() && self.free_space.next_at().is_none() && on_disk > size.bytes() {
+            self.checkpoints.copy_rest(connection);
+        }
     }
 
     /// Reports, once, that the database file is missing, or that it is back; saves the content of a deleted one.
@@ -523,17 +569,18 @@ impl Writer {
         self.measure();
     }
 
-    fn measure(&mut self) {
-        let Some(connection) = &self.connection else { return };
-        let pragma =
-            |name| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0)).unwrap_or(0);
-        let pages = pragma("page_count") - pragma("freelist_count");
-        let bytes = u64::try_from(pages.saturating_mul(pragma("page_size"))).unwrap_or(0);
+    fn measure(&mut self) -> DatabasePages {
+        let Some(connection) = &self.connection else { return DatabasePages::default() };
+        let size = DatabasePages::of(connection);
+        let bytes = size.used_bytes();
+        self.free_space.measured(size, Instant::now());
+        self.shared.bytes_free.store(size.free_bytes(), Ordering::Relaxed);
         self.shared.bytes_used.store(bytes, Ordering::Relaxed);
         self.shared.over_quota.store(bytes > self.retention.quota_bytes, Ordering::Relaxed);
         let almost_full = bytes > self.retention.quota_bytes / 8 * 7;
         let largest = if almost_full { self.eviction.largest(connection, Instant::now()) } else { None };
         self.admission.measured(bytes, largest);
+        size
     }
 }
 

@@ -163,8 +163,98 @@ async fn log_of_an_earlier_time_is_refused_and_put_aside_where_that_is_accepted(
     let store = open_sqlite(accepting).expect("the damage is accepted");
     let found = store.templates(&mine(), Page::ALL).await.expect("readable");
     assert_eq!(found.len(), 3, "all that the database file has");
-    assert!(disk.folder.path().join("vm-system.db-wal.damaged").exists());
+    assert!(disk.folder.path().join("vm-system.db-wal.saved").exists());
     store.shutdown().await;
+}
+
+/// Every mix of a database with a log of the same or an earlier time, and with an index or none, of one process is refused, or is what was
+/// stored when the log was copied.
+#[tokio::test]
+async fn files_of_different_times_are_refused_or_lose_nothing_that_the_database_has() {
+    let disk = on_disk();
+    let names = async |store: &crate::StoreHandle| -> Vec<String> {
+        let found = store.templates(&mine(), Page::ALL).await.expect("readable");
+        found.into_iter().map(|row| row.detail.template.name).collect()
+    };
+    let other = Connection::open(database(disk.folder.path())).expect("a database");
+    let reader = Connection::open(database(disk.folder.path())).expect("a database");
+    let mut copies = Vec::new();
+    let mut n = 0;
+    // Commits; k: the log is copied into the database, as far as the reader that began (r) allows. After all of it is copied the next
+    // commit begins a new generation of the log.
+    for steps in ["ccc", "cc", "cck", "crcck", "cckcc", "k", "ccc"] {
+        for step in steps.chars() {
+            match step {
+                'c' => {
+                    n += 1;
+                    disk.store.apply(template(n, &format!("{n}-{}", "x".repeat(9_000)))).await.expect("new");
+                }
+                'k' => {
+                    let copy = "PRAGMA wal_checkpoint(PASSIVE)";
+                    let is_busy = other.query_row(copy, [], |row| row.get::<_, bool>(0));
+                    assert_eq!(is_busy, Ok(false), "nobody else copies so little");
+                }
+                _ => reader.execute_batch("BEGIN; SELECT count(*) FROM templates").expect("a snapshot"),
+            }
+        }
+        let folder = tempfile::tempdir().expect("a temporary folder can be made");
+        for ending in ["", "-wal", "-shm"] {
+            let name = format!("vm-system.db{ending}");
+            std::fs::copy(disk.folder.path().join(&name), folder.path().join(&name)).expect("there");
+        }
+        copies.push((folder, names(&disk.store).await));
+        if !reader.is_autocommit() {
+            reader.execute_batch("COMMIT").expect("begun");
+        }
+    }
+    drop((other, reader));
+    disk.store.shutdown().await;
+    let mut refused = 0;
+    for (at, (file, _)) in copies.iter().enumerate() {
+        for (of, (log, stored)) in copies.iter().enumerate().take(at + 1) {
+            for index in [None, Some(&copies[at]), Some(&copies[of])] {
+                let folder = tempfile::tempdir().expect("a temporary folder can be made");
+                let copy = |from: &Path, ending| {
+                    let name = format!("vm-system.db{ending}");
+                    std::fs::copy(from.join(&name), folder.path().join(&name)).expect("there");
+                };
+                copy(file.path(), "");
+                copy(log.path(), "-wal");
+                if let Some((index, _)) = index {
+                    copy(index.path(), "-shm");
+                }
+                let alone = database_alone(&database(folder.path()));
+                match open_sqlite(options(folder.path())) {
+                    Ok(store) => {
+                        let found = names(&store).await;
+                        assert!(
+                            found == *stored,
+                            "database {at}, log {of}: {} of {}",
+                            found.len(),
+                            stored.len()
+                        );
+                        assert!(alone <= found.len() as i64, "database {at}, log {of}: it had {alone}");
+                        assert!(store.check().await.expect("readable").ok, "database {at}, log {of}");
+                        store.shutdown().await;
+                    }
+                    Err(OpenError::OlderLog { .. } | OpenError::DamagedLog { .. }) => {
+                        assert!(at != of, "database and log {at} are of one time");
+                        refused += 1;
+                    }
+                    Err(error) => panic!("database {at}, log {of}: {error}"),
+                }
+            }
+        }
+    }
+    assert!(refused > 0, "no mix lost anything");
+}
+
+/// The templates in a database file without its log.
+fn database_alone(path: &Path) -> i64 {
+    let flags = rusqlite::OpenFlags::SQLITE_OPEN_READ_ONLY | rusqlite::OpenFlags::SQLITE_OPEN_URI;
+    let connection = Connection::open_with_flags(format!("file:{}?immutable=1", path.display()), flags);
+    let count = "SELECT count(*) FROM templates";
+    connection.and_then(|c| c.query_row(count, [], |row| row.get(0))).unwrap_or(0)
 }
 
 #[tokio::test]

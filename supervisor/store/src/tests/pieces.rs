@@ -81,7 +81,7 @@ fn counted(folder: &Path) -> (Sums, Sums) {
         rows.collect::<Result<_, _>>().expect("sizes")
     };
     (
-        sizes("SELECT owner, bytes FROM owners WHERE bytes > 0 ORDER BY owner"),
+        sizes("SELECT owner, bytes FROM owners WHERE bytes > 0 AND owner <> '(commits)' ORDER BY owner"),
         sizes(&format!("{} ORDER BY owner", crate::sqlite::counted_anew())),
     )
 }

@@ -62,7 +62,8 @@ fn fill(c: &Connection, owner: &str, first: u32, count: u32) {
 pub(in crate::sqlite) fn filled() -> (tempfile::TempDir, Connection) {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     let path = folder.path().join("store.db");
-    let connection = first_connection(&path, Durability::Normal, Duration::ZERO).expect("an empty folder");
+    let connection =
+        first_connection(&path, Durability::Normal, Duration::ZERO, None).expect("an empty folder");
     connection.execute_batch("BEGIN").expect("idle");
     fill(&connection, "me", 1, 3);
     fill(&connection, "they", 100, OTHERS);

@@ -212,7 +212,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a temporary folder can be made");
         let path = folder.path().join("store.db");
         let connection =
-            first_connection(&path, Durability::Normal, Duration::ZERO).expect("an empty folder");
+            first_connection(&path, Durability::Normal, Duration::ZERO, None).expect("an empty folder");
         let owner = Scope::Owner(Owner::new("o"));
         let none = SessionQuery::default;
         let named = SessionQuery { name: Some("n".to_owned()), ..none() };

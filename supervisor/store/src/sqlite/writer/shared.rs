@@ -13,6 +13,8 @@ use vm_system_record::earlier;
 #[derive(Default)]
 pub(in crate::sqlite) struct WriterShared {
     pub(super) bytes_used: AtomicU64,
+    pub(super) bytes_free: AtomicU64,
+    pub(super) gives_back: AtomicBool,
     pub(super) over_quota: AtomicBool,
     failing: Mutex<Option<String>>,
     fault: Mutex<Option<DatabaseFault>>,
@@ -27,6 +29,12 @@ pub(in crate::sqlite) struct WriterShared {
 impl WriterShared {
     pub(in crate::sqlite) fn bytes_used(&self) -> u64 {
         self.bytes_used.load(Ordering::Relaxed)
+    }
+    pub(in crate::sqlite) fn bytes_free(&self) -> u64 {
+        self.bytes_free.load(Ordering::Relaxed)
+    }
+    pub(in crate::sqlite) fn gives_back(&self) -> bool {
+        self.gives_back.load(Ordering::Relaxed)
     }
     pub(in crate::sqlite) fn over_quota(&self) -> bool {
         self.over_quota.load(Ordering::Relaxed)

@@ -1,4 +1,4 @@
--- Schema version 18: indexes of the lists of executions and tasks with filters. Never edited.
+-- Schema version 18: indexes of the lists of executions and tasks with filters, and a count of commits. Never edited.
 --
 -- Each begins with what selects a part of a list, and ends with the order of the list. Lists of several parts, such as those of all
 -- owners, are merged (read/merge.rs): without indexes by time alone, which each step would write as well.
@@ -16,3 +16,6 @@ DROP INDEX program_runs_by_owner;
 
 DROP INDEX tasks_pending_by_time;
 CREATE INDEX tasks_ended ON tasks (owner, outcome, created_at, id) WHERE ended_at IS NOT NULL;
+
+-- The count of commits (`commit_count.rs`), as a row of a table that nearly every commit writes.
+INSERT INTO owners VALUES ('(commits)', 0);
