@@ -12,7 +12,7 @@
 //! - `call`, `output`, `views`, `schema`: one call of a tool, its result, the types of results, JSON Schema
 //! - `outcome`: what an execution has come to, as text
 //! - `evaluations`: cancelled evaluations that still occupy their session
-//! - `given`: the task that each client was last given
+//! - `given`: the task that each client was last given; `per_owner`: the bounded list of it and of `confirm`
 //! - `confirm`: confirmation of deletions; `prompts`, `resources`: the prompts and documents
 //! - `watch`: notifications of changed executions; `background`: executions as tasks of the protocol's extension
 //! - [`lines`]: messages over standard streams; `http`: over HTTP
@@ -26,6 +26,7 @@ pub mod http;
 pub mod lines;
 mod outcome;
 mod output;
+mod per_owner;
 mod prompts;
 mod resources;
 mod schema;
