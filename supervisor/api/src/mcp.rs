@@ -48,14 +48,20 @@ use std::path::Path;
 use std::pin::Pin;
 use std::sync::Arc;
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio_util::sync::CancellationToken;
 use vm_system_ops::Caller;
-use vm_system_protocol::control::{Op, OpError, ProgramText, Reply};
+use vm_system_protocol::control::{DurableOp, Op, OpError, ProgramText, Reply};
 
 /// The future of a method of a trait object.
 pub type VerbFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
+/// Whether an agent waits for an execution in a session by this verb, so that the execution ends with an agent that goes.
+pub fn is_waited_for(op: &Op) -> bool {
+    matches!(op, Op::ExecWait { .. } | Op::Durable(DurableOp::TaskSubmit { wait: true, .. }))
+}
+
 /// The client that calls a tool.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default)]
 pub struct McpClient {
     /// The principal; none if the backend's connection determines it.
     pub caller: Option<Caller>,
@@ -64,6 +70,8 @@ pub struct McpClient {
     pub key: Option<String>,
     /// The tools that are listed for it.
     pub toolsets: ToolSets,
+    /// Cancelled when the client has gone, if the backend's connection does not show it.
+    pub gone: CancellationToken,
 }
 
 /// Most characters of a client's name.

@@ -22,6 +22,7 @@ mod durable;
 mod envelope;
 mod executions;
 mod gate;
+mod half_closed;
 mod input;
 mod lingering;
 mod local_uid;

@@ -2,7 +2,7 @@
 
 use super::lines::LineTransport;
 use super::tools::TOOLS;
-use super::{FileRefusal, McpBackend, McpClient, ToolSets, VerbFuture, serve};
+use super::{FileRefusal, McpBackend, McpClient, VerbFuture, serve};
 use serde_json::{Value, json};
 use std::collections::HashSet;
 use std::path::Path;
@@ -19,7 +19,7 @@ struct NoVerbs;
 
 impl McpBackend for NoVerbs {
     fn client(&self, _: &rmcp::model::Extensions) -> Result<McpClient, String> {
-        Ok(McpClient { caller: None, key: Some("test".to_owned()), toolsets: ToolSets::default() })
+        Ok(McpClient { key: Some("test".to_owned()), ..McpClient::default() })
     }
 
     fn perform<'a>(&'a self, _: &'a McpClient, op: Op, _: String) -> VerbFuture<'a, Result<Reply, OpError>> {
@@ -60,7 +60,7 @@ impl Sessions {
 
 impl McpBackend for Sessions {
     fn client(&self, _: &rmcp::model::Extensions) -> Result<McpClient, String> {
-        Ok(McpClient { caller: None, key: None, toolsets: ToolSets::default() })
+        Ok(McpClient::default())
     }
 
     fn perform<'a>(&'a self, _: &'a McpClient, op: Op, _: String) -> VerbFuture<'a, Result<Reply, OpError>> {
