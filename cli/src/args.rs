@@ -4,6 +4,7 @@ use crate::commands::{
     check, completions, exec, help, libs, man, mcp, ops, program, repl, run, serve, session, task, template,
 };
 use clap::{Parser, Subcommand, ValueEnum};
+use std::io::IsTerminal as _;
 use std::path::PathBuf;
 use vm_system_daemon::SandboxMode;
 
@@ -168,6 +169,32 @@ impl From<SandboxArg> for SandboxMode {
             SandboxArg::Full => Self::Full,
             SandboxArg::NoUserns => Self::NoUserns,
         }
+    }
+}
+
+/// What becomes of an execution whose client disconnects.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum OnDisconnect {
+    /// It is cancelled, unless another client waits for it or follows it
+    Cancel,
+    /// It continues
+    Continue,
+}
+
+/// Flags of commands that wait for an execution in a session.
+#[derive(Debug, Clone, clap::Args)]
+pub struct DisconnectArgs {
+    /// What becomes of the execution if this command is killed or loses its connection [default: cancel if stdin is a terminal and
+    /// there is no --idempotency-key, otherwise continue]
+    #[arg(long, value_name = "ACTION", conflicts_with = "no_wait")]
+    on_disconnect: Option<OnDisconnect>,
+}
+
+impl DisconnectArgs {
+    /// Whether the execution is cancelled. A request with a key is meant to be repeated, and its execution to be there then.
+    pub(crate) fn cancels(&self, key: Option<&str>) -> bool {
+        let default = || key.is_none() && std::io::stdin().is_terminal();
+        self.on_disconnect.map_or_else(default, |action| action == OnDisconnect::Cancel)
     }
 }
 

@@ -4,6 +4,7 @@ use crate::client::{CallError, Connection, OnEvents};
 use crate::error::{CliError, exit};
 use crate::target::DaemonTarget;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::sync::Mutex;
 use vm_system_daemon::Embedded;
 use vm_system_protocol::control::{Op, Reply};
@@ -14,14 +15,26 @@ const QUEUED_BATCHES: usize = 16;
 /// The target of verbs.
 pub(crate) enum Backend {
     /// A daemon; connections are opened on demand and reused for later verbs.
-    Daemon { target: DaemonTarget, idle: Mutex<Option<Connection>> },
+    Daemon {
+        target: DaemonTarget,
+        idle: Mutex<Option<Connection>>,
+        /// Executions for which this process waits are cancelled when it disconnects.
+        cancel_on_disconnect: AtomicBool,
+    },
     /// A supervisor that is embedded in this process.
     Embedded(Arc<Embedded>),
 }
 
 impl Backend {
     pub(crate) fn daemon(target: DaemonTarget) -> Self {
-        Self::Daemon { target, idle: Mutex::new(None) }
+        Self::Daemon { target, idle: Mutex::new(None), cancel_on_disconnect: AtomicBool::new(false) }
+    }
+
+    /// Chooses what becomes of executions for which this process waits when it disconnects.
+    pub(crate) fn cancel_on_disconnect(&self, cancel: bool) {
+        if let Self::Daemon { cancel_on_disconnect, .. } = self {
+            cancel_on_disconnect.store(cancel, Ordering::Relaxed);
+        }
     }
 
     /// Runs one verb. Several may run at a time.
@@ -45,7 +58,7 @@ impl Backend {
         on_events: OnEvents<'_>,
     ) -> Result<Reply, CallError> {
         match self {
-            Self::Daemon { target, idle } => {
+            Self::Daemon { target, idle, cancel_on_disconnect } => {
                 let kept = idle.lock().await.take();
                 let mut open = None;
                 if let Some(mut connection) = kept
@@ -57,6 +70,7 @@ impl Backend {
                     Some(connection) => connection,
                     None => Connection::open(target).await.map_err(CallError::Own)?,
                 };
+                let op = (op, cancel_on_disconnect.load(Ordering::Relaxed));
                 let result = connection.call(op, key, on_events).await;
                 if matches!(result, Ok(_) | Err(CallError::Op(_))) {
                     *idle.lock().await = Some(connection);

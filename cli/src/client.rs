@@ -243,16 +243,17 @@ impl Connection {
         read.is_pending()
     }
 
-    /// Runs one verb. After [`CallError::Lost`] and [`CallError::Own`] the connection must not be used again.
+    /// Runs one verb; an execution for which it waits may be cancelled when this process disconnects. After [`CallError::Lost`] and
+    /// [`CallError::Own`] the connection must not be used again.
     pub(crate) async fn call(
         &mut self,
-        op: Op,
+        (op, cancel_on_disconnect): (Op, bool),
         idempotency_key: Option<String>,
         mut on_events: impl FnMut(Vec<Event>) -> Result<(), CliError>,
     ) -> Result<Reply, CallError> {
         self.next_id = self.next_id.wrapping_add(1);
         let id = self.next_id;
-        let request = ClientFrame::Request { id, idempotency_key, op };
+        let request = ClientFrame::Request { id, idempotency_key, cancel_on_disconnect, op };
         match self.send(&request).await {
             Ok(()) => {}
             Err(ChannelError::Codec(error)) => {

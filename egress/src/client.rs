@@ -254,7 +254,8 @@ impl Service<Uri> for Connector {
         Box::pin(async move {
             let connecting = timeout(Duration::from_millis(HTTP_CONNECT_MS), connector.connect(&uri));
             connecting.await.unwrap_or_else(|_| {
-                let message = format!("no connection within {HTTP_CONNECT_MS} ms");
+                let host = uri.host().unwrap_or_default();
+                let message = format!("no connection to {host} within {HTTP_CONNECT_MS} ms");
                 Err(ExchangeFailure::new("UND_ERR_CONNECT_TIMEOUT", message))
             })
         })
@@ -264,14 +265,16 @@ impl Service<Uri> for Connector {
 impl Connector {
     async fn connect(&self, uri: &Uri) -> Result<ServerConnection, ExchangeFailure> {
         let is_tls = uri.scheme_str() == Some("https");
-        let host = uri.host().unwrap_or_default();
-        let host = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(host);
+        let written = uri.host().unwrap_or_default();
+        let host = written.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(written);
         let port = uri.port_u16().unwrap_or(if is_tls { 443 } else { 80 });
         let addresses = self.addresses(host, port).await?;
         let [own, all] = self.budgets.each_ref().map(|budget| Arc::clone(budget).acquire_owned());
         let closed = |_| ExchangeFailure::new("ECANCELED", "given up");
         let places = [own.await.map_err(closed)?, all.await.map_err(closed)?];
-        let stream = first_connection(&addresses).await?;
+        let stream = first_connection(&addresses).await;
+        let stream =
+            stream.map_err(|error| ExchangeFailure::not_connected(&format!("{written}:{port}"), &error))?;
         // Small pieces of requests are sent at once.
         let _ = stream.set_nodelay(true);
         let allowance = Allowance::new();
@@ -325,20 +328,20 @@ impl Connector {
 }
 
 /// Connects to the first address that answers; the next one is tried when one fails or takes long.
-async fn first_connection(addresses: &[SocketAddr]) -> Result<TcpStream, ExchangeFailure> {
+async fn first_connection(addresses: &[SocketAddr]) -> io::Result<TcpStream> {
     let mut attempts = JoinSet::new();
     let mut left = addresses.iter().copied();
-    let mut failure = ExchangeFailure::new("ENOTFOUND", "the name has no address");
+    let mut failure = io::Error::from(io::ErrorKind::AddrNotAvailable);
     let mut next = left.next();
     loop {
         if let Some(address) = next.take() {
-            attempts.spawn(async move { (address, TcpStream::connect(address).await) });
+            attempts.spawn(TcpStream::connect(address));
         }
         tokio::select! {
             attempt = attempts.join_next() => match attempt {
-                Some(Ok((_, Ok(stream)))) => return Ok(stream),
-                Some(Ok((address, Err(error)))) => {
-                    failure = ExchangeFailure::not_connected(address, &error);
+                Some(Ok(Ok(stream))) => return Ok(stream),
+                Some(Ok(Err(error))) => {
+                    failure = error;
                     next = left.next();
                     if next.is_none() && attempts.is_empty() {
                         return Err(failure);

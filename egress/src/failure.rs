@@ -3,7 +3,6 @@
 use crate::resolve::ResolveError;
 use std::error::Error;
 use std::io;
-use std::net::SocketAddr;
 use tokio_rustls::rustls::{CertificateError, Error as TlsError};
 use vm_system_protocol::worker::HostError;
 
@@ -42,9 +41,10 @@ impl ExchangeFailure {
         Self::new(code, format!("getaddrinfo {code} {host}"))
     }
 
-    pub(crate) fn not_connected(address: SocketAddr, error: &io::Error) -> Self {
+    /// No address of a server can be reached. `server` is as the request has it: the addresses of a name are not the script's to know.
+    pub(crate) fn not_connected(server: &str, error: &io::Error) -> Self {
         let code = code_of(error);
-        Self::new(code, format!("connect {code} {address}"))
+        Self::new(code, format!("connect {code} {server}"))
     }
 
     /// A TLS handshake that failed.
@@ -72,7 +72,14 @@ impl ExchangeFailure {
             Some(_) => "EPROTO",
             None => code_of(error),
         };
-        Self::new(code, format!("TLS with {host}: {error}"))
+        let why = match tls {
+            // The names in the certificate may have addresses among them.
+            Some(TlsError::InvalidCertificate(
+                CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
+            )) => "the certificate of the server is for other names".to_owned(),
+            _ => error.to_string(),
+        };
+        Self::new(code, format!("TLS with {host}: {why}"))
     }
 
     /// The reason in an error of the HTTP library.

@@ -5,16 +5,14 @@ use crate::client::Clients;
 use crate::exchange::{self, ExchangeInput, Reports};
 use crate::resolve::Resolver;
 use crate::role::event_loop;
+use crate::tls_servers::tls_acceptor;
 use std::future::Future;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, sink, split};
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, mpsc};
-use tokio_rustls::TlsAcceptor;
-use tokio_rustls::rustls::crypto::ring;
-use tokio_rustls::rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
-use tokio_rustls::rustls::{RootCertStore, ServerConfig};
+use tokio_rustls::rustls::RootCertStore;
 use vm_system_protocol::egress::{AddressReach, EgressRequest, EgressTerms, FromEgress, HttpProgress};
 
 /// What a server sends after it has read a request: once, then again and again.
@@ -38,11 +36,11 @@ impl Flood {
 }
 
 /// Pieces of a response that a test takes: as many as there are.
-const PIECES: usize = 1_000_000;
+pub(crate) const PIECES: usize = 1_000_000;
 
 /// How a server is reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Over {
+pub(crate) enum Over {
     Tcp,
     Tls,
     Http2,
@@ -57,25 +55,12 @@ struct FloodServer {
 
 impl FloodServer {
     fn start(over: Over, flood: Flood) -> Self {
-        let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("a certificate");
-        let certificate = made.cert.der().clone();
-        let key = PrivateKeyDer::from(PrivatePkcs8KeyDer::from(made.signing_key.serialize_der()));
-        let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
-            .with_safe_default_protocol_versions()
-            .expect("versions")
-            .with_no_client_auth()
-            .with_single_cert(vec![certificate.clone()], key)
-            .expect("a key");
-        if over == Over::Http2 {
-            config.alpn_protocols = vec![b"h2".to_vec()];
-        }
-        let mut roots = RootCertStore::empty();
-        roots.add(certificate).expect("a root");
+        let protocols: &[&[u8]] = if over == Over::Http2 { &[b"h2"] } else { &[] };
+        let (acceptor, roots) = tls_acceptor(&["localhost"], protocols);
         let listener = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
         listener.set_nonblocking(true).expect("a listener");
         let address = listener.local_addr().expect("an address");
         let (begin, begun) = mpsc::unbounded_channel();
-        let acceptor = TlsAcceptor::from(Arc::new(config));
         // It ends with the process of the tests.
         std::thread::spawn(move || {
             event_loop().expect("an event loop").block_on(async move {
@@ -120,7 +105,7 @@ where
     }
 }
 
-fn request(over: Over, address: SocketAddr, owner: u64) -> EgressRequest {
+pub(crate) fn request(over: Over, address: SocketAddr, owner: u64) -> EgressRequest {
     EgressRequest {
         method: "GET".to_owned(),
         tls: over != Over::Tcp,
@@ -144,7 +129,7 @@ fn request(over: Over, address: SocketAddr, owner: u64) -> EgressRequest {
 }
 
 /// Makes a request in its owner's lane; its progress.
-fn begin(
+pub(crate) fn begin(
     clients: &mut Clients,
     request: EgressRequest,
     credit: usize,
@@ -162,7 +147,7 @@ fn begin(
 }
 
 /// Code and text of the failure, or `None` for an exchange that was carried out.
-async fn end(mut progress: mpsc::UnboundedReceiver<FromEgress>) -> Option<String> {
+pub(crate) async fn end(mut progress: mpsc::UnboundedReceiver<FromEgress>) -> Option<String> {
     loop {
         match progress.recv().await {
             Some(FromEgress::Progress { progress: HttpProgress::End, .. }) => return None,
@@ -176,12 +161,12 @@ async fn end(mut progress: mpsc::UnboundedReceiver<FromEgress>) -> Option<String
 }
 
 /// As the process itself: its event loop, not that of other tests.
-fn block_on<T>(test: impl Future<Output = T>) -> T {
+pub(crate) fn block_on<T>(test: impl Future<Output = T>) -> T {
     event_loop().expect("an event loop").block_on(test)
 }
 
 /// A server that responds properly, and closes the connection.
-async fn honest_server() -> SocketAddr {
+pub(crate) async fn honest_server() -> SocketAddr {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port");
     let address = listener.local_addr().expect("an address");
     tokio::spawn(async move {

@@ -19,6 +19,8 @@ pub mod address;
 pub mod channel;
 pub mod client;
 pub mod dns;
+#[cfg(test)]
+mod dns_floods;
 pub mod exchange;
 pub mod failure;
 #[cfg(test)]
@@ -26,10 +28,14 @@ mod floods;
 pub mod jail;
 mod lane;
 mod metered;
+#[cfg(test)]
+mod name_tests;
 pub mod resolve;
 pub mod role;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod tls_servers;
 
 use std::ffi::OsString;
 use std::process::ExitCode;

@@ -17,7 +17,7 @@ use tokio::time::timeout;
 
 /// Servers of `resolv.conf` that are used, as by the C library.
 const SERVERS: usize = 3;
-/// A server must answer within, twice.
+/// Time for an answer.
 const PATIENCE: Duration = Duration::from_secs(3);
 const ATTEMPTS: usize = 2;
 /// Longest file that is read (bytes).
@@ -41,6 +41,8 @@ pub enum ResolveError {
 pub struct Resolver {
     hosts: HashMap<String, Vec<IpAddr>>,
     servers: Vec<SocketAddr>,
+    /// A server must answer within, twice.
+    patience: Duration,
     files: Vec<(PathBuf, Option<Stamp>)>,
 }
 
@@ -67,13 +69,20 @@ impl Resolver {
             let text = std::fs::read(path).unwrap_or_default();
             String::from_utf8_lossy(&text[..text.len().min(FILE_BYTES)]).into_owned()
         };
-        Self { hosts: hosts_of(&text(hosts)), servers: servers_of(&text(servers)), files: files.into() }
+        let (hosts, servers) = (hosts_of(&text(hosts)), servers_of(&text(servers)));
+        Self { hosts, servers, patience: PATIENCE, files: files.into() }
     }
 
     /// Names by these servers alone.
     #[cfg(test)]
     pub(crate) fn of_servers(servers: Vec<SocketAddr>) -> Self {
-        Self { hosts: HashMap::new(), servers, files: Vec::new() }
+        Self { hosts: HashMap::new(), servers, patience: PATIENCE, files: Vec::new() }
+    }
+
+    /// A server must answer within this time, twice.
+    #[cfg(test)]
+    pub(crate) fn with_patience(self, patience: Duration) -> Self {
+        Self { patience, ..self }
     }
 
     /// Whether the files are others than those that were read.
@@ -94,8 +103,8 @@ impl Resolver {
         }
         for _ in 0..ATTEMPTS {
             for server in &self.servers {
-                let (four, six) =
-                    tokio::join!(ask(*server, name, RecordType::A), ask(*server, name, RecordType::Aaaa));
+                let ask = |wanted| ask(*server, name, wanted, self.patience);
+                let (four, six) = tokio::join!(ask(RecordType::A), ask(RecordType::Aaaa));
                 match (four, six) {
                     (Err(_), Err(_)) => {}
                     (four, six) => {
@@ -141,7 +150,12 @@ fn servers_of(text: &str) -> Vec<SocketAddr> {
 }
 
 /// Asks one server for the records of one type.
-async fn ask(server: SocketAddr, name: &str, wanted: RecordType) -> io::Result<Vec<IpAddr>> {
+async fn ask(
+    server: SocketAddr,
+    name: &str,
+    wanted: RecordType,
+    patience: Duration,
+) -> io::Result<Vec<IpAddr>> {
     let id = dns::random_id()?;
     let query = dns::query(id, name, wanted).ok_or(io::ErrorKind::InvalidInput)?;
     let over_udp = async {
@@ -160,11 +174,11 @@ async fn ask(server: SocketAddr, name: &str, wanted: RecordType) -> io::Result<V
         }
         Err(io::ErrorKind::InvalidData.into())
     };
-    match timeout(PATIENCE, over_udp).await.map_err(|_| io::ErrorKind::TimedOut)?? {
+    match timeout(patience, over_udp).await.map_err(|_| io::ErrorKind::TimedOut)?? {
         Answer::Addresses(addresses) => Ok(addresses),
         Answer::Refused => Err(io::ErrorKind::ConnectionRefused.into()),
         Answer::Truncated => {
-            let long = timeout(PATIENCE, ask_over_tcp(server, &query)).await;
+            let long = timeout(patience, ask_over_tcp(server, &query)).await;
             let long = long.map_err(|_| io::ErrorKind::TimedOut)??;
             match dns::answer(&long, id, name, wanted) {
                 Some(Answer::Addresses(addresses)) => Ok(addresses),

@@ -4,6 +4,7 @@ use crate::client::{self, Clients, ConnectionBounds, RequestBody};
 use crate::dns::{self, RecordType};
 use crate::exchange::{self, ExchangeInput, Reports};
 use crate::resolve::Resolver;
+use crate::tls_servers::tls_acceptor;
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::Bytes;
 use hyper::header::HeaderValue;
@@ -18,15 +19,12 @@ use std::time::Duration;
 use tokio::net::{TcpListener, UdpSocket};
 use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::time::timeout;
-use tokio_rustls::TlsAcceptor;
-use tokio_rustls::rustls::crypto::ring;
-use tokio_rustls::rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
-use tokio_rustls::rustls::{RootCertStore, ServerConfig};
+use tokio_rustls::rustls::RootCertStore;
 use vm_system_protocol::egress::{AddressReach, EgressRequest, EgressTerms, FromEgress, HttpProgress};
 use vm_system_protocol::limits::HTTP_HEADERS;
 
 /// A server of DNS that answers the n-th query for an IPv4 address with the n-th list, the last one again and again.
-async fn dns_server(answers: &'static [&'static [[u8; 4]]]) -> (SocketAddr, Arc<AtomicUsize>) {
+pub(crate) async fn dns_server(answers: &'static [&'static [[u8; 4]]]) -> (SocketAddr, Arc<AtomicUsize>) {
     let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port");
     let address = socket.local_addr().expect("an address");
     let asked = Arc::new(AtomicUsize::new(0));
@@ -55,11 +53,11 @@ async fn dns_server(answers: &'static [&'static [[u8; 4]]]) -> (SocketAddr, Arc<
     (address, asked)
 }
 
-fn clients(resolver: Resolver, roots: RootCertStore) -> Clients {
+pub(crate) fn clients(resolver: Resolver, roots: RootCertStore) -> Clients {
     Clients::new(Arc::new(resolver), roots).expect("TLS")
 }
 
-fn terms(reach: AddressReach) -> EgressTerms {
+pub(crate) fn terms(reach: AddressReach) -> EgressTerms {
     EgressTerms {
         owner: 1,
         reach,
@@ -72,7 +70,7 @@ fn terms(reach: AddressReach) -> EgressTerms {
     }
 }
 
-fn get(url: &str) -> Request<RequestBody> {
+pub(crate) fn get(url: &str) -> Request<RequestBody> {
     let body = Full::new(Bytes::new()).map_err(|never: Infallible| match never {}).boxed_unsync();
     Request::get(url).body(body).expect("a request")
 }
@@ -84,17 +82,7 @@ async fn tls_server(protocols: &[&[u8]]) -> (SocketAddr, RootCertStore) {
 
 /// The same, with so many header fields of its own in each response.
 async fn tls_server_with(protocols: &[&[u8]], fields: usize) -> (SocketAddr, RootCertStore) {
-    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("a certificate");
-    let certificate = made.cert.der().clone();
-    let key = PrivateKeyDer::from(PrivatePkcs8KeyDer::from(made.signing_key.serialize_der()));
-    let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
-        .with_safe_default_protocol_versions()
-        .expect("versions")
-        .with_no_client_auth()
-        .with_single_cert(vec![certificate.clone()], key)
-        .expect("a key");
-    config.alpn_protocols = protocols.iter().map(|name| name.to_vec()).collect();
-    let acceptor = TlsAcceptor::from(Arc::new(config));
+    let (acceptor, roots) = tls_acceptor(&["localhost"], protocols);
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port");
     let address = listener.local_addr().expect("an address");
     tokio::spawn(async move {
@@ -122,8 +110,6 @@ async fn tls_server_with(protocols: &[&[u8]], fields: usize) -> (SocketAddr, Roo
             });
         }
     });
-    let mut roots = RootCertStore::empty();
-    roots.add(certificate).expect("a root");
     (address, roots)
 }
 

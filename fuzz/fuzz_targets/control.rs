@@ -60,7 +60,12 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
                     0 => stream(ops, content).await,
                     1 => {
                         if let Ok(op) = decode::<Op>(content) {
-                            request(ops, ClientFrame::Request { id: 1, idempotency_key: None, op }).await;
+                            request(ops, ClientFrame::Request {
+                                id: 1,
+                                idempotency_key: None,
+                                cancel_on_disconnect: false,
+                                op,
+                            }).await;
                         }
                     }
                     _ => {

@@ -6,14 +6,14 @@ use std::cell::OnceCell;
 use std::sync::Arc;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use vm_system_api::mcp::lines::LineTransport;
-use vm_system_api::mcp::{Extensions, McpBackend, McpClient, ToolSets, VerbFuture, serve};
+use vm_system_api::mcp::{Extensions, McpBackend, McpClient, VerbFuture, serve};
 use vm_system_protocol::control::{DurableOp, DurableReply, ErrorCode, Op, OpError, Reply};
 
 struct NoBackend;
 
 impl McpBackend for NoBackend {
     fn client(&self, _: &Extensions) -> Result<McpClient, String> {
-        Ok(McpClient { caller: None, key: Some("fuzz".to_owned()), toolsets: ToolSets::default() })
+        Ok(McpClient { key: Some("fuzz".to_owned()), ..McpClient::default() })
     }
 
     fn perform<'a>(&'a self, _: &'a McpClient, op: Op, _: String) -> VerbFuture<'a, Result<Reply, OpError>> {

@@ -298,7 +298,7 @@ impl World {
             }),
             15 => {
                 let (token, execution) = (self.token(), ExecutionId::from_bytes([at as u8; 16]));
-                self.input(SessionInput::Cancel { token, execution });
+                self.input(SessionInput::Cancel { token, execution, abandoned: at % 2 == 1 });
             }
             16 => {
                 let (token, cause) =

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 use vm_system_core::ExecuteRequest;
 use vm_system_core::durable::SubmittedAnswer;
-use vm_system_ops::{Caller, Ops, OpsOptions, VerbHandler, VerbRequest};
+use vm_system_ops::{Caller, ClientPresence, Ops, OpsOptions, VerbHandler, VerbRequest};
 use vm_system_protocol::control::{DoctorReport, ErrorCode, Op, OpError, Reply, UpgradeReport};
 use vm_system_protocol::ids::{ExecutionId, SessionId, TaskId};
 use vm_system_protocol::json::JsonText;
@@ -118,6 +118,9 @@ impl RuntimeApi for NoRuntime {
     fn cancel_execution(&self, _: ExecutionId) -> BoxFuture<'_, Result<(), RuntimeError>> {
         Box::pin(std::future::ready(Ok(())))
     }
+    fn abandon_execution(&self, _: ExecutionId) -> BoxFuture<'_, Result<(), RuntimeError>> {
+        Box::pin(std::future::ready(Ok(())))
+    }
     fn follow(&self, _: ExecutionId, _: u64, _: Follower) -> BoxFuture<'_, Option<()>> {
         Box::pin(std::future::ready(None))
     }
@@ -154,6 +157,7 @@ pub fn caller() -> Caller {
 /// One verb, as an API runs it.
 pub async fn run(ops: &Ops, op: Op, key: Option<String>) -> Result<Reply, OpError> {
     ops.handle(VerbRequest {
+        presence: ClientPresence::default(),
         caller: caller(),
         idempotency_key: key,
         op,

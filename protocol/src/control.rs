@@ -78,6 +78,9 @@ pub enum ClientFrame {
         id: u32,
         /// The same key from the same owner within 24 h returns the first reply again.
         idempotency_key: Option<String>,
+        /// An execution in a session for which this request waits is cancelled if the client disconnects (also if it only closes its
+        /// sending side) and nobody else waits for it.
+        cancel_on_disconnect: bool,
         op: Op,
     },
     /// Stop streaming events of this request.

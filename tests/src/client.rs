@@ -23,6 +23,8 @@ use vm_system_sandbox::socket::PollSet;
 pub struct Client {
     /// The stream, for tests that break off.
     pub stream: UnixStream,
+    /// Executions for which its requests wait are cancelled if it goes and nobody else waits.
+    pub cancel_on_disconnect: bool,
     next: u32,
 }
 
@@ -40,7 +42,7 @@ impl Client {
     /// Exchanges hello messages over a stream.
     pub fn over(stream: UnixStream) -> Result<Self, String> {
         stream.set_read_timeout(Some(PATIENCE)).expect("deadline");
-        let mut client = Self { stream, next: 1 };
+        let mut client = Self { stream, cancel_on_disconnect: false, next: 1 };
         let hello = ClientHello { protocol: CONTROL_PROTOCOL, version: "test".to_owned() };
         client.write(&encode(&hello, CONTROL_FRAME_BYTES).expect("hello"));
         let hello: ServerHello = decode(&client.read()).expect("server hello");
@@ -90,7 +92,12 @@ impl Client {
     fn request(&mut self, op: Op, key: Option<&str>) -> (u32, Vec<u8>) {
         let id = self.next;
         self.next += 1;
-        let frame = ClientFrame::Request { id, idempotency_key: key.map(str::to_owned), op };
+        let frame = ClientFrame::Request {
+            id,
+            idempotency_key: key.map(str::to_owned),
+            cancel_on_disconnect: self.cancel_on_disconnect,
+            op,
+        };
         (id, encode(&frame, CONTROL_FRAME_BYTES).expect("request"))
     }
 

@@ -59,7 +59,7 @@ impl Fragile {
         };
         let id = self.next;
         self.next += 1;
-        let frame = ClientFrame::Request { id, idempotency_key: None, op };
+        let frame = ClientFrame::Request { id, idempotency_key: None, cancel_on_disconnect: false, op };
         write(stream, &encode(&frame, CONTROL_FRAME_BYTES).map_err(io::Error::other)?)
     }
 

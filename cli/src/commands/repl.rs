@@ -131,6 +131,7 @@ async fn converse(
     mut pending: Option<Pending>,
 ) -> Result<u8, CliError> {
     let mut input = Input::open(context, Properties::new(backend, &session))?;
+    backend.cancel_on_disconnect(input.is_terminal());
     if input.is_terminal() {
         context.out.note("vm-system repl: .help for help, .exit to leave");
     }

@@ -252,7 +252,7 @@ enums! {
         InputEcho { text }, Console { level, text, more }, Value(value), Exception { message, stack, truncated, full_bytes },
         System { message, level }, Stdout { text }, Stderr { text }, Http(record), Task { task_id, prompt },
     }
-    ClientFrame { Request { id, idempotency_key, op }, Unfollow { id } }
+    ClientFrame { Request { id, idempotency_key, cancel_on_disconnect, op }, Unfollow { id } }
     ServerFrame { Events { id, events }, Reply { id, result } }
     Op {
         TemplateCreate { name, engine, settings, modules }, TemplateList { page, built_in }, TemplateGet { template },

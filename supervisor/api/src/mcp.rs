@@ -13,7 +13,7 @@
 //! - `lists`: parts of lists, and their filters
 //! - `outcome`: what an execution has come to, as text
 //! - `evaluations`: cancelled evaluations that still occupy their session
-//! - `given`: the task that each client was last given
+//! - `given`: the task that each client was last given; `per_owner`: the bounded list of it and of `confirm`
 //! - `confirm`: confirmation of deletions; `prompts`, `resources`: the prompts and documents; `completions`: of their arguments
 //! - `watch`: notifications of changed executions; `background`: executions as tasks of the protocol's extension
 //! - [`lines`]: messages over standard streams; `http`: over HTTP
@@ -29,6 +29,7 @@ pub mod lines;
 mod lists;
 mod outcome;
 mod output;
+mod per_owner;
 mod prompts;
 mod resources;
 mod schema;
@@ -50,14 +51,20 @@ use std::path::Path;
 use std::pin::Pin;
 use std::sync::Arc;
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio_util::sync::CancellationToken;
 use vm_system_ops::Caller;
-use vm_system_protocol::control::{Op, OpError, ProgramText, Reply};
+use vm_system_protocol::control::{DurableOp, Op, OpError, ProgramText, Reply};
 
 /// The future of a method of a trait object.
 pub type VerbFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
+/// Whether an agent waits for an execution in a session by this verb, so that the execution ends with an agent that goes.
+pub fn is_waited_for(op: &Op) -> bool {
+    matches!(op, Op::ExecWait { .. } | Op::Durable(DurableOp::TaskSubmit { wait: true, .. }))
+}
+
 /// The client that calls a tool.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default)]
 pub struct McpClient {
     /// The principal; none if the backend's connection determines it.
     pub caller: Option<Caller>,
@@ -66,6 +73,8 @@ pub struct McpClient {
     pub key: Option<String>,
     /// The tools that are listed for it.
     pub toolsets: ToolSets,
+    /// Cancelled when the client has gone, if the backend's connection does not show it.
+    pub gone: CancellationToken,
 }
 
 /// Most characters of a client's name.

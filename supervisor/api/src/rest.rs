@@ -23,6 +23,7 @@ mod envelope;
 mod executions;
 mod filters;
 mod gate;
+mod half_closed;
 mod input;
 mod lingering;
 mod local_uid;

@@ -2,12 +2,13 @@
 
 use super::crash::CrashRecord;
 use super::deadlines::{EXIT_MS, INTERRUPT_AGAIN_MS};
-use super::execution::{Current, StopCause};
+use super::execution::Current;
 use super::exit::WorkerExitStatus;
 use super::input::{CloseCause, Now, Refusal, SessionAction, SessionReply, SpawnFailure, Token};
 use super::machine::{Phase, SessionMachine, SessionTimers};
 use super::messages::host_error;
 use super::record::{Mark, Pending};
+use super::stop_cause::StopCause;
 use vm_system_protocol::ids::ExecutionId;
 use vm_system_protocol::limits::{CLOSE_GRACE_MS, INTERRUPT_GRACE_MS};
 use vm_system_protocol::model::SessionStatus;
@@ -32,13 +33,13 @@ impl SessionMachine {
     pub(super) fn cancel(
         &mut self,
         token: Token,
-        execution: ExecutionId,
+        (execution, cause): (ExecutionId, StopCause),
         now: Now,
         out: &mut Vec<SessionAction>,
     ) {
         match &self.current {
             Some(Current::Running(running)) if running.id() == execution => {
-                self.stop(StopCause::Cancelled, now, out);
+                self.stop(cause, now, out);
                 Self::reply(token, Ok(SessionReply::Done), out);
             }
             Some(Current::Loading(loading)) if loading.job.request.id == execution => {

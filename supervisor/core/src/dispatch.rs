@@ -5,10 +5,11 @@
 //! store has its own deadline. A worker knows nothing of it: a message about it is a violation.
 
 use super::deadlines::CPU_STEP_MS;
-use super::execution::{Current, Running, StopCause};
+use super::execution::{Current, Running};
 use super::finish::ExecutionOutcome;
 use super::input::{Now, Refusal, SessionAction, WriteId};
 use super::machine::SessionMachine;
+use super::stop_cause::StopCause;
 use vm_system_protocol::worker::{Execute, ToWorker};
 
 /// An execution that the worker does not have yet.

@@ -3,12 +3,11 @@
 use super::deadlines::{CPU_SLACK_MS, HOST_CALL_MS, PROGRESS_MS};
 use super::dispatch::Withheld;
 use super::fork::Forking;
-use super::input::{
-    CloseCause, ExecuteRequest, LoadFailure, LoadedSource, Now, Refusal, SessionAction, Source, Token,
-};
+use super::input::{ExecuteRequest, LoadFailure, LoadedSource, Now, Refusal, SessionAction, Source, Token};
 use super::machine::{AdoptedExecution, Phase, SessionMachine};
 use super::pending_task::PendingTask;
 use super::record::{Mark, Pending};
+use super::stop_cause::StopCause;
 use super::type_check::is_checked;
 use crate::source_format::run_file_format;
 use std::collections::BTreeMap;
@@ -20,7 +19,6 @@ use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{
     ConsoleLevel, Event, EventPayload, Execution, ExecutionKind, ExecutionStatus, HttpRecord, Metrics,
 };
-use vm_system_protocol::reason::LimitKind;
 use vm_system_protocol::time::Timestamp;
 use vm_system_protocol::worker::{Execute, WorkerEvent};
 use vm_system_record::{RepeatFacts, TaskRow, Write};
@@ -57,17 +55,6 @@ pub(super) struct Loading {
     pub(super) job: ExecutionJob,
     /// The file must be read by then (`mono_ms`).
     pub(super) until: u64,
-}
-
-/// Why this machine ends an execution. The first reason is kept.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum StopCause {
-    /// Requested by a client.
-    Cancelled,
-    /// The session closes.
-    Closing(CloseCause),
-    /// A limit that this side measured.
-    Limit(LimitKind),
 }
 
 /// The wall clock of an execution, which is paused during host calls, except for those that wait for the standard input.

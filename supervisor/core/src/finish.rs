@@ -1,10 +1,11 @@
 //! The end of an execution: its status comes from this machine's own record first, from the worker's report second.
 
-use super::execution::{Current, Running, StopCause};
+use super::execution::{Current, Running};
 use super::input::{CloseCause, Executed, Now, SessionAction};
 use super::machine::{Phase, SessionMachine};
 use super::messages::{EventRefusal, judge_events};
 use super::record::{Ended, Pending};
+use super::stop_cause::StopCause;
 use std::sync::Arc;
 use vm_system_protocol::counted::counted;
 use vm_system_protocol::limits::EVENT_TEXT_BYTES;
@@ -51,6 +52,11 @@ impl ExecutionOutcome {
             StopCause::Cancelled => {
                 Self::error(ExecutionStatus::Cancelled, "CANCELLED", "cancelled on request")
             }
+            StopCause::Abandoned => Self::error(
+                ExecutionStatus::Cancelled,
+                "CANCELLED",
+                "cancelled because the client that waited for it has disconnected",
+            ),
             StopCause::Closing(cause) => Self::error(ExecutionStatus::Cancelled, "CANCELLED", closing(cause)),
             StopCause::Limit(kind) => Self::limit(kind, limits),
         }
@@ -108,13 +114,13 @@ impl ExecutionOutcome {
     fn of_exit(reason: &CloseReason, closing: Option<CloseCause>, running: &Running) -> Self {
         let stop = running.stopping.stop;
         if let Some(cause) = closing {
-            let cancelled = stop.filter(|stop| *stop == StopCause::Cancelled);
+            let cancelled = stop.filter(|stop| stop.is_of_client());
             return Self::stopped(cancelled.unwrap_or(StopCause::Closing(cause)), running);
         }
         match (reason, stop) {
             (CloseReason::Limit(kind), _) => return Self::limit(*kind, &running.policy.wire.limits),
-            (CloseReason::KilledByOperator | CloseReason::Cancelled, Some(StopCause::Cancelled)) => {
-                return Self::stopped(StopCause::Cancelled, running);
+            (CloseReason::KilledByOperator | CloseReason::Cancelled, Some(stop)) if stop.is_of_client() => {
+                return Self::stopped(stop, running);
             }
             _ => {}
         }

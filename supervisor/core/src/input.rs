@@ -353,6 +353,8 @@ pub enum SessionInput {
         /// The caller that gets the reply.
         token: Token,
         execution: ExecutionId,
+        /// Not a request: the last client that waited for it has gone, which its record says.
+        abandoned: bool,
     },
     /// A request or a deadline to end the session.
     Close {

@@ -58,6 +58,7 @@ mod restoration;
 mod rollback;
 mod source_format;
 mod start;
+mod stop_cause;
 mod suspension;
 mod type_check;
 

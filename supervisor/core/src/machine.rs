@@ -11,6 +11,7 @@ use super::input::{
 };
 use super::record::Ledger;
 use super::rollback::Copies;
+use super::stop_cause::StopCause;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use vm_system_policy::{EffectivePolicy, SessionUsage};
@@ -352,7 +353,10 @@ impl SessionMachine {
             SessionInput::Submit { token, execution, task, answer, wait } => {
                 self.submit((token, wait), execution, (task, &answer), now, out);
             }
-            SessionInput::Cancel { token, execution } => self.cancel(token, execution, now, out),
+            SessionInput::Cancel { token, execution, abandoned } => {
+                let cause = if abandoned { StopCause::Abandoned } else { StopCause::Cancelled };
+                self.cancel(token, (execution, cause), now, out);
+            }
             SessionInput::Close { token, cause } => self.close(token, cause, now, out),
             SessionInput::Kill { token, signal } => self.kill_by_operator(token, signal, now, out),
             SessionInput::WorkerUsage(usage) => self.ending.usage = Some(usage),

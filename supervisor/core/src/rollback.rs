@@ -6,12 +6,13 @@
 //! before each execution and after the last one. The one before is kept until there is the next: a worker that exits in between costs
 //! the effect of one execution on the state, and not the state.
 
-use super::execution::{Current, ExecutionJob, StopCause};
+use super::execution::{Current, ExecutionJob};
 use super::fork::{ForkPurpose, Forking};
 use super::input::{Now, Refusal, SessionAction, SessionReply, Token};
 use super::machine::{Phase, SessionMachine};
 use super::record::{Mark, Pending};
 use super::replacement::{Replacement, RestoringStage, StateSource};
+use super::stop_cause::StopCause;
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
 use vm_system_protocol::ids::{ExecutionId, SessionId};
@@ -178,7 +179,7 @@ impl SessionMachine {
             self.phase == Phase::Ready
                 && self.channel_usable()
                 && matches!(&self.current, Some(Current::Running(running))
-                    if running.stopping.stop == Some(StopCause::Cancelled))
+                    if running.stopping.stop.is_some_and(StopCause::is_of_client))
         };
         let is_adopted = || {
             self.phase == Phase::Ready

@@ -7,7 +7,7 @@ use super::shares::ShareConfig;
 use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
-use vm_system_ops::{Caller, VerbHandler as _, VerbRequest};
+use vm_system_ops::{Caller, ClientPresence, VerbHandler as _, VerbRequest};
 use vm_system_policy::Operator;
 use vm_system_protocol::control::{Op, OpError, Reply};
 use vm_system_protocol::model::Limits;
@@ -97,7 +97,8 @@ impl Embedded {
         let events = op.follows().then_some(events);
         // One user, who is the operator.
         let (caller, memory) = (self.caller.clone(), ReplyMemory::default());
-        self.assembly.ops.handle(VerbRequest { caller, idempotency_key, op, events, memory }).await
+        let presence = ClientPresence::default();
+        self.assembly.ops.handle(VerbRequest { caller, idempotency_key, op, events, memory, presence }).await
     }
 
     /// Ends all sessions and processes; none is left when this returns.

@@ -98,7 +98,7 @@ impl Ops {
         self.line(owner, api, COUNT, format!("{uncounted} more"), NOT_LISTED).await;
     }
 
-    async fn line(&self, owner: &Owner, api: &str, verb: &str, subject: String, outcome: &str) {
+    pub(super) async fn line(&self, owner: &Owner, api: &str, verb: &str, subject: String, outcome: &str) {
         let line = line(owner, api, verb, subject, outcome);
         if let Err(error) = self.store.submit_lazy(line).await {
             tracing::warn!(%error, verb, "an entry of the audit log is lost");

@@ -1,5 +1,6 @@
 //! Copies of the control database for administrators, and its check. A copy is a file without a name, which its client reads in parts:
-//! the supervisor writes to no path that a client names. One at a time; one that is not read any more is given up.
+//! the supervisor writes to no path that a client names. One at a time; one that is not read any more is given up, at once if the
+//! connection that has begun it ends.
 
 use super::errors::invalid;
 use super::{Ops, VerbCall, now};
@@ -52,7 +53,7 @@ impl Backups {
         if current.is_some() {
             return Err(OpError::new(ErrorCode::CapacityExceeded, "another backup is in progress")
                 .with_hint(
-                    "try again when it has ended; one whose client has gone is given up after a minute",
+                    "try again when it has ended; one that is not read any more is given up after a minute",
                 ));
         }
         let id = Uuid::new_v4().simple().to_string();
@@ -116,9 +117,16 @@ impl Ops {
         self.backups.made(&id, Arc::new(file));
         begun.is_made = true;
         let (backups, watched) = (Arc::clone(&self.backups), id.clone());
+        let finished = call.presence.finished.clone();
         tokio::spawn(async move {
-            while let Some(at) = backups.expire(&watched) {
-                tokio::time::sleep_until(at.into()).await;
+            let expired = async {
+                while let Some(at) = backups.expire(&watched) {
+                    tokio::time::sleep_until(at.into()).await;
+                }
+            };
+            tokio::select! {
+                () = finished.cancelled() => backups.end(&watched),
+                () = expired => {}
             }
         });
         Ok(BackupInfo { id, bytes, sha256, at })

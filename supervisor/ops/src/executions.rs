@@ -58,7 +58,14 @@ impl Ops {
             collect_events: new.wait && follower.is_none(),
             stored_first: call.key.is_some(),
         });
-        let execution = match self.runtime.execute(session, request, template, follower).await {
+        let id = ExecutionId::from_uuid(call.subject);
+        let running = self.runtime.execute(session, request, template, follower);
+        let run = if new.wait {
+            Box::pin(self.unless_abandoned((call.caller, &call.presence), id, running)).await
+        } else {
+            running.await
+        };
+        let execution = match run {
             Ok(execution) => execution,
             Err(RuntimeError::NotLive) => return Err(Box::pin(self.not_live(call, session)).await),
             Err(error) => return Err(refused(error, session)),
@@ -147,10 +154,16 @@ impl Ops {
         limit: u32,
         follow: bool,
     ) -> Result<Reply, OpError> {
-        let id = self.execution(call, execution).await?.execution.id;
+        let found = self.execution(call, execution).await?.execution;
+        let id = found.id;
         match &call.follower {
             Some(follower) if follow => {
-                if self.runtime.follow(id, after_seq, follower.clone()).await.is_none() {
+                let following = self.runtime.follow(id, after_seq, follower.clone());
+                let followed = match found.kind {
+                    ExecutionKind::Program => following.await,
+                    _ => Box::pin(self.unless_abandoned((call.caller, &call.presence), id, following)).await,
+                };
+                if followed.is_none() {
                     self.stored_events(call.caller, id, after_seq, follower).await?;
                 }
                 Ok(Reply::Events(Vec::new()))
@@ -219,9 +232,8 @@ impl Ops {
     pub(super) async fn until_stopped(
         &self,
         call: &VerbCall<'_>,
-        execution: &str,
+        mut now: Execution,
     ) -> Result<Execution, OpError> {
-        let mut now = self.execution(call, execution).await?.execution;
         let (id, mut seen) = (now.id, 0);
         while now.status == ExecutionStatus::Running {
             let may_wait = self.follow_to_a_stop(id, &mut seen).await;
@@ -235,8 +247,13 @@ impl Ops {
 
     /// Replies once an execution does not run.
     pub(super) async fn exec_wait(&self, call: &VerbCall<'_>, execution: &str) -> Result<Reply, OpError> {
-        let mut now = self.until_stopped(call, execution).await?;
-        let id = now.id;
+        let found = self.execution(call, execution).await?.execution;
+        let (id, kind) = (found.id, found.kind);
+        let stopping = self.until_stopped(call, found);
+        let mut now = match kind {
+            ExecutionKind::Program => stopping.await?,
+            _ => Box::pin(self.unless_abandoned((call.caller, &call.presence), id, stopping)).await?,
+        };
         match (now.status, now.kind) {
             (ExecutionStatus::Waiting, ExecutionKind::Program) => {
                 Box::pin(self.durable(call, DurableOp::RunGet { execution: id.to_string() }))

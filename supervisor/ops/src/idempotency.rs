@@ -11,13 +11,14 @@ mod answer;
 mod made;
 
 use super::errors::{invalid, not_found, stored};
+use super::request::ClientPresence;
 use super::verbs::facts;
 use super::{Caller, Ops, VerbCall, now};
 use sha2::{Digest, Sha256};
 use std::collections::HashMap;
 use std::pin::pin;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use tokio::sync::watch;
 use uuid::Uuid;
 use vm_system_protocol::codec;
@@ -46,6 +47,8 @@ pub(super) struct InFlight(Mutex<HashMap<Name, Running>>);
 #[derive(Clone)]
 struct Running {
     request_hash: [u8; 32],
+    /// Id of the row that the verb inserts, once the key is claimed.
+    subject: Arc<OnceLock<[u8; 16]>>,
     response: watch::Receiver<Option<Arc<VerbResult>>>,
 }
 
@@ -53,6 +56,7 @@ struct Running {
 struct Entry<'a> {
     table: &'a InFlight,
     name: Name,
+    subject: Arc<OnceLock<[u8; 16]>>,
     response: watch::Sender<Option<Arc<VerbResult>>>,
 }
 
@@ -70,25 +74,27 @@ impl InFlight {
             return Err(running.clone());
         }
         let (response, watched) = watch::channel(None);
-        table.insert(name.clone(), Running { request_hash, response: watched });
-        Ok(Entry { table: self, name, response })
+        let subject = Arc::<OnceLock<_>>::default();
+        table
+            .insert(name.clone(), Running { request_hash, subject: Arc::clone(&subject), response: watched });
+        Ok(Entry { table: self, name, subject, response })
     }
 }
 
 impl Ops {
     pub(super) async fn once(
         &self,
-        caller: &Caller,
+        (caller, presence): (&Caller, &ClientPresence),
         op: Op,
         key: &str,
         follower: Option<Follower>,
     ) -> Result<Reply, OpError> {
         check(key)?;
         let Op::Durable(DurableOp::ImportEnd { import }) = &op else {
-            return self.run_once(caller, op, key, follower).await;
+            return self.run_once((caller, presence), op, key, follower).await;
         };
         let import = import.clone();
-        let response = self.run_once(caller, op, key, follower).await;
+        let response = self.run_once((caller, presence), op, key, follower).await;
         // The file of a repeated or refused request was not used.
         self.imports.forget(caller, &import);
         response
@@ -96,7 +102,7 @@ impl Ops {
 
     async fn run_once(
         &self,
-        caller: &Caller,
+        (caller, presence): (&Caller, &ClientPresence),
         op: Op,
         key: &str,
         follower: Option<Follower>,
@@ -105,16 +111,25 @@ impl Ops {
         let name = (caller.owner.clone(), key.to_owned());
         match self.in_flight.enter(name, hash) {
             Ok(entry) => {
-                let response = self.first(caller, op, &entry, hash, follower).await;
+                let response = self.first((caller, presence), op, &entry, hash, follower).await;
                 // No error if no repeated request waits.
                 let _ = entry.response.send(Some(Arc::new(response.clone())));
                 response
             }
             Err(running) if running.request_hash != hash => Err(mismatch(key)),
             Err(mut running) => {
-                let response = match running.response.wait_for(Option::is_some).await {
-                    Ok(response) => response.clone(),
-                    Err(_) => None,
+                let waiting = async {
+                    match running.response.wait_for(Option::is_some).await {
+                        Ok(response) => response.clone(),
+                        Err(_) => None,
+                    }
+                };
+                let response = match (&op, running.subject.get()) {
+                    (Op::ExecStart(_), Some(id)) => {
+                        let id = ExecutionId::from_bytes(*id);
+                        self.unless_abandoned((caller, presence), id, waiting).await
+                    }
+                    _ => waiting.await,
                 };
                 match response {
                     Some(response) => self.again(caller, (*response).clone(), follower).await,
@@ -127,7 +142,7 @@ impl Ops {
 
     async fn first(
         &self,
-        caller: &Caller,
+        (caller, presence): (&Caller, &ClientPresence),
         mut op: Op,
         entry: &Entry<'_>,
         hash: [u8; 32],
@@ -174,9 +189,11 @@ impl Ops {
             }
         };
         let durable = matches!(op, Op::Durable(_));
-        let response = self
-            .perform(caller, (Uuid::from_bytes(subject), Some(key)), (follower, ReplyMemory::default()), op)
-            .await;
+        // From now on a repeated request can wait for the same row.
+        let _ = entry.subject.set(subject);
+        let subject = (Uuid::from_bytes(subject), Some(key.as_str()));
+        let response =
+            self.perform((caller, presence), subject, (follower, ReplyMemory::default()), op).await;
         self.keep(entry, &response, durable).await;
         response
     }
@@ -315,6 +332,7 @@ impl Ops {
 fn repetition<'a>(caller: &'a Caller, op: &Op, subject: [u8; 16]) -> VerbCall<'a> {
     VerbCall {
         caller,
+        presence: ClientPresence::default(),
         verb: facts(op).audit_name,
         subject: Uuid::from_bytes(subject),
         follower: None,

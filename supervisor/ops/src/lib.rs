@@ -13,6 +13,7 @@
 //! - [`resolve`]: a whole id, a name or a unique prefix → an id that the caller may see
 //! - [`settings`], [`modules`], [`redact`]: the settings of a template and their bounds, known modules, what is never recorded
 //! - [`idempotency`]: a repeated request gets the first response
+//! - [`waiting`]: executions whose last client has gone
 //! - [`session_events`]: the events of a session's life
 //! - [`restorations`]: ended sessions, whose inputs are repeated in new ones
 //! - [`backups`]: copies of the control database, and its check
@@ -49,9 +50,10 @@ mod templates;
 mod tests;
 mod upgrade;
 mod verbs;
+mod waiting;
 
 pub use ops::{Ops, OpsOptions};
-pub use request::{ApiRefusal, Caller, VerbHandler, VerbRequest};
+pub use request::{ApiRefusal, Caller, ClientPresence, VerbHandler, VerbRequest};
 pub use vm_system_runtime::{RuntimeApi, RuntimeFacts};
 
 pub(crate) use ops::{LARGE_READ_BYTES, LIST_ROWS, REPLY_BYTES, VerbCall, fitting, now, page, rows_of};

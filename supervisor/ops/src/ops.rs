@@ -4,9 +4,11 @@ use crate::backups::Backups;
 use crate::idempotency::InFlight;
 use crate::libraries::InstalledLibraries;
 use crate::policies::Policies;
+use crate::request::ClientPresence;
 use crate::restorations::Restorations;
 use crate::sessions::SessionNames;
 use crate::verbs::{self, Effect, VerbFacts};
+use crate::waiting::WaitingRequests;
 use crate::{ApiRefusal, Caller, VerbHandler, VerbRequest, audit, durable, errors, settings};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -73,6 +75,7 @@ pub struct Ops {
     pub(crate) imports: Arc<durable::Imports>,
     pub(crate) session_names: SessionNames,
     pub(crate) backups: Arc<Backups>,
+    pub(crate) waiting: WaitingRequests,
     pub(crate) checks: Arc<durable::CheckThreads>,
     pub(crate) stop: CancellationToken,
     pub(crate) started: Instant,
@@ -81,6 +84,7 @@ pub struct Ops {
 /// One verb under way.
 pub(crate) struct VerbCall<'a> {
     pub(crate) caller: &'a Caller,
+    pub(crate) presence: ClientPresence,
     /// The verb's name in the audit log.
     pub(crate) verb: &'static str,
     /// Id of the row that the verb inserts.
@@ -120,6 +124,7 @@ impl Ops {
             imports: Arc::default(),
             session_names: SessionNames::default(),
             backups: Arc::default(),
+            waiting: WaitingRequests::default(),
             checks: Arc::default(),
             stop,
             started: Instant::now(),
@@ -139,7 +144,7 @@ impl Ops {
     /// Runs a verb; a row that it inserts gets the id `subject`.
     pub(crate) async fn perform(
         &self,
-        caller: &Caller,
+        (caller, presence): (&Caller, &ClientPresence),
         (subject, key): (Uuid, Option<&str>),
         (follower, memory): (Option<Follower>, ReplyMemory),
         op: Op,
@@ -147,7 +152,8 @@ impl Ops {
         let VerbFacts { audit_name, effect, subject: about } = verbs::facts(&op);
         let about = about.to_owned();
         let noted = AtomicBool::new(false);
-        let call = VerbCall { caller, verb: audit_name, subject, follower, noted, key, memory };
+        let presence = presence.clone();
+        let call = VerbCall { caller, presence, verb: audit_name, subject, follower, noted, key, memory };
         let result = if effect == Effect::Reads {
             self.read_for(&call, op).await
         } else {
@@ -168,6 +174,10 @@ impl Ops {
         if verbs::reads_much(&op) {
             call.memory.reserve(LARGE_READ_BYTES).await?;
         }
+        if call.presence.cancel_on_disconnect && matches!(op, Op::ExecWait { .. } | Op::ExecEvents { .. }) {
+            // The verb itself decides about the execution when the client has gone.
+            return self.dispatch(call, op).await;
+        }
         tokio::select! {
             result = self.dispatch(call, op) => result,
             () = call.memory.client_gone() => {
@@ -179,13 +189,13 @@ impl Ops {
 
 impl VerbHandler for Ops {
     fn handle(&self, request: VerbRequest) -> BoxFuture<'_, Result<Reply, OpError>> {
-        let VerbRequest { caller, idempotency_key, op, events, memory } = request;
+        let VerbRequest { caller, idempotency_key, op, events, memory, presence } = request;
         Box::pin(async move {
             match idempotency_key {
                 Some(key) if verbs::facts(&op).effect == Effect::Changes => {
-                    Box::pin(self.once(&caller, op, &key, events)).await
+                    Box::pin(self.once((&caller, &presence), op, &key, events)).await
                 }
-                _ => self.perform(&caller, (Uuid::now_v7(), None), (events, memory), op).await,
+                _ => self.perform((&caller, &presence), (Uuid::now_v7(), None), (events, memory), op).await,
             }
         })
     }

@@ -1,5 +1,6 @@
 //! The requests that an API passes to the verbs, and the trait [`VerbHandler`]. Knows no transport.
 
+use tokio_util::sync::CancellationToken;
 use vm_system_protocol::control::{ErrorCode, Op, OpError, Reply};
 use vm_system_record::{Owner, Scope};
 use vm_system_runtime::Follower;
@@ -70,6 +71,19 @@ pub struct VerbRequest {
     pub events: Option<Follower>,
     /// The memory of the response. Verbs whose response may be large reserve it before they read.
     pub memory: ReplyMemory,
+    /// Whether the client is still there.
+    pub presence: ClientPresence,
+}
+
+/// Whether the client of a request is still there, and what becomes of its execution if it is not. The default is a client that stays.
+#[derive(Debug, Clone, Default)]
+pub struct ClientPresence {
+    /// An execution in a session for which the request waits is cancelled if the client goes and nobody else waits for it.
+    pub cancel_on_disconnect: bool,
+    /// Cancelled when the client has gone. One that the supervisor has disconnected has not: it may come back.
+    pub gone: CancellationToken,
+    /// Cancelled when the client can send no further request on its connection.
+    pub finished: CancellationToken,
 }
 
 /// A request that an API refused before it was a verb.

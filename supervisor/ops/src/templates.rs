@@ -205,6 +205,7 @@ impl Ops {
         // A separate verb with its own line in the audit log.
         let create = VerbCall {
             caller: call.caller,
+            presence: call.presence.clone(),
             verb: TEMPLATE_CREATE,
             subject: Uuid::now_v7(),
             follower: None,

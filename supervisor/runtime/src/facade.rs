@@ -233,6 +233,15 @@ impl Runtime {
         &self.0.shared.store
     }
 
+    /// Begins to end a running execution. No error if it does not run.
+    async fn end_execution(&self, execution: ExecutionId, abandoned: bool) -> Result<(), RuntimeError> {
+        let Some(live) = self.session_of(execution) else { return Ok(()) };
+        match self.request(&live, |responder| Command::Cancel { execution, abandoned, responder }).await {
+            Ok(_) | Err(RuntimeError::NotLive | RuntimeError::Refused(Refusal::NoSuchExecution)) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
     pub(super) fn session_of(&self, execution: ExecutionId) -> Option<Arc<LiveSession>> {
         self.0.shared.registry.session_of(execution)
     }
@@ -473,15 +482,11 @@ impl RuntimeApi for Runtime {
     }
 
     fn cancel_execution(&self, execution: ExecutionId) -> BoxFuture<'_, Result<(), RuntimeError>> {
-        Box::pin(async move {
-            let Some(live) = self.session_of(execution) else { return Ok(()) };
-            match self.request(&live, |responder| Command::Cancel { execution, responder }).await {
-                Ok(_) | Err(RuntimeError::NotLive | RuntimeError::Refused(Refusal::NoSuchExecution)) => {
-                    Ok(())
-                }
-                Err(error) => Err(error),
-            }
-        })
+        Box::pin(self.end_execution(execution, false))
+    }
+
+    fn abandon_execution(&self, execution: ExecutionId) -> BoxFuture<'_, Result<(), RuntimeError>> {
+        Box::pin(self.end_execution(execution, true))
     }
 
     fn follow(&self, id: ExecutionId, after_seq: u64, follower: Follower) -> BoxFuture<'_, Option<()>> {

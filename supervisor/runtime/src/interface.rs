@@ -128,6 +128,8 @@ pub trait RuntimeApi: Send + Sync {
     ) -> BoxFuture<'_, Result<Execution, RuntimeError>>;
     /// Begins to end a running execution. No error if it does not run.
     fn cancel_execution(&self, id: ExecutionId) -> BoxFuture<'_, Result<(), RuntimeError>>;
+    /// The same when the last client that waited for it has gone, which its record says.
+    fn abandon_execution(&self, id: ExecutionId) -> BoxFuture<'_, Result<(), RuntimeError>>;
     /// Sends the events of an unfinished execution that are newer than `after_seq`, stored ones included, and returns
     /// when it has ended or the follower is closed. `None`: no such execution runs; all events are in the store.
     fn follow(&self, id: ExecutionId, after_seq: u64, follower: Follower) -> BoxFuture<'_, Option<()>>;

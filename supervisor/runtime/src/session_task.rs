@@ -454,8 +454,8 @@ impl SessionTask {
             Command::Submit { execution, task, given, wait, responder } => {
                 Input::Submit { token: self.callers.add(responder), execution, task, answer: given, wait }
             }
-            Command::Cancel { execution, responder } => {
-                Input::Cancel { token: self.callers.add(responder), execution }
+            Command::Cancel { execution, abandoned, responder } => {
+                Input::Cancel { token: self.callers.add(responder), execution, abandoned }
             }
             Command::Close { cause, responder } => Input::Close { token: self.callers.add(responder), cause },
             Command::Kill { signal, responder } => Input::Kill { token: self.callers.add(responder), signal },

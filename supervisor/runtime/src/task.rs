@@ -256,6 +256,8 @@ pub(super) enum Command {
     },
     Cancel {
         execution: ExecutionId,
+        /// Not a request: the last client that waited for it has gone.
+        abandoned: bool,
         responder: SessionResponder,
     },
     Close {

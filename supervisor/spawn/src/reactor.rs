@@ -5,7 +5,7 @@
 mod stream;
 mod sys;
 
-pub use stream::{StreamReader, StreamWriter, split};
+pub use stream::{StreamReader, StreamWriter, hung_up, split};
 pub(crate) use sys::{WatchedFd, watch};
 
 use std::io;

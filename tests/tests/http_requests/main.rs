@@ -19,6 +19,8 @@ as_both!(
     private_addresses_are_refused_after_their_names_are_resolved,
     responses_in_brotli_are_decoded,
     redirects_are_judged_anew_and_take_no_credentials_along,
+    redirects_without_end_fail_their_own_request,
+    errors_name_the_host_of_the_request_and_no_address,
     every_limit_ends_the_request_and_not_the_session,
     servers_without_end_hold_up_their_own_requests_alone,
     another_daemon_refuses_the_requests_of_scripts,
@@ -174,6 +176,61 @@ mod cases {
         let to_itself = server.url("/to?/headers");
         let session = bench.session();
         assert_eq!(bench.eval(&session, &with_credentials(&to_itself)), "'true,true,true'");
+        bench.end();
+    }
+
+    pub(super) fn redirects_without_end_fail_their_own_request(user: User) {
+        let server = Server::start();
+        let mut bench = bench(user);
+        bench.row(
+            CapabilityKind::Net,
+            "test",
+            &format!(r#"{{"allow":["{}"],"private":true}}"#, server.address),
+        );
+        let session = bench.session();
+        let failed = |path: &str| {
+            format!(
+                "await fetch('{}').catch((error) => error.cause.code ?? error.cause.message)",
+                server.url(path)
+            )
+        };
+        assert_eq!(bench.eval(&session, &failed("/loop")), "'redirect count exceeded'");
+        assert_eq!(server.count(), 21, "requests of one fetch");
+        // The URL is longer than one may be.
+        assert_eq!(bench.eval(&session, &failed("/grow?x")), "'ERR_INVALID_ARG_VALUE'");
+        assert!(server.count() < 40, "{} requests", server.count());
+        assert_eq!(bench.eval(&session, &failed("/far")), "'ERR_INVALID_ARG_VALUE'");
+        assert_eq!(bench.eval(&session, &failed("/too-far")), "'HPE_HEADER_OVERFLOW'");
+        assert_eq!(fetched(&mut bench, &session, &server.url("/")), "'hello'");
+        bench.end();
+    }
+
+    pub(super) fn errors_name_the_host_of_the_request_and_no_address(user: User) {
+        let server = Server::start();
+        let mut bench = bench(user);
+        let port = server.address.port();
+        bench.row(CapabilityKind::Net, "test", r#"{"allow":["localhost:*"],"private":true}"#);
+        let session = bench.session();
+        let closed = std::net::TcpListener::bind("127.0.0.1:0").and_then(|one| one.local_addr());
+        let closed = closed.expect("an address").port();
+        // All that a script can find in an error.
+        let all = |url: &str| {
+            format!(
+                "const all = (error) => error instanceof Object ? Object.getOwnPropertyNames(error).map((name) => \
+                 name + '=' + all(error[name])).join(' ') : String(error); \
+                 await fetch('{url}').then((response) => response.text()).then(() => 'no error', all)"
+            )
+        };
+        for (url, expected) in [
+            (format!("http://localhost:{closed}/"), format!("connect ECONNREFUSED localhost:{closed}")),
+            (format!("https://localhost:{closed}/"), format!("connect ECONNREFUSED localhost:{closed}")),
+            (format!("https://localhost:{port}/"), "TLS with localhost".to_owned()),
+            (format!("http://localhost:{port}/half"), "UND_ERR_SOCKET".to_owned()),
+        ] {
+            let error = bench.eval(&session, &all(&url));
+            assert!(error.contains(&expected), "{url}: {error}");
+            assert!(!error.contains("127.0.0.1") && !error.contains("::1"), "{url}: {error}");
+        }
         bench.end();
     }
 

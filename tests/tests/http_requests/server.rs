@@ -92,6 +92,11 @@ fn respond(
         return send(&format!("302 Found\r\nlocation: {target}"), b"");
     }
     match path.split('?').next()? {
+        "/loop" => send("302 Found\r\nlocation: /loop", b""),
+        // Twice as long each time.
+        "/grow" => send(&format!("302 Found\r\nlocation: {path}{}", &path["/grow".len()..]), b""),
+        "/far" => send(&format!("302 Found\r\nlocation: /{}", "x".repeat(60_000)), b""),
+        "/too-far" => send(&format!("302 Found\r\nlocation: /{}", "x".repeat(1 << 20)), b""),
         "/echo" => send("200 OK", &body),
         "/headers" => send("200 OK", headers.to_ascii_lowercase().as_bytes()),
         "/br" => send("200 OK\r\ncontent-encoding: br", BROTLI),

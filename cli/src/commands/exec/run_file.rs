@@ -1,7 +1,7 @@
 //! `exec run-file`
 
 use super::start;
-use crate::args::IdempotencyArgs;
+use crate::args::{DisconnectArgs, IdempotencyArgs};
 use crate::context::Context;
 use crate::error::CliError;
 use crate::parse::{self, Variables};
@@ -34,6 +34,8 @@ pub struct Args {
     #[arg(long, conflicts_with = "no_wait")]
     verbose: bool,
     #[command(flatten)]
+    disconnect: DisconnectArgs,
+    #[command(flatten)]
     idempotency: IdempotencyArgs,
 }
 
@@ -48,6 +50,7 @@ pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
     if args.no_wait {
         return start::and_leave(context, new, key).await;
     }
+    context.daemon().cancel_on_disconnect(args.disconnect.cancels(key.as_deref()));
     let interrupts = Interrupts::listen()?;
     let output = ScriptOutput::new(context.out.style, ShowValues::Never).verbose(args.verbose);
     start::to_its_end(context, context.daemon(), &interrupts, new, key, &output).await

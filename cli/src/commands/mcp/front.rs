@@ -65,7 +65,7 @@ impl StdioFront {
             None => format!("run {}", Uuid::new_v4()),
         };
         Ok(Self {
-            client: McpClient { caller: None, key: Some(client), toolsets },
+            client: McpClient { key: Some(client), toolsets, ..McpClient::default() },
             target,
             starter: starter.map(Arc::new),
             files,
@@ -112,7 +112,8 @@ impl StdioFront {
             reconnect.reached();
             let sent = Instant::now();
             tries += 1;
-            match connection.call(op.clone(), Some(key.clone()), |_| Ok(())).await {
+            let request = (op.clone(), mcp::is_waited_for(&op));
+            match connection.call(request, Some(key.clone()), |_| Ok(())).await {
                 Ok(reply) => {
                     self.kept().push(connection);
                     return Ok(reply);

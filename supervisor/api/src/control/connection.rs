@@ -8,17 +8,19 @@ use super::request::{self, Outgoing, QueuedFrame};
 use super::{ControlLimits, ServerState};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::future::Future;
 use std::io::ErrorKind;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::io::{AsyncRead, AsyncWrite, BufReader};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
-use vm_system_ops::{Caller, VerbHandler, VerbRequest};
+use vm_system_ops::{Caller, ClientPresence, VerbHandler, VerbRequest};
 use vm_system_protocol::control::{
     CONTROL_PROTOCOL, ClientFrame, ClientHello, ErrorCode, Op, OpError, ServerFrame, ServerHello,
 };
 use vm_system_runtime::shares::Share;
+use vm_system_spawn::reactor::StreamReader;
 
 /// Most frames that are queued for a client's socket.
 const QUEUED_FRAMES: usize = 8;
@@ -34,6 +36,8 @@ pub(super) enum Disconnect {
     NoHello,
     #[error("it left before its hello")]
     Left,
+    #[error("it left before its replies")]
+    HungUp,
     #[error(
         "the client (version {version:?}) uses control protocol {theirs}, this supervisor {CONTROL_PROTOCOL}"
     )]
@@ -53,7 +57,15 @@ impl Disconnect {
     pub(super) fn is_usual(&self) -> bool {
         match self {
             Self::Evicted | Self::Left => true,
-            // A client left while a response was sent to it.
+            other => other.is_by_client(),
+        }
+    }
+
+    /// Whether the client has ended the connection, and not the supervisor, which may have done so because the client does not read.
+    fn is_by_client(&self) -> bool {
+        match self {
+            Self::HungUp => true,
+            // While a response was sent to it.
             Self::Frame(FrameError::Io(error)) => {
                 matches!(error.kind(), ErrorKind::BrokenPipe | ErrorKind::ConnectionReset)
             }
@@ -67,6 +79,20 @@ pub(super) struct ControlContext {
     pub(super) handler: Arc<dyn VerbHandler>,
     pub(super) limits: ControlLimits,
     pub(super) state: ServerState,
+}
+
+/// The half of a connection that reads.
+pub(super) trait ClientReader: AsyncRead + Unpin {
+    /// Resolves when a client that has finished to send does not read either.
+    fn hung_up(&self) -> impl Future<Output = ()> + Send;
+}
+
+impl ClientReader for StreamReader {
+    async fn hung_up(&self) {
+        if let Err(error) = self.hung_up().await {
+            tracing::debug!(%error, "a client that has finished to send is taken for one that has gone");
+        }
+    }
 }
 
 /// Refuses a peer: sends only a hello with the reason.
@@ -95,27 +121,48 @@ pub(super) async fn serve<R, W>(
     slot: Arc<Share>,
 ) -> Result<(), Disconnect>
 where
-    R: AsyncRead + Unpin,
+    R: ClientReader,
     W: AsyncWrite + Unpin,
 {
     let mut reader = BufReader::with_capacity(READ_BYTES, reader);
     greet(&mut reader, &mut writer, &shared.limits, None).await?;
     let (frames, queue) = mpsc::channel(QUEUED_FRAMES);
     let outgoing = Outgoing { frames, frame_bytes: shared.limits.frame_bytes };
-    let mut client = Client { shared, caller, active: Active::new(slot), outgoing };
-    let write = write_all(writer, queue, shared.limits.write);
+    let presence = ClientPresence::default();
+    let _finished = presence.finished.clone().drop_guard();
+    let client = Client { shared, presence: presence.clone(), caller, active: Active::new(slot), outgoing };
+    let ended = serve_requests(client, reader, write_all(writer, queue, shared.limits.write)).await;
+    if ended.as_ref().is_err_and(Disconnect::is_by_client) {
+        presence.gone.cancel();
+    }
+    ended
+}
+
+async fn serve_requests<R: ClientReader>(
+    mut client: Client<'_>,
+    mut reader: BufReader<R>,
+    write: impl Future<Output = Result<(), Disconnect>>,
+) -> Result<(), Disconnect> {
+    let (shared, finished) = (client.shared, client.presence.finished.clone());
     tokio::pin!(write);
     let read = tokio::select! {
         ended = &mut write => return ended,
-        ended = client.read_all(&mut reader) => ended,
-        () = shared.state.hang_up.cancelled() => Ok(()),
+        ended = client.read_all(&mut reader) => {
+            finished.cancel();
+            ended.map(|()| true)
+        }
+        () = shared.state.hang_up.cancelled() => Ok(false),
     };
-    read?;
+    let has_finished = read?;
     // The client has closed its sending side, or the server hangs up: requests in progress still get their replies, but
     // streams that follow an execution are stopped, because the client can no longer stop them.
     client.active.unfollow_all();
     drop(client);
-    write.await
+    tokio::select! {
+        biased;
+        ended = write => ended,
+        () = reader.get_ref().hung_up(), if has_finished => Err(Disconnect::HungUp),
+    }
 }
 
 /// Characters of a client's version in the log.
@@ -176,6 +223,7 @@ where
 
 struct Client<'a> {
     shared: &'a ControlContext,
+    presence: ClientPresence,
     caller: Caller,
     active: Active,
     outgoing: Outgoing,
@@ -194,8 +242,8 @@ impl Client<'_> {
             let read = frame::read_reserved(reader, limits.frame_bytes, limits.frame, reserve).await?;
             let Some((frame, memory)) = read else { break };
             match frame {
-                ClientFrame::Request { id, idempotency_key, op } => {
-                    self.request((id, idempotency_key), op, memory).await?;
+                ClientFrame::Request { id, idempotency_key, cancel_on_disconnect, op } => {
+                    self.request((id, idempotency_key), (op, cancel_on_disconnect), memory).await?;
                 }
                 ClientFrame::Unfollow { id } => self.active.unfollow(id),
             }
@@ -206,7 +254,7 @@ impl Client<'_> {
     async fn request(
         &mut self,
         (id, idempotency_key): (u32, Option<String>),
-        op: Op,
+        (op, cancel_on_disconnect): (Op, bool),
         request_memory: Option<Share>,
     ) -> Result<(), Disconnect> {
         let memory = self.shared.state.memory.reply(self.caller.holder());
@@ -230,7 +278,8 @@ impl Client<'_> {
         };
         let unfollow = self.active.begin(id).ok_or(Disconnect::IdInUse(id))?;
         let caller = self.caller.clone();
-        let request = VerbRequest { caller, idempotency_key, op, events: None, memory };
+        let presence = ClientPresence { cancel_on_disconnect, ..self.presence.clone() };
+        let request = VerbRequest { caller, idempotency_key, op, events: None, memory, presence };
         let (handler, outgoing) = (Arc::clone(&self.shared.handler), self.outgoing.clone());
         let active = self.active.clone();
         self.shared.state.requests.spawn(async move {

@@ -1,12 +1,20 @@
 //! Clients that come over an HTTP connection: the REST API has identified their caller, and their connection has its share of the
 //! HTTP connections. From the hello on they are served as those of the control socket.
 
-use super::connection::{self, ControlContext, Disconnect};
+use super::connection::{self, ClientReader, ControlContext, Disconnect};
 use super::{API, ControlLimits, ServerState};
+use std::future::Future;
 use std::sync::Arc;
-use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::io::{AsyncRead, AsyncWrite, ReadHalf};
 use vm_system_ops::{Caller, VerbHandler};
 use vm_system_runtime::shares::Share;
+
+/// Over TCP, the end of what a client sends looks the same as its end.
+impl<S: AsyncRead> ClientReader for ReadHalf<S> {
+    fn hung_up(&self) -> impl Future<Output = ()> + Send {
+        std::future::ready(())
+    }
+}
 
 /// What these clients share.
 pub(crate) struct UpgradedClients {

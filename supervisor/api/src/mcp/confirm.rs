@@ -1,7 +1,7 @@
 //! Confirmation of deletions: the first call returns a random token, the second one with the token deletes.
 //! A token is valid once, for one object of one client, and for a limited time.
 
-use std::collections::VecDeque;
+use super::per_owner::{EntriesPerOwner, OwnedEntry};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use uuid::Uuid;
@@ -15,8 +15,14 @@ const TOKENS: usize = 8_192;
 const LIFE: Duration = Duration::from_mins(10);
 
 /// The issued tokens.
-#[derive(Debug, Default)]
-pub(super) struct Confirmations(Mutex<VecDeque<IssuedToken>>);
+#[derive(Debug)]
+pub(super) struct Confirmations(Mutex<EntriesPerOwner<IssuedToken>>);
+
+impl Default for Confirmations {
+    fn default() -> Self {
+        Self(Mutex::new(EntriesPerOwner::new(TOKENS_OF_AN_OWNER, TOKENS)))
+    }
+}
 
 /// The object whose deletion a token confirms.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,20 +55,19 @@ struct IssuedToken {
     at: Instant,
 }
 
+impl OwnedEntry for IssuedToken {
+    fn owner(&self) -> Option<&Owner> {
+        self.about.owner.as_ref()
+    }
+}
+
 impl Confirmations {
     /// Issues a token.
     pub(super) fn issue(&self, about: ConfirmationSubject) -> String {
         let token = Uuid::new_v4().simple().to_string();
         let mut issued = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         issued.retain(|one| one.at.elapsed() < LIFE);
-        let mut same_owner = issued.iter().enumerate().filter(|(_, one)| one.about.owner == about.owner);
-        let oldest = same_owner.next().map(|(index, _)| index);
-        if let Some(oldest) = oldest.filter(|_| same_owner.count() + 1 >= TOKENS_OF_AN_OWNER) {
-            issued.remove(oldest);
-        } else if issued.len() >= TOKENS {
-            issued.pop_front();
-        }
-        issued.push_back(IssuedToken { token: token.clone(), about, at: Instant::now() });
+        issued.push(IssuedToken { token: token.clone(), about, at: Instant::now() });
         token
     }
 

@@ -1,7 +1,7 @@
 //! The task of an execution that each client was last given: an answer without a task's id is for that one, never for a task that
 //! the client has not seen. Kept in memory, within bounds; a client that is forgotten answers the pending task.
 
-use std::collections::VecDeque;
+use super::per_owner::{EntriesPerOwner, OwnedEntry};
 use std::sync::{Mutex, PoisonError};
 use vm_system_protocol::ids::{ExecutionId, TaskId};
 use vm_system_record::Owner;
@@ -11,9 +11,15 @@ const TASKS_OF_AN_OWNER: usize = 256;
 /// Kept tasks of all owners; above that the oldest is dropped.
 const TASKS: usize = 8_192;
 
-/// The tasks that clients were given, the oldest first.
-#[derive(Debug, Default)]
-pub(super) struct GivenTasks(Mutex<VecDeque<GivenTask>>);
+/// The tasks that clients were given.
+#[derive(Debug)]
+pub(super) struct GivenTasks(Mutex<EntriesPerOwner<GivenTask>>);
+
+impl Default for GivenTasks {
+    fn default() -> Self {
+        Self(Mutex::new(EntriesPerOwner::new(TASKS_OF_AN_OWNER, TASKS)))
+    }
+}
 
 /// The client of a given task.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,6 +39,12 @@ struct GivenTask {
     task: TaskId,
 }
 
+impl OwnedEntry for GivenTask {
+    fn owner(&self) -> Option<&Owner> {
+        self.to.owner.as_ref()
+    }
+}
+
 impl GivenTasks {
     /// The client is given this task of an execution.
     pub(super) fn note(&self, to: GivenTo, execution: ExecutionId, name: Option<&str>, task: TaskId) {
@@ -41,14 +53,7 @@ impl GivenTasks {
         given.retain(|one| {
             one.to != to || one.execution != execution && (name.is_none() || one.name.as_deref() != name)
         });
-        let mut same_owner = given.iter().enumerate().filter(|(_, one)| one.to.owner == to.owner);
-        let oldest = same_owner.next().map(|(index, _)| index);
-        if let Some(oldest) = oldest.filter(|_| same_owner.count() + 1 >= TASKS_OF_AN_OWNER) {
-            given.remove(oldest);
-        } else if given.len() >= TASKS {
-            given.pop_front();
-        }
-        given.push_back(GivenTask { to, execution, name: name.map(str::to_owned), task });
+        given.push(GivenTask { to, execution, name: name.map(str::to_owned), task });
     }
 
     /// The task of an execution, by its id or name, that the client was last given.

@@ -4,6 +4,7 @@
 
 mod ended;
 mod errors;
+mod presence;
 mod sessions;
 
 pub use ended::EndedSessions;
@@ -16,6 +17,7 @@ use axum::http::request::Parts;
 use axum::http::{HeaderValue, Method, Request, Response, StatusCode};
 use errors::NoSession;
 use http_body_util::Full;
+use presence::AgentPresence;
 use rmcp::handler::server::ServerHandler;
 use rmcp::model::{Extensions, ProtocolVersion};
 use rmcp::transport::streamable_http_server::SessionManager as _;
@@ -55,8 +57,9 @@ const TOOLSETS_PARAMETER: &str = "toolsets";
 /// All query parameters.
 pub(crate) const PARAMETERS: &[&str] = &[CLIENT_PARAMETER, TOOLSETS_PARAMETER];
 
-/// Runs one verb of one caller.
-pub(crate) type VerbFn = dyn Fn(Caller, Op) -> VerbFuture<'static, Result<Reply, OpError>> + Send + Sync;
+/// Runs one verb of one caller; the token says when its agent has gone.
+pub(crate) type VerbFn =
+    dyn Fn(Caller, CancellationToken, Op) -> VerbFuture<'static, Result<Reply, OpError>> + Send + Sync;
 
 /// The MCP API over HTTP. What the requests mean is decided by the handler: [`McpServer`], or one with other tools (the fixtures of
 /// the conformance suite).
@@ -95,6 +98,7 @@ impl AgentSessions {
 struct AgentSession {
     owner: Owner,
     share: Share,
+    presence: AgentPresence,
     /// An earlier daemon created it.
     is_restored: bool,
     /// Cancelled when the handshake was made, or repeated with the first request to a restored session. Others wait for that: the
@@ -209,6 +213,12 @@ impl<S: ServerHandler> McpHttp<S> {
         }
         let ends = parts.method == Method::DELETE;
         parts.extensions.insert(caller);
+        let presence = inner.as_ref().and_then(|inner| Some(self.lock().live.get(inner)?.presence.clone()));
+        let open = presence.map(|presence| presence.enter());
+        let open = open.map(|(open, gone)| {
+            parts.extensions.insert(gone);
+            open
+        });
         let request = Request::from_parts(parts, Full::new(body.clone()));
         let mut response = self.service.handle(request).await;
         if let (Some(inner), Some(guard)) = (&inner, restoring) {
@@ -225,7 +235,13 @@ impl<S: ServerHandler> McpHttp<S> {
                         share.idle();
                         let ready = CancellationToken::new();
                         ready.cancel();
-                        let session = AgentSession { owner, share, is_restored: false, ready };
+                        let session = AgentSession {
+                            owner,
+                            share,
+                            presence: AgentPresence::default(),
+                            is_restored: false,
+                            ready,
+                        };
                         self.lock().live.insert(new, session);
                     }
                 })
@@ -241,7 +257,11 @@ impl<S: ServerHandler> McpHttp<S> {
                 *response.status_mut() = StatusCode::NO_CONTENT;
             }
         }
-        errors::readable(response, &body).await
+        let response = errors::readable(response, &body).await;
+        match open {
+            Some(open) => presence::watched(response, open),
+            None => response,
+        }
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, AgentSessions> {
@@ -270,7 +290,13 @@ impl<S: ServerHandler> McpHttp<S> {
             if faster.is_none() {
                 self.handshakes.put(inner, claim.handshake());
                 let (owner, ready) = (caller.owner.clone(), token.clone());
-                let session = AgentSession { owner, share, is_restored: true, ready };
+                let session = AgentSession {
+                    owner,
+                    share,
+                    presence: AgentPresence::default(),
+                    is_restored: true,
+                    ready,
+                };
                 sessions.live.insert(inner.clone(), session);
             }
             faster
@@ -393,7 +419,9 @@ impl McpBackend for HttpBackend {
             let session = parts.headers.get(SESSION_HEADER).and_then(|id| id.to_str().ok());
             session.map(|id| format!("session {id}"))
         };
-        Ok(McpClient { caller: Some(caller), key: client, toolsets: toolsets.unwrap_or_default() })
+        // Without a session, the end of the connection cancels the request itself.
+        let gone = parts.extensions.get::<CancellationToken>().cloned().unwrap_or_default();
+        Ok(McpClient { caller: Some(caller), key: client, toolsets: toolsets.unwrap_or_default(), gone })
     }
 
     fn perform<'a>(
@@ -403,7 +431,7 @@ impl McpBackend for HttpBackend {
         _: String,
     ) -> VerbFuture<'a, Result<Reply, OpError>> {
         if let Some(caller) = &client.caller {
-            return (self.perform)(caller.clone(), op);
+            return (self.perform)(caller.clone(), client.gone.clone(), op);
         }
         let error = OpError::new(ErrorCode::Internal, "a request without a caller");
         Box::pin(std::future::ready(Err(error)))

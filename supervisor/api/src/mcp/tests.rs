@@ -20,7 +20,7 @@ struct NoVerbs;
 
 impl McpBackend for NoVerbs {
     fn client(&self, _: &rmcp::model::Extensions) -> Result<McpClient, String> {
-        Ok(McpClient { caller: None, key: Some("test".to_owned()), toolsets: ToolSets::default() })
+        Ok(McpClient { key: Some("test".to_owned()), ..McpClient::default() })
     }
 
     fn perform<'a>(&'a self, _: &'a McpClient, op: Op, _: String) -> VerbFuture<'a, Result<Reply, OpError>> {
@@ -61,7 +61,7 @@ impl Sessions {
 
 impl McpBackend for Sessions {
     fn client(&self, _: &rmcp::model::Extensions) -> Result<McpClient, String> {
-        Ok(McpClient { caller: None, key: None, toolsets: ToolSets::default() })
+        Ok(McpClient::default())
     }
 
     fn perform<'a>(&'a self, _: &'a McpClient, op: Op, _: String) -> VerbFuture<'a, Result<Reply, OpError>> {

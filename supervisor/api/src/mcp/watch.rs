@@ -239,6 +239,7 @@ mod tests {
             caller: Some(Caller { owner: Owner::new(owner), admin: true, api: "mcp" }),
             key: Some(format!("session {client}")),
             toolsets: ToolSets::default(),
+            ..McpClient::default()
         };
         let taken = |owner: &str, number: usize| shares.take(&holder(&client(owner, number)));
         let slots: Vec<_> = (0..WATCHED_BY_OWNER).map(|number| taken("a", number)).collect();

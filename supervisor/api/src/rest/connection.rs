@@ -5,6 +5,7 @@ use super::App;
 use super::auth::RestPeer;
 use super::deadline::Deadline;
 use super::gate;
+use super::half_closed::{ClientStream, ExchangeProgress, HalfClosed};
 use super::lingering::{LingerBounds, linger};
 use super::upgrade::{self, Upgrading};
 use axum::Router;
@@ -25,7 +26,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
-use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 use vm_system_protocol::control::ErrorCode;
@@ -47,10 +47,11 @@ pub(super) struct RestContext {
 /// Serves one connection to its end.
 pub(super) async fn serve<S>(shared: RestContext, stream: S, peer: RestPeer, slot: Arc<Share>)
 where
-    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    S: ClientStream,
 {
     let limits = &shared.app.options.limits;
-    let io = TokioIo::new(Deadline::new(stream, limits.write));
+    let progress = ExchangeProgress::default();
+    let io = TokioIo::new(Deadline::new(HalfClosed::new(stream, progress.clone()), limits.write));
     let peer = Arc::new(peer);
     let upgrading = Arc::new(Mutex::new(None));
     let refused_early = Arc::new(AtomicBool::new(false));
@@ -58,6 +59,8 @@ where
         let (shared, slot, upgrading) = (shared.clone(), Arc::clone(&slot), Arc::clone(&upgrading));
         let refused_early = Arc::clone(&refused_early);
         service_fn(move |request: Request<Incoming>| {
+            progress.begin();
+            let progress = progress.clone();
             let (shared, peer, slot) = (shared.clone(), Arc::clone(&peer), Arc::clone(&slot));
             let (upgrading, refused_early) = (Arc::clone(&upgrading), Arc::clone(&refused_early));
             async move {
@@ -83,7 +86,7 @@ where
                     // A client without a token must not occupy a slot by reading slowly.
                     slot.idle();
                 }
-                Ok::<_, Infallible>(response.map(|body| Watched { body, slot }))
+                Ok::<_, Infallible>(response.map(|body| Watched { body, slot, progress }))
             }
         })
     };
@@ -201,6 +204,7 @@ async fn drain(mut body: Incoming) -> bool {
 struct Watched {
     body: Body,
     slot: Arc<Share>,
+    progress: ExchangeProgress,
 }
 
 impl http_body::Body for Watched {
@@ -226,6 +230,7 @@ impl http_body::Body for Watched {
 impl Drop for Watched {
     fn drop(&mut self) {
         self.slot.idle();
+        self.progress.written();
     }
 }
 

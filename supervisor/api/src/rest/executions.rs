@@ -48,7 +48,7 @@ pub(super) async fn repl(
     let input = body.input.filter(|input| !input.is_empty());
     let input = input.ok_or_else(|| RestError::invalid("input is missing"))?;
     let new = NewExecution { input: Some(input), wait, ..NewExecution::new(session, ExecutionKind::Repl) };
-    start(&request, new).await
+    start(&request, &params, new).await
 }
 
 /// Run a file of the worktree in a session.
@@ -69,7 +69,7 @@ pub(super) async fn run_file(
         wait,
         ..NewExecution::new(session, ExecutionKind::RunFile)
     };
-    start(&request, new).await
+    start(&request, &params, new).await
 }
 
 /// Variables are strings; numbers and booleans are converted as `process.env` does.
@@ -85,9 +85,13 @@ pub(super) fn variables(env: BTreeMap<String, Value>) -> Result<Vec<(String, Str
     env.into_iter().map(text).collect()
 }
 
-async fn start(request: &RestRequest, new: NewExecution) -> RestResult {
+async fn start(request: &RestRequest, params: &QueryParams, new: NewExecution) -> RestResult {
+    let cancel_on_disconnect = params.flag("cancel_on_disconnect", false)?;
+    if cancel_on_disconnect && !new.wait {
+        return Err(RestError::invalid("cancel_on_disconnect is for requests that wait for the end"));
+    }
     let status = if new.wait { StatusCode::CREATED } else { StatusCode::ACCEPTED };
-    json(status, &request.op(Op::ExecStart(Box::new(new))).await?)
+    json(status, &request.waiting_op(Op::ExecStart(Box::new(new)), cancel_on_disconnect).await?)
 }
 
 /// Executions of a session, or of programs; newest first, without events and tasks; with filters.

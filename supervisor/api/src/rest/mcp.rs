@@ -4,13 +4,14 @@ use super::envelope::RestError;
 use super::memory::RequestMemory;
 use super::{App, RestLimits, RestOptions, input, routes};
 use crate::control::ServerState;
-use crate::mcp::VerbFuture;
 use crate::mcp::http::{McpHttp, PARAMETERS, VerbFn};
+use crate::mcp::{self, VerbFuture};
 use axum::body::Body;
 use axum::http::{Method, Request, Response};
 use std::sync::Arc;
+use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
-use vm_system_ops::{Caller, VerbHandler, VerbRequest};
+use vm_system_ops::{Caller, ClientPresence, VerbHandler, VerbRequest};
 use vm_system_protocol::control::{ErrorCode, Op, OpError, Reply};
 
 /// The MCP API, over the verb handler of the REST API.
@@ -18,8 +19,11 @@ pub(super) fn mount(verbs: &Arc<dyn VerbHandler>, options: &RestOptions, state: 
     let (verbs, requests) = (Arc::clone(verbs), state.requests.clone());
     let tokens = Arc::clone(&options.tokens);
     let memory = state.memory.clone();
-    let perform: Arc<VerbFn> =
-        Arc::new(move |caller: Caller, op: Op| -> VerbFuture<'static, Result<Reply, OpError>> {
+    let perform: Arc<VerbFn> = Arc::new(
+        move |caller: Caller,
+              gone: CancellationToken,
+              op: Op|
+              -> VerbFuture<'static, Result<Reply, OpError>> {
             // A caller with a token that was removed meanwhile is refused.
             if !tokens.knows(&caller) {
                 let revoked = OpError::new(ErrorCode::NotPermitted, "the token of this caller was removed");
@@ -28,7 +32,18 @@ pub(super) fn mount(verbs: &Arc<dyn VerbHandler>, options: &RestOptions, state: 
             let verbs = Arc::clone(&verbs);
             let caller = Caller { api: "mcp", ..caller };
             let reply = memory.reply(caller.holder());
-            let request = VerbRequest { caller, idempotency_key: None, op, events: None, memory: reply };
+            let request = VerbRequest {
+                caller,
+                idempotency_key: None,
+                events: None,
+                memory: reply,
+                presence: ClientPresence {
+                    cancel_on_disconnect: mcp::is_waited_for(&op),
+                    gone,
+                    ..ClientPresence::default()
+                },
+                op,
+            };
             // A separate task: it continues if the client disconnects, and a panic in a verb is only this call's error.
             let work = async move { verbs.handle(request).await }.in_current_span();
             let work = requests.spawn(work);
@@ -41,7 +56,8 @@ pub(super) fn mount(verbs: &Arc<dyn VerbHandler>, options: &RestOptions, state: 
                     ))
                 })
             })
-        });
+        },
+    );
     McpHttp::new(perform, (options.session_key, options.ended_sessions.clone()), state.closing.clone())
 }
 

@@ -11,8 +11,9 @@ use axum::http::request::Parts;
 use std::sync::Arc;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
-use vm_system_ops::{Caller, VerbRequest};
+use vm_system_ops::{Caller, ClientPresence, VerbRequest};
 use vm_system_protocol::control::{Op, OpError, Reply};
 use vm_system_runtime::shares::Share;
 use vm_system_runtime::{FollowedBatch, Follower};
@@ -27,7 +28,20 @@ pub(super) struct RestRequest {
     key: Option<String>,
     reached: VerbReached,
     memory: RequestMemory,
+    presence: PresentClient,
     _leaving: Leaving,
+}
+
+/// The client of a request, who has gone when the request is dropped, unless the supervisor is stopping.
+struct PresentClient(ClientPresence, CancellationToken);
+
+impl Drop for PresentClient {
+    fn drop(&mut self) {
+        let Self(presence, closing) = self;
+        if !closing.is_cancelled() {
+            presence.gone.cancel();
+        }
+    }
 }
 
 impl FromRequestParts<Arc<App>> for RestRequest {
@@ -46,6 +60,7 @@ impl FromRequestParts<Arc<App>> for RestRequest {
             key: key(&parts.headers)?,
             reached,
             memory,
+            presence: PresentClient(ClientPresence::default(), app.state.closing.clone()),
             _leaving: leaving,
         })
     }
@@ -79,6 +94,7 @@ impl RestRequest {
             op,
             events: None,
             memory: memory.reply,
+            presence: ClientPresence::default(),
         };
         let verbs = Arc::clone(&self.app.verbs);
         self.app.state.requests.spawn(async move { drop(verbs.handle(request).await) });
@@ -103,13 +119,29 @@ impl RestRequest {
         Ok(self.app.state.streams.take(&self.caller.holder()).map_err(OpError::from)?)
     }
 
+    /// As [`RestRequest::op`]; the execution for which it waits is cancelled if `cancel_on_disconnect` is set, the client disconnects and
+    /// nobody else waits.
+    pub(super) async fn waiting_op(&self, op: Op, cancel_on_disconnect: bool) -> Result<Reply, RestError> {
+        joined(self.begin(op, None, cancel_on_disconnect).await)
+    }
+
     /// Starts a verb; the events of its execution go to `events`.
     pub(super) fn start(&self, op: Op, events: Option<Follower>) -> JoinHandle<Result<Reply, OpError>> {
+        self.begin(op, events, false)
+    }
+
+    fn begin(
+        &self,
+        op: Op,
+        events: Option<Follower>,
+        cancel_on_disconnect: bool,
+    ) -> JoinHandle<Result<Reply, OpError>> {
         self.reached.set();
         let (caller, idempotency_key) = (self.caller.clone(), self.key.clone());
         let memory = self.memory.clone();
         let reply = memory.reply.clone();
-        let request = VerbRequest { caller, idempotency_key, op, events, memory: reply };
+        let presence = ClientPresence { cancel_on_disconnect, ..self.presence.0.clone() };
+        let request = VerbRequest { caller, idempotency_key, op, events, memory: reply, presence };
         let verbs = Arc::clone(&self.app.verbs);
         // A separate task: a panic in a verb is only this request's error.
         let work = async move {

@@ -2,6 +2,7 @@
 
 use super::auth::RestPeer;
 use super::connection::{self, RestContext};
+use super::half_closed::ClientStream;
 use super::lingering::{LINGERING, LingerBounds, linger};
 use super::{App, RestOptions, routes, upgrade};
 use crate::accept::{self, Connections, Listening};
@@ -15,7 +16,6 @@ use std::net::{Shutdown, TcpListener, TcpStream};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::Semaphore;
 use tokio_util::task::TaskTracker;
 use vm_system_ops::VerbHandler;
@@ -89,7 +89,7 @@ pub fn serve(
 
 /// A kind of listener.
 trait HttpListener: Listening + Sync {
-    type Served: AsyncRead + AsyncWrite + Unpin + Send + 'static;
+    type Served: ClientStream;
     fn peer(stream: &Self::Stream) -> io::Result<RestPeer>;
     /// Sends a few bytes without waiting, and then the end.
     fn send_last(stream: &Self::Stream, bytes: &[u8]) -> io::Result<()>;

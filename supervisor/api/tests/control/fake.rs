@@ -7,7 +7,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::UnixStream;
 use tokio::sync::Semaphore;
 use vm_system_api::control::{self, ControlLimits, OwnUser, PeerPolicy, ServerState, frame};
-use vm_system_ops::{Caller, VerbHandler, VerbRequest};
+use vm_system_ops::{Caller, ClientPresence, VerbHandler, VerbRequest};
 use vm_system_protocol::codec::{Decode, Encode};
 use vm_system_protocol::control::{
     ClientFrame, ClientHello, ErrorCode, Health, Op, OpError, Reply, ServerFrame, ServerHello,
@@ -43,6 +43,7 @@ pub(crate) struct Fake {
     seen: Mutex<Vec<(Caller, Option<String>)>>,
     gate: Semaphore,
     waiting: AtomicUsize,
+    presence: Mutex<ClientPresence>,
     /// Events that the server has accepted from an endless stream.
     pub(crate) streamed: AtomicU64,
     /// Finished requests.
@@ -52,6 +53,11 @@ pub(crate) struct Fake {
 impl Fake {
     pub(crate) fn seen(&self) -> Vec<(Caller, Option<String>)> {
         self.seen.lock().unwrap().clone()
+    }
+
+    /// Whether the client of the last request besides `Health` has gone.
+    pub(crate) fn is_client_gone(&self) -> bool {
+        self.presence.lock().unwrap().gone.is_cancelled()
     }
 
     pub(crate) fn open_gate(&self) {
@@ -113,6 +119,9 @@ impl VerbHandler for Fake {
     fn handle(&self, request: VerbRequest) -> BoxFuture<'_, Result<Reply, OpError>> {
         Box::pin(async move {
             self.seen.lock().unwrap().push((request.caller.clone(), request.idempotency_key.clone()));
+            if !matches!(request.op, Op::Health) {
+                *self.presence.lock().unwrap() = request.presence.clone();
+            }
             let result = self.reply(request).await;
             self.finished.fetch_add(1, Ordering::SeqCst);
             result
@@ -155,6 +164,7 @@ impl Server {
             seen: Mutex::default(),
             gate: Semaphore::new(0),
             waiting: AtomicUsize::new(0),
+            presence: Mutex::default(),
             streamed: AtomicU64::new(0),
             finished: AtomicUsize::new(0),
         });
@@ -224,7 +234,7 @@ impl Client {
 
     pub(crate) async fn request_with_key(&mut self, id: u32, op: Op, key: Option<&str>) {
         let idempotency_key = key.map(str::to_owned);
-        self.send(&ClientFrame::Request { id, idempotency_key, op }).await;
+        self.send(&ClientFrame::Request { id, idempotency_key, cancel_on_disconnect: false, op }).await;
     }
 
     /// The next reply, which must come before any event.

@@ -58,6 +58,7 @@ async fn a_client_that_does_not_read_is_disconnected_and_its_queue_is_bounded() 
     fake::until(async || server.handler.finished.load(Ordering::SeqCst) == 1).await;
     let taken = server.handler.streamed.load(Ordering::SeqCst) * 4_000;
     assert!(taken < 4 << 20, "{taken} bytes were accepted for a client that reads nothing");
+    assert!(!server.handler.is_client_gone(), "it may come back when it reads again");
     server.is_responsive().await;
 }
 
@@ -80,9 +81,27 @@ async fn a_client_that_disconnects_in_mid_stream_ends_its_stream() {
     let mut client = Client::connect(&server).await;
     client.request(5, follow("endless", 0)).await;
     assert!(matches!(client.receive().await, Some(ServerFrame::Events { .. })));
+    assert!(!server.handler.is_client_gone());
     drop(client);
     fake::until(async || server.handler.finished.load(Ordering::SeqCst) == 1).await;
+    fake::until(async || server.handler.is_client_gone()).await;
     server.is_responsive().await;
+}
+
+#[tokio::test]
+async fn a_client_that_has_finished_to_send_is_gone_when_it_does_not_read_either() {
+    let server = Server::start();
+    let mut client = Client::connect(&server).await;
+    client.request(1, Op::ExecGet { execution: "gate".to_owned() }).await;
+    server.handler.waiting(1).await;
+    client.stream.shutdown().await.unwrap();
+    // By then the server has seen the end of its input.
+    for _ in 0..10 {
+        server.is_responsive().await;
+    }
+    assert!(!server.handler.is_client_gone());
+    drop(client);
+    fake::until(async || server.handler.is_client_gone()).await;
 }
 
 #[tokio::test]

@@ -515,6 +515,7 @@ impl World {
                 SessionInput::Cancel {
                     token,
                     execution: execution.unwrap_or(ExecutionId::from_bytes([0; 16])),
+                    abandoned: at % 4 == 3,
                 }
             }
             8..=25 => self.submit_answer(token),

@@ -13,7 +13,7 @@ fn execution_that_exceeds_the_grace_is_killed_with_the_reason_of_the_stop() {
     assert_eq!((wall.ended().status, wall.reason().as_str()), (ExecutionStatus::Timeout, "limit(wall)"));
 
     let mut cancel = Bench::running();
-    cancel.input(SessionInput::Cancel { token: Token(3), execution: EXECUTION });
+    cancel.input(SessionInput::Cancel { token: Token(3), execution: EXECUTION, abandoned: false });
     cancel.after(INTERRUPT_GRACE_MS);
     cancel.input(SessionInput::Exited(WorkerExitStatus::Signaled(9)));
     assert_eq!(
@@ -27,7 +27,7 @@ fn session_is_busy_briefly_from_a_cancel_to_the_end_of_the_execution_or_the_work
     let cancelled = || {
         let mut bench = Bench::running();
         assert!(!bench.machine.is_busy_briefly(), "nobody has cancelled it");
-        bench.input(SessionInput::Cancel { token: Token(3), execution: EXECUTION });
+        bench.input(SessionInput::Cancel { token: Token(3), execution: EXECUTION, abandoned: false });
         assert!(bench.machine.is_busy_briefly());
         bench
     };
@@ -97,7 +97,7 @@ fn a_forbidden_call_is_named_although_the_kernel_only_saw_our_kill() {
 #[test]
 fn worker_killed_by_our_interrupt_signal_has_removed_its_handler() {
     let mut bench = Bench::running();
-    bench.input(SessionInput::Cancel { token: Token(3), execution: EXECUTION });
+    bench.input(SessionInput::Cancel { token: Token(3), execution: EXECUTION, abandoned: false });
     bench.input(SessionInput::Exited(WorkerExitStatus::Signaled(10)));
     assert_eq!(bench.reason(), "protocol_violation(was ended by an interruption that it must handle)");
 

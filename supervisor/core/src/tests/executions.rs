@@ -209,22 +209,42 @@ fn a_module_that_is_not_granted_never_reaches_the_host() {
 #[test]
 fn machines_own_record_decides_between_timeout_and_cancelled() {
     let mut cancelled = Bench::running();
-    cancelled.input(SessionInput::Cancel { token: Token(3), execution: EXECUTION });
+    cancelled.input(SessionInput::Cancel { token: Token(3), execution: EXECUTION, abandoned: false });
     assert_eq!(cancelled.reply(3), Some(&Ok(SessionReply::Done)));
     cancelled.ends(Outcome::Limit(LimitKind::Wall));
     assert_eq!(cancelled.ended().status, ExecutionStatus::Cancelled);
     let mut late = Bench::running_with(rights(|snapshot| snapshot.settings.limits.wall_ms = 10));
     late.after(10);
-    late.input(SessionInput::Cancel { token: Token(3), execution: EXECUTION });
+    late.input(SessionInput::Cancel { token: Token(3), execution: EXECUTION, abandoned: false });
     late.ends(Outcome::Interrupted);
     assert_eq!(late.ended().status, ExecutionStatus::Timeout, "the first reason is kept");
+}
+
+#[test]
+fn an_execution_whose_client_has_gone_says_so_however_it_ends() {
+    for dies in [false, true] {
+        let mut bench = Bench::running();
+        bench.input(SessionInput::Cancel { token: Token(3), execution: EXECUTION, abandoned: true });
+        assert_eq!(bench.reply(3), Some(&Ok(SessionReply::Done)));
+        assert_eq!(bench.interrupts, 1);
+        if dies {
+            bench.after(INTERRUPT_GRACE_MS);
+            bench.input(SessionInput::Exited(WorkerExitStatus::Signaled(9)));
+        } else {
+            bench.ends(Outcome::Interrupted);
+        }
+        let ended = bench.ended();
+        assert_eq!(ended.status, ExecutionStatus::Cancelled);
+        let message = &ended.error.as_ref().expect("a reason").message;
+        assert!(message.contains("has disconnected"), "{message}");
+    }
 }
 
 #[test]
 fn cancel_fails_the_pending_host_call() {
     let mut bench = Bench::running();
     bench.calls(1);
-    bench.input(SessionInput::Cancel { token: Token(3), execution: EXECUTION });
+    bench.input(SessionInput::Cancel { token: Token(3), execution: EXECUTION, abandoned: false });
     assert_eq!(bench.interrupts, 1);
     assert!(matches!(bench.sent.last(), Some(ToWorker::HostReply { call: 1, reply: HostReply::Failed(_) })));
     bench.ends(Outcome::Interrupted);
@@ -235,7 +255,7 @@ fn cancel_fails_the_pending_host_call() {
 #[test]
 fn interrupt_is_repeated_because_the_first_may_arrive_before_the_execution_begins() {
     let mut bench = Bench::running();
-    bench.input(SessionInput::Cancel { token: Token(3), execution: EXECUTION });
+    bench.input(SessionInput::Cancel { token: Token(3), execution: EXECUTION, abandoned: false });
     for repeated in 2..5 {
         bench.after(crate::deadlines::INTERRUPT_AGAIN_MS);
         assert_eq!(bench.interrupts, repeated);

@@ -199,7 +199,7 @@ fn whatever_ends_a_waiting_execution_withdraws_its_task() {
     };
     let mut cancelled = Bench::running();
     cancelled.on_task(1, 1, None);
-    cancelled.input(SessionInput::Cancel { token: Token(3), execution: EXECUTION });
+    cancelled.input(SessionInput::Cancel { token: Token(3), execution: EXECUTION, abandoned: false });
     assert_eq!(cancelled.interrupts, 1);
     assert!(matches!(cancelled.sent.last(), Some(ToWorker::HostReply { reply: HostReply::Failed(_), .. })));
     cancelled.submits(4, "too late");

@@ -131,7 +131,7 @@ fn its_clocks_begin_after_the_check() {
 #[test]
 fn one_that_is_cancelled_or_whose_worker_ends_gives_the_check_up() {
     let mut bench = checked(TypeCheck::Error);
-    bench.input(SessionInput::Cancel { token: Token(3), execution: EXECUTION });
+    bench.input(SessionInput::Cancel { token: Token(3), execution: EXECUTION, abandoned: false });
     assert_eq!((bench.ended().status, bench.dropped_work), (ExecutionStatus::Cancelled, 1));
     is_checked(&mut bench, found(0));
     assert!(!was_dispatched(&bench), "the result is late");

@@ -63,7 +63,7 @@ fn its_clocks_begin_when_the_worker_gets_it() {
 #[test]
 fn one_that_is_cancelled_before_its_commit_never_reaches_the_worker() {
     let mut bench = withheld(true);
-    bench.input(SessionInput::Cancel { token: Token(3), execution: EXECUTION });
+    bench.input(SessionInput::Cancel { token: Token(3), execution: EXECUTION, abandoned: false });
     assert_eq!(bench.ended().status, ExecutionStatus::Cancelled);
     bench.keeps();
     bench.keeps();

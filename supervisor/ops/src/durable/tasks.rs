@@ -267,7 +267,13 @@ impl Ops {
             None => self.task_at(call, id, pending.as_deref(), arrived).await?,
         };
         let given = (Some(task), self.checked(call, pending.as_deref(), given).await?);
-        let result = match self.runtime.submit_answer(id, given, wait).await {
+        let submitting = self.runtime.submit_answer(id, given, wait);
+        let submitted = if wait {
+            Box::pin(self.unless_abandoned((call.caller, &call.presence), id, submitting)).await
+        } else {
+            submitting.await
+        };
+        let result = match submitted {
             Ok(execution) => Ok(execution),
             Err(RuntimeError::Refused(Refusal::Task(why))) => {
                 Err(self.refused_answer(&why, id, Some(task)).await)

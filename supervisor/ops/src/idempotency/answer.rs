@@ -66,7 +66,7 @@ impl Ops {
         if row.execution.kind == ExecutionKind::Program {
             return Ok(Some(self.after_answer(&call, row.execution.id).await));
         }
-        let now = if *wait { self.until_stopped(&call, &id).await? } else { row.execution };
+        let now = if *wait { self.until_stopped(&call, row.execution).await? } else { row.execution };
         Ok(Some(self.live(&call, now).await.map(Reply::Durable)))
     }
 

@@ -1,6 +1,8 @@
 //! A runtime without processes that stores rows like the real one, and verbs on top of it.
 
-use crate::{Caller, Ops, OpsOptions, RuntimeApi, RuntimeFacts, VerbHandler as _, VerbRequest};
+use crate::{
+    Caller, ClientPresence, Ops, OpsOptions, RuntimeApi, RuntimeFacts, VerbHandler as _, VerbRequest,
+};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 use tokio::sync::Notify;
@@ -365,6 +367,9 @@ impl RuntimeApi for Fake {
     fn cancel_execution(&self, _id: ExecutionId) -> BoxFuture<'_, Result<(), RuntimeError>> {
         Box::pin(async move { self.refusal() })
     }
+    fn abandon_execution(&self, _id: ExecutionId) -> BoxFuture<'_, Result<(), RuntimeError>> {
+        Box::pin(async move { self.refusal() })
+    }
     fn follow(&self, _id: ExecutionId, _after: u64, _follower: Follower) -> BoxFuture<'_, Option<()>> {
         Box::pin(async move { None })
     }
@@ -501,6 +506,7 @@ impl Ops {
             op,
             events,
             memory: ReplyMemory::default(),
+            presence: ClientPresence::default(),
         };
         self.handle(request).await
     }

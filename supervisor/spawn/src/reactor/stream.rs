@@ -27,6 +27,20 @@ pub fn split(socket: OwnedFd) -> io::Result<(StreamReader, StreamWriter)> {
     Ok((StreamReader(Arc::clone(&stream)), StreamWriter { stream, full: None }))
 }
 
+impl StreamReader {
+    /// Resolves when the peer has closed both directions: after the end of what it sends, it may still wait for what it gets.
+    pub async fn hung_up(&self) -> io::Result<()> {
+        hung_up(self.0.get_ref().try_clone()?).await
+    }
+}
+
+/// Resolves when the peer of a Unix socket has closed both directions.
+pub async fn hung_up(socket: OwnedFd) -> io::Result<()> {
+    // A socket that is not watched for reading or writing reports its hang-up and errors alone.
+    let watched = watch(socket, Interest::PRIORITY)?;
+    watched.ready(Interest::PRIORITY).await.map(|_| ())
+}
+
 impl AsyncRead for StreamReader {
     fn poll_read(
         self: Pin<&mut Self>,
@@ -105,8 +119,10 @@ fn uninterrupted(mut call: impl FnMut() -> nix::Result<usize>) -> io::Result<usi
 
 #[cfg(test)]
 mod tests {
-    use super::split;
+    use super::{hung_up, split};
+    use std::net::Shutdown;
     use std::os::unix::net::UnixStream;
+    use std::time::Duration;
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
     #[tokio::test]
@@ -132,5 +148,16 @@ mod tests {
         };
         let (got, ()) = tokio::join!(here, echo);
         assert!(got == sent, "all bytes in order");
+    }
+
+    #[tokio::test]
+    async fn a_peer_that_has_finished_to_send_has_not_hung_up() {
+        let (ours, theirs) = UnixStream::pair().expect("pair");
+        let mut waiting = Box::pin(hung_up(ours.into()));
+        theirs.shutdown(Shutdown::Write).expect("shut down");
+        let early = tokio::time::timeout(Duration::from_millis(50), &mut waiting).await;
+        assert!(early.is_err(), "it still reads");
+        drop(theirs);
+        waiting.await.expect("watched");
     }
 }
