@@ -1,8 +1,7 @@
 //! Lists of the daemon, part by part: `--limit` and `--all`, and the filters of several of them.
 
-use crate::context::Context;
 use crate::error::CliError;
-use crate::output::{notice, owner_of};
+use crate::output::notice;
 use crate::parse;
 use vm_system_protocol::control::Period;
 use vm_system_protocol::time::Timestamp;
@@ -42,7 +41,7 @@ impl ListArgs {
 
 /// How much of a list is shown.
 #[derive(Debug, Clone, Copy, clap::Args)]
-pub struct LimitArgs {
+pub(crate) struct LimitArgs {
     /// At most this many, 0: all of them; a note on stderr says if there are more
     #[arg(long, value_name = "N", default_value_t = 50)]
     limit: u32,
@@ -78,7 +77,7 @@ impl LimitArgs {
 
 /// Which elements are shown, by time.
 #[derive(Debug, Clone, Copy, clap::Args)]
-pub struct PeriodArgs {
+pub(crate) struct PeriodArgs {
     /// Only from this time on: a point in time (RFC 3339), or how long ago, such as 2h
     #[arg(long, value_name = "TIME", value_parser = parse::past)]
     since: Option<Timestamp>,
@@ -95,15 +94,8 @@ impl PeriodArgs {
 
 /// Whose elements are shown.
 #[derive(Debug, Clone, clap::Args)]
-pub struct OwnerArgs {
-    /// For administrators: only what belongs to this user (name or number) or to the token with this name
+pub(crate) struct OwnerArgs {
+    /// For administrators: only what belongs to this owner: `uid:1000`, or the name of a token
     #[arg(long, value_name = "OWNER")]
-    owner: Option<String>,
-}
-
-impl OwnerArgs {
-    /// The owner as the daemon knows it.
-    pub(crate) fn owner(&self, context: &Context) -> Option<String> {
-        self.owner.as_deref().map(|owner| owner_of(context, owner))
-    }
+    pub(crate) owner: Option<String>,
 }

@@ -16,7 +16,7 @@ mod wrap;
 
 pub(crate) use fields::Columns;
 pub(crate) use fit::Fit;
-pub(crate) use owners::{owner_of, with_owners};
+pub(crate) use owners::with_owners;
 pub(crate) use table::Rows;
 
 use crate::args::{GlobalArgs, OutputFormat};

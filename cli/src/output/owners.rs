@@ -25,17 +25,6 @@ pub(crate) fn with_owners<'a>(
     rows
 }
 
-/// The owner that an argument means: the inverse of the column.
-pub(crate) fn owner_of(context: &Context, text: &str) -> String {
-    if text.bytes().all(|digit| digit.is_ascii_digit()) && !text.is_empty() {
-        return format!("uid:{text}");
-    }
-    match User::from_name(text) {
-        Ok(Some(user)) if context.target.other_machine().is_none() => format!("uid:{}", user.uid),
-        _ => text.to_owned(),
-    }
-}
-
 /// The name of the user, if the owner is a uid of one; the name of a token is its own.
 fn name(owner: &str) -> String {
     let uid = owner.strip_prefix("uid:").and_then(|uid| uid.parse::<u32>().ok());

@@ -27,7 +27,7 @@ pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
         let filter = ProgramFilter {
             name: args.name.clone(),
             period: args.period.period(),
-            owner: args.owner.owner(context),
+            owner: args.owner.owner.clone(),
             page: ListPage::behind(last, limit),
         };
         let reply = call(context, DurableOp::ProgramList(filter), None).await?;

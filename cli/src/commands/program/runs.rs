@@ -36,7 +36,7 @@ pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
             program: args.program.clone(),
             name: args.name.clone(),
             period: args.period.period(),
-            owner: args.owner.owner(context),
+            owner: args.owner.owner.clone(),
             page: ListPage::behind(last, limit),
         });
         Ok(expect_reply!(call(context, op, None).await?, DurableReply::Runs(runs) => runs))

@@ -47,7 +47,7 @@ pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
             execution: args.execution.clone(),
             program: args.program.clone(),
             period: args.period.period(),
-            owner: args.owner.owner(context),
+            owner: args.owner.owner.clone(),
             page: ListPage::behind(last, limit),
         };
         let reply = call(context, DurableOp::TaskList(filter), None).await?;
