@@ -36,7 +36,7 @@ impl ClientStream for TcpStream {
 
 /// How far the exchange under way is, shared by the connection and its requests.
 #[derive(Debug, Clone, Default)]
-pub(super) struct ExchangeProgress(Arc<AtomicU8>);
+pub(super) struct ResponseProgress(Arc<AtomicU8>);
 
 /// No request is under way.
 const IDLE: u8 = 0;
@@ -45,7 +45,7 @@ const BEGUN: u8 = 1;
 /// The body of the response was given to the library, which writes it.
 const WRITTEN: u8 = 2;
 
-impl ExchangeProgress {
+impl ResponseProgress {
     pub(super) fn begin(&self) {
         self.0.store(BEGUN, Ordering::Relaxed);
     }
@@ -67,13 +67,13 @@ impl ExchangeProgress {
 /// A stream whose end of the input waits for the response.
 pub(super) struct HalfClosed<S> {
     stream: S,
-    progress: ExchangeProgress,
+    progress: ResponseProgress,
     /// The input has ended; `None` in it: so has the client.
     ended: Option<Option<HangUp>>,
 }
 
 impl<S> HalfClosed<S> {
-    pub(super) fn new(stream: S, progress: ExchangeProgress) -> Self {
+    pub(super) fn new(stream: S, progress: ResponseProgress) -> Self {
         Self { stream, progress, ended: None }
     }
 }
