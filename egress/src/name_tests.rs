@@ -41,10 +41,12 @@ async fn start(server: Server) -> u16 {
             let server = server.clone();
             tokio::spawn(async move {
                 if let Server::Tls(acceptor) = server {
-                    let _ = acceptor.accept(stream).await?.read(&mut [0; 4_096]).await?;
+                    let mut stream = acceptor.accept(stream).await?;
+                    return stream.read(&mut [0; 4_096]).await.map(drop);
+                }
+                if stream.read(&mut [0; 4_096]).await? == 0 {
                     return Ok(());
                 }
-                let _ = stream.read(&mut [0; 4_096]).await?;
                 match server {
                     Server::Resets => {
                         stream.set_zero_linger()?;

@@ -8,11 +8,10 @@ use super::input::{CloseCause, Now, Refusal, SessionAction, SessionReply, SpawnF
 use super::machine::{Phase, SessionMachine, SessionTimers};
 use super::messages::host_error;
 use super::record::{Mark, Pending};
-use super::stop_cause::StopCause;
 use vm_system_protocol::ids::ExecutionId;
 use vm_system_protocol::limits::{CLOSE_GRACE_MS, INTERRUPT_GRACE_MS};
 use vm_system_protocol::model::SessionStatus;
-use vm_system_protocol::reason::CloseReason;
+use vm_system_protocol::reason::{CloseReason, LimitKind};
 use vm_system_protocol::time::Timestamp;
 use vm_system_protocol::worker::{HostReply, ToWorker};
 use vm_system_record::Write;
@@ -27,6 +26,26 @@ pub(super) struct Ender {
     token: Token,
     /// With the session's record, or only with [`SessionReply::Done`].
     wants_record: bool,
+}
+
+/// Why this machine ends an execution. The first reason is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum StopCause {
+    /// Requested by a client.
+    Cancelled,
+    /// The last client that waited for it has gone, and had requested this.
+    Abandoned,
+    /// The session closes.
+    Closing(CloseCause),
+    /// A limit that this side measured.
+    Limit(LimitKind),
+}
+
+impl StopCause {
+    /// Whether a client has ended the execution, by a request or by its absence.
+    pub(super) const fn is_of_client(self) -> bool {
+        matches!(self, Self::Cancelled | Self::Abandoned)
+    }
 }
 
 impl SessionMachine {

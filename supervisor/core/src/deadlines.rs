@@ -3,13 +3,13 @@
 //! The owner task arms one timer for [`SessionMachine::deadline`] after each step: no transition can leave a timer
 //! behind, and an idle session without `ttl_s` and `idle_timeout_s` has no timer.
 
+use super::close::StopCause;
 use super::execution::Current;
 use super::input::LoadFailure;
 use super::input::{CloseCause, Now, Refusal, SessionAction};
 use super::machine::{Phase, SessionMachine};
 use super::messages::host_error;
 use super::record::Pending;
-use super::stop_cause::StopCause;
 use vm_system_protocol::limits::INTERRUPT_GRACE_MS;
 use vm_system_protocol::model::ExecutionStatus;
 use vm_system_protocol::reason::{CloseReason, LimitKind};

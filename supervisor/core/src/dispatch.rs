@@ -4,12 +4,12 @@
 //! execution must not reach the worker before its row is committed. It holds the session meanwhile, and no clock of it runs: the
 //! store has its own deadline. A worker knows nothing of it: a message about it is a violation.
 
+use super::close::StopCause;
 use super::deadlines::CPU_STEP_MS;
 use super::execution::{Current, Running};
 use super::finish::ExecutionOutcome;
 use super::input::{Now, Refusal, SessionAction, WriteId};
 use super::machine::SessionMachine;
-use super::stop_cause::StopCause;
 use vm_system_protocol::worker::{Execute, ToWorker};
 
 /// An execution that the worker does not have yet.

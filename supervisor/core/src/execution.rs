@@ -1,5 +1,6 @@
 //! The current execution: its clock, its counters, and its dispatch to the worker.
 
+use super::close::StopCause;
 use super::deadlines::{CPU_SLACK_MS, HOST_CALL_MS, PROGRESS_MS};
 use super::dispatch::Withheld;
 use super::fork::Forking;
@@ -7,7 +8,6 @@ use super::input::{ExecuteRequest, LoadFailure, LoadedSource, Now, Refusal, Sess
 use super::machine::{AdoptedExecution, Phase, SessionMachine};
 use super::pending_task::PendingTask;
 use super::record::{Mark, Pending};
-use super::stop_cause::StopCause;
 use super::type_check::is_checked;
 use crate::source_format::run_file_format;
 use std::collections::BTreeMap;

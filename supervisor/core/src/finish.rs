@@ -1,11 +1,11 @@
 //! The end of an execution: its status comes from this machine's own record first, from the worker's report second.
 
+use super::close::StopCause;
 use super::execution::{Current, Running};
 use super::input::{CloseCause, Executed, Now, SessionAction};
 use super::machine::{Phase, SessionMachine};
 use super::messages::{EventRefusal, judge_events};
 use super::record::{Ended, Pending};
-use super::stop_cause::StopCause;
 use std::sync::Arc;
 use vm_system_protocol::counted::counted;
 use vm_system_protocol::limits::EVENT_TEXT_BYTES;

@@ -58,7 +58,6 @@ mod restoration;
 mod rollback;
 mod source_format;
 mod start;
-mod stop_cause;
 mod suspension;
 mod type_check;
 

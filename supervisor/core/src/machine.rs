@@ -1,7 +1,7 @@
 //! The machine's state and the dispatch of inputs. Each transition has its own module.
 
 use super::adoption::{Unconfirmed, Unrecorded};
-use super::close::Ender;
+use super::close::{Ender, StopCause};
 use super::drain::Drain;
 use super::execution::{Current, Running};
 use super::exit::WorkerExitStatus;
@@ -11,7 +11,6 @@ use super::input::{
 };
 use super::record::Ledger;
 use super::rollback::Copies;
-use super::stop_cause::StopCause;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use vm_system_policy::{EffectivePolicy, SessionUsage};

@@ -6,13 +6,13 @@
 //! before each execution and after the last one. The one before is kept until there is the next: a worker that exits in between costs
 //! the effect of one execution on the state, and not the state.
 
+use super::close::StopCause;
 use super::execution::{Current, ExecutionJob};
 use super::fork::{ForkPurpose, Forking};
 use super::input::{Now, Refusal, SessionAction, SessionReply, Token};
 use super::machine::{Phase, SessionMachine};
 use super::record::{Mark, Pending};
 use super::replacement::{Replacement, RestoringStage, StateSource};
-use super::stop_cause::StopCause;
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
 use vm_system_protocol::ids::{ExecutionId, SessionId};

@@ -5,7 +5,7 @@ use super::App;
 use super::auth::RestPeer;
 use super::deadline::Deadline;
 use super::gate;
-use super::half_closed::{ClientStream, ExchangeProgress, HalfClosed};
+use super::half_closed::{ClientStream, HalfClosed, ResponseProgress};
 use super::lingering::{LingerBounds, linger};
 use super::upgrade::{self, Upgrading};
 use axum::Router;
@@ -50,7 +50,7 @@ where
     S: ClientStream,
 {
     let limits = &shared.app.options.limits;
-    let progress = ExchangeProgress::default();
+    let progress = ResponseProgress::default();
     let io = TokioIo::new(Deadline::new(HalfClosed::new(stream, progress.clone()), limits.write));
     let peer = Arc::new(peer);
     let upgrading = Arc::new(Mutex::new(None));
@@ -204,7 +204,7 @@ async fn drain(mut body: Incoming) -> bool {
 struct Watched {
     body: Body,
     slot: Arc<Share>,
-    progress: ExchangeProgress,
+    progress: ResponseProgress,
 }
 
 impl http_body::Body for Watched {

@@ -36,7 +36,7 @@ impl ClientStream for TcpStream {
 
 /// How far the exchange under way is, shared by the connection and its requests.
 #[derive(Debug, Clone, Default)]
-pub(super) struct ExchangeProgress(Arc<AtomicU8>);
+pub(super) struct ResponseProgress(Arc<AtomicU8>);
 
 /// No request is under way.
 const IDLE: u8 = 0;
@@ -45,7 +45,7 @@ const BEGUN: u8 = 1;
 /// The body of the response was given to the library, which writes it.
 const WRITTEN: u8 = 2;
 
-impl ExchangeProgress {
+impl ResponseProgress {
     pub(super) fn begin(&self) {
         self.0.store(BEGUN, Ordering::Relaxed);
     }
@@ -67,14 +67,22 @@ impl ExchangeProgress {
 /// A stream whose end of the input waits for the response.
 pub(super) struct HalfClosed<S> {
     stream: S,
-    progress: ExchangeProgress,
-    /// The input has ended; `None` in it: so has the client.
-    ended: Option<Option<HangUp>>,
+    progress: ResponseProgress,
+    input: ClientInput,
+}
+
+/// What a client sends.
+enum ClientInput {
+    Open,
+    /// It has ended, and with it the client if that did not wait for a response.
+    Ended,
+    /// It has ended; the client may wait until it hangs up.
+    EndedBefore(HangUp),
 }
 
 impl<S> HalfClosed<S> {
-    pub(super) fn new(stream: S, progress: ExchangeProgress) -> Self {
-        Self { stream, progress, ended: None }
+    pub(super) fn new(stream: S, progress: ResponseProgress) -> Self {
+        Self { stream, progress, input: ClientInput::Open }
     }
 }
 
@@ -85,22 +93,20 @@ impl<S: ClientStream> AsyncRead for HalfClosed<S> {
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let this = &mut *self;
-        if this.ended.is_none() {
+        if matches!(this.input, ClientInput::Open) {
             let before = buffer.filled().len();
             ready!(Pin::new(&mut this.stream).poll_read(context, buffer))?;
             if buffer.filled().len() > before || buffer.remaining() == 0 {
                 return Poll::Ready(Ok(()));
             }
-            this.ended = Some(None);
-            if !this.progress.is_idle() {
-                this.ended = Some(this.stream.hung_up()?);
-            }
+            let hang_up = if this.progress.is_idle() { None } else { this.stream.hung_up()? };
+            this.input = hang_up.map_or(ClientInput::Ended, ClientInput::EndedBefore);
         }
-        if let Some(Some(hang_up)) = &mut this.ended
+        if let ClientInput::EndedBefore(hang_up) = &mut this.input
             && !this.progress.is_idle()
         {
             ready!(hang_up.as_mut().poll(context))?;
-            this.ended = Some(None);
+            this.input = ClientInput::Ended;
         }
         Poll::Ready(Ok(()))
     }
