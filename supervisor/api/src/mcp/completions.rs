@@ -8,7 +8,7 @@ use super::resources;
 use super::views;
 use rmcp::model::{CompleteRequestParams, CompletionInfo, Reference};
 use std::collections::HashSet;
-use vm_system_protocol::control::{DurableOp, DurableReply, ListPage};
+use vm_system_protocol::control::{DurableOp, DurableReply, ListPage, ProgramFilter, RunFilter};
 
 /// Newest objects among which names are looked for.
 const SEARCHED: u32 = 1_000;
@@ -44,7 +44,13 @@ pub(super) async fn complete(
 }
 
 async fn programs(call: &ToolCall<'_>, is_address: bool) -> Result<Vec<String>, ToolError> {
-    match call.durable(DurableOp::ProgramList(ListPage::first(SEARCHED))).await? {
+    match call
+        .durable(DurableOp::ProgramList(ProgramFilter {
+            page: ListPage::first(SEARCHED),
+            ..ProgramFilter::default()
+        }))
+        .await?
+    {
         DurableReply::Programs(programs) => {
             let addressed = |name: String, id: String| if is_address { addressable(name, id) } else { name };
             Ok(programs.into_iter().map(|program| addressed(program.name, program.id.to_string())).collect())
@@ -58,8 +64,8 @@ async fn executions(
     program: Option<String>,
     is_address: bool,
 ) -> Result<Vec<String>, ToolError> {
-    let op = DurableOp::RunList { program, page: ListPage::first(SEARCHED) };
-    let runs = match call.durable(op).await {
+    let filter = RunFilter { program, page: ListPage::first(SEARCHED), ..RunFilter::default() };
+    let runs = match call.durable(DurableOp::RunList(filter)).await {
         Ok(DurableReply::Runs(runs)) => runs,
         Ok(other) => return Err(ToolError::unexpected(&other)),
         // The program of the context does not exist (yet): it has no executions.
