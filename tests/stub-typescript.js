@@ -17,6 +17,7 @@ exports.getPreEmitDiagnostics = ({ names, host }) => names.flatMap((fileName) =>
   if (text.includes('compiler writes')) writeFileSync('written.txt', '');
   if (text.includes('compiler reads')) readFileSync('hidden.txt', 'utf8');
   if (text.includes('compiler hangs')) for (;;);
+  if (text.includes('compiler fills')) for (const all = []; ; ) all.push(new Uint8Array(1 << 20).fill(1));
   if (text.includes('compiler calls CC')) CC('Is it right?');
   const start = text.indexOf('wrong');
   const before = text.slice(0, start).split('\n');

@@ -70,6 +70,7 @@ const EXIT_CODES: &[(u8, &str)] = &[
         "the script failed, or the command: the supervisor refused it, a file is missing or invalid, the output cannot be written",
     ),
     (exit::USAGE, "the command line is invalid, or the configuration of `serve`: nothing was done"),
+    (exit::UNSETTLED, "the script's top-level `await` can never settle"),
     (exit::NO_DAEMON, "no supervisor responds"),
     (70, "a bug, a host without a required feature, or an execution that the store could not record"),
     (75, "busy; try again"),

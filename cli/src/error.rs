@@ -19,6 +19,8 @@ pub(crate) mod exit {
     pub(crate) const FAILED: u8 = 1;
     /// Invalid command line.
     pub(crate) const USAGE: u8 = 2;
+    /// The script's top level awaits what nothing is left to settle, as in Node.
+    pub(crate) const UNSETTLED: u8 = 13;
     /// No supervisor is reachable.
     pub(crate) const NO_DAEMON: u8 = 69;
     /// A bug, or a failure of the machine.

@@ -11,6 +11,7 @@ use vm_system_protocol::model::{
     ConsoleLevel, Event, EventPayload, Execution, ExecutionError, ExecutionStatus, HttpRecord, JsType,
     Metrics, ResultValue,
 };
+use vm_system_protocol::reason::NEVER_SETTLED;
 use vm_system_protocol::worktree_path::NO_CHANGES;
 
 /// Which values of last expressions are shown.
@@ -305,10 +306,17 @@ const EXIT: &str = "EXIT";
 pub(crate) fn exit_code(execution: &Execution) -> u8 {
     match execution.status {
         ExecutionStatus::Ok | ExecutionStatus::Running | ExecutionStatus::Waiting => exit::OK,
+        ExecutionStatus::Error if is_unsettled(execution) => exit::UNSETTLED,
         ExecutionStatus::Error => requested_exit_code(execution).unwrap_or(exit::FAILED),
         ExecutionStatus::Timeout => exit::TIMEOUT,
         ExecutionStatus::Cancelled => exit::INTERRUPTED,
     }
+}
+
+/// Whether its top level awaits what nothing is left to settle.
+fn is_unsettled(execution: &Execution) -> bool {
+    let error = execution.error.as_ref().filter(|error| error.code == "EXCEPTION");
+    error.and_then(|error| error.message.strip_prefix("Error: ")) == Some(NEVER_SETTLED)
 }
 
 /// The `n` of the script's own `process.exit(n)`.
@@ -398,6 +406,10 @@ mod tests {
             execution.error.as_mut().unwrap().message = message.to_owned();
             assert_eq!(exit_code(&execution), exit::FAILED, "{message}");
         }
+        let error = execution.error.as_mut().unwrap();
+        "EXCEPTION".clone_into(&mut error.code);
+        error.message = format!("Error: {NEVER_SETTLED}");
+        assert_eq!(exit_code(&execution), 13);
         execution.error = None;
         for (status, code) in [
             (ExecutionStatus::Ok, 0),

@@ -220,6 +220,17 @@ fn arguments_of_wrong_types_are_type_errors() {
         assert_eq!(end(&caught), format!("true {message} null"), "{call}");
     }
     assert_eq!(end("function main() { return [CC(5), CC(true)]; }"), "[\"<5>\",\"<true>\"]");
+    // JSON would make them null, and the question would have no limit.
+    for (option, shown) in
+        [("timeout_ms: NaN", "NaN"), ("retries: 1 / 0", "Infinity"), ("default: -1 / 0", "-Infinity")]
+    {
+        let caught = format!(
+            "try {{ CC('q', {{ {option} }}); }} catch (e) {{ console.log(e instanceof RangeError, e.message); }}"
+        );
+        let name = option.split(':').next().unwrap_or_default();
+        let message = format!("true The option {name} of CC must be a finite number, not {shown} null");
+        assert_eq!(end(&caught), message, "{option}");
+    }
 }
 
 #[test]

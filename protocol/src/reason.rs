@@ -4,6 +4,12 @@ use crate::codec::{Decode, Encode};
 use serde::{Serialize, Serializer};
 use std::fmt;
 
+/// Message of the exception of an execution whose top level awaits what nothing is left to settle.
+pub const NEVER_SETTLED: &str = "top-level await never settled: nothing is left that could resolve it";
+
+/// Exit code for [`NEVER_SETTLED`], as of Node.
+pub const EXIT_UNSETTLED: i32 = 13;
+
 /// A limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Encode, Decode)]
 pub enum LimitKind {

@@ -7,7 +7,7 @@ use vm_system_protocol::control::{
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{
     CapabilityKind, ConsoleLevel, Engine, Event, EventPayload, Execution, ExecutionKind, ExecutionStatus,
-    RuntimeSettings, Session, SessionStatus, Settings, TypeCheck,
+    Limits, RuntimeSettings, Session, SessionStatus, Settings, TypeCheck,
 };
 use vm_system_tests::client::Client;
 use vm_system_tests::daemon::Daemon;
@@ -279,5 +279,25 @@ fn a_cancelled_execution_cancels_its_check_and_the_checker_goes_on() {
     let ended = bench.client.until_final(&started);
     assert_eq!(ended.status, ExecutionStatus::Cancelled);
     bench.run(&session, "a.ts", RUNS).is_fine();
+    bench.daemon.stop();
+}
+
+#[test]
+fn a_compiler_that_takes_all_memory_ends_at_a_bound_of_its_own_or_at_that_of_the_session() {
+    let mut bench = Bench::new();
+    bench.daemon.place.write("fills.ts", "'compiler fills'");
+    for (mem_mb, bound) in [(16, 512), (640, 640)] {
+        let limits = Limits { mem_mb, ..Limits::default() };
+        let runtime = RuntimeSettings { typecheck: TypeCheck::Error, ..RuntimeSettings::default() };
+        let template = bench.client.template(Settings { limits, runtime, ..Settings::default() }, &["fs"]);
+        let session = bench.session(&template);
+        let why = format!(
+            "types were not checked: the compiler needs more than {bound} MiB of memory; a larger `mem_mb` of the template gives it as \
+             much (`vm-system template update TEMPLATE --mem-mb N`)"
+        );
+        bench.run(&session, "fills.ts", "'compiler fills'").is_refused("TYPE_CHECK_FAILED", &why);
+        // The next check has a new checker.
+        bench.run(&session, "a.ts", RUNS).is_fine();
+    }
     bench.daemon.stop();
 }

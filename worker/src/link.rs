@@ -153,6 +153,10 @@ impl Link {
     /// Sends a message: numbered, kept until acknowledged; waits while too much is unacknowledged.
     pub fn send(&mut self, message: &FromWorker) {
         let Ok(bytes) = encode(message, WORKER_MESSAGE_BYTES) else { exit_now(EXIT_PROTOCOL) };
+        self.send_encoded(bytes);
+    }
+
+    fn send_encoded(&mut self, bytes: Vec<u8>) {
         while self.unacked_bytes > UNACKED_SURE_BYTES && self.unacked_bytes + bytes.len() > UNACKED_BYTES {
             let message = self.receive();
             self.put_aside(message);
@@ -191,7 +195,8 @@ impl Link {
         self.receive_pending();
     }
 
-    /// Sends a host call and waits for its reply, or for an interruption.
+    /// Sends a host call and waits for its reply, or for an interruption. A call that fits no message has failed: a script chooses its
+    /// size.
     pub fn call(&mut self, request: HostRequest) -> HostReply {
         self.flush();
         let Some(execution) = self.execution else { return interrupted() };
@@ -200,7 +205,10 @@ impl Link {
         let call = self.calls;
         let longest_wait =
             if matches!(request, HostRequest::Ask { .. }) { TASK_CHECK_INTERVAL } else { CHECK_INTERVAL };
-        self.send(&FromWorker::HostCall { execution, call, request });
+        let message = FromWorker::HostCall { execution, call, request };
+        let Ok(bytes) = encode(&message, WORKER_MESSAGE_BYTES) else { return too_large() };
+        drop(message);
+        self.send_encoded(bytes);
         loop {
             if let Some(reply) = self.reply.take() {
                 return reply;
@@ -328,6 +336,13 @@ impl Link {
             }
         }
     }
+}
+
+fn too_large() -> HostReply {
+    HostReply::Failed(HostError {
+        code: "E2BIG".to_owned(),
+        message: format!("the arguments of a call are larger than {} MiB", WORKER_MESSAGE_BYTES >> 20),
+    })
 }
 
 fn interrupted() -> HostReply {

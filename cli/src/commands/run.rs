@@ -32,7 +32,8 @@ use vm_system_protocol::model::{CapabilityKind, Engine, Limits, Settings};
     after_help = "Options of `run` are given before FILE: everything behind it belongs to the script (a `--` directly behind \
         it is dropped). A .mjs or .mts file is a module, and so is a .ts file that imports or exports.\n\n\
         The script reads stdin as in Node (process.stdin, fs.readFileSync(0)), except with - and with --session.\n\n\
-        Exit status: the script's: 0, 1 after an exception, 124 after --timeout, 130 after Ctrl-C.\n\n\
+        Exit status: the script's: 0, 1 after an exception, 13 if its top-level await can never settle, 124 after --timeout, 130 after \
+        Ctrl-C.\n\n\
         Example: vm-system run --allow-write --allow-env LANG report.js --title January"
 )]
 pub struct Args {

@@ -416,6 +416,30 @@ fn hints_name_the_folder_and_the_kind_of_the_file() {
 }
 
 #[test]
+fn a_top_level_await_that_can_never_settle_is_exit_code_13() {
+    let env = TestEnvironment::new();
+    let never = "await new Promise(() => {})";
+    for name in ["never.js", "never.mjs", "never.ts"] {
+        env.file(name, never);
+        let error = env.run(["run", name]).failed(13);
+        assert!(
+            error.contains("top-level await never settled: nothing is left that could resolve it"),
+            "{error}"
+        );
+    }
+    env.file("imports.mjs", "import './never.mjs'");
+    assert!(env.run(["run", "imports.mjs"]).failed(13).contains("never settled"));
+    assert!(env.run(["run", "-e", never]).failed(13).contains("never settled"));
+    assert!(env.run_with_stdin(["run", "-"], never).failed(13).contains("never settled"));
+    // A file's own exit code goes before it, as in Node, and nothing waits for the promise of a dynamic import.
+    env.file("own.mjs", &format!("process.exitCode = 7; {never}"));
+    assert_eq!(env.run(["run", "own.mjs"]).code, Some(7));
+    env.file("dynamic.mjs", "import('./never.mjs').then(() => console.log('never')); console.log('end')");
+    assert_eq!(env.run(["run", "dynamic.mjs"]).ok(), "end\n");
+    assert_eq!(env.run(["run", "-e", "throw new Error('x')"]).code, Some(1));
+}
+
+#[test]
 fn an_exit_code_that_is_no_integer_is_an_error() {
     let env = TestEnvironment::new();
     for code in ["process.exit('a')", "process.exitCode = 'x'", "process.exit(true)"] {

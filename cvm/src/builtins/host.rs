@@ -5,7 +5,7 @@ use super::natives::{EMPTY, Module, method};
 use crate::heap::object::{Array, ObjectKind, attr};
 use crate::outcome::PendingRequest;
 use crate::state::VmState;
-use crate::value::Value;
+use crate::value::{Id, Value};
 use crate::vm::{NativeCall, Raise, Res, Ret, Vm};
 
 pub(super) const MODULE: Module = Module {
@@ -64,11 +64,37 @@ fn cc(vm: &mut Vm<'_>, c: NativeCall) -> Res<Ret> {
     let prompt = vm.st.heap.str(prompt).to_utf8();
     let options = match vm.arg(&c, 1) {
         Value::Undefined => None,
-        Value::Obj(_) => Some(export_json(vm, &c, 1, "The second argument of CC")?),
+        Value::Obj(id) => {
+            check_numbers(vm, id)?;
+            Some(export_json(vm, &c, 1, "The second argument of CC")?)
+        }
         other => return Err(wrong_type(vm, "The second argument of CC", "an object", other)),
     };
     vm.st.sp = c.at - 2;
     Err(Raise::Wait(Box::new(PendingRequest::Task { prompt, options })))
+}
+
+/// JSON would make a number that is not finite `null`, which means that the option is not given.
+fn check_numbers(vm: &mut Vm<'_>, options: Id) -> Res<()> {
+    for option in ["timeout_ms", "retries", "default"] {
+        let key = vm.st.heap.key(option);
+        let props = &vm.st.heap.obj(options).props;
+        let given = props.find(key).and_then(|slot| props.at(slot)).map(|prop| prop.value);
+        if let Some(Value::Num(number)) = given
+            && !number.is_finite()
+        {
+            let shown = if number.is_nan() {
+                "NaN"
+            } else if number > 0.0 {
+                "Infinity"
+            } else {
+                "-Infinity"
+            };
+            let message = format!("The option {option} of CC must be a finite number, not {shown}");
+            return Err(vm.range_error(&message));
+        }
+    }
+    Ok(())
 }
 
 /// An argument as JSON.

@@ -38,8 +38,8 @@ const CHECK_MS: u32 = 120_000;
 const DEADLINE: Duration = Duration::from_mins(5);
 /// A checker ends after this time without a check (seconds).
 const IDLE_S: u32 = 300;
-/// Memory of a checker (MiB), if the operator's ceiling is not lower.
-const MEMORY_MB: u32 = 2_048;
+/// Memory of a checker (MiB), if `mem_mb` of the session with the file is not more and the operator's ceiling is not less.
+const MEMORY_MB: u32 = 512;
 const SCRIPT_NAME: &str = "vm-system-check.js";
 
 const SCRIPT: &str = include_str!("type_checks/check.js");
@@ -86,15 +86,15 @@ fn script_with(files: &[String], text: Option<&str>, print: Option<&PrintedCheck
     format!("({SCRIPT})({check})")
 }
 
-/// The limits of a checker under the operator's ceilings. The length of a source has none: the compiler needs it, and its memory is bounded.
+/// The most that a checker has under the operator's ceilings. The length of a source has none: the compiler needs it, and its memory is
+/// bounded.
 pub fn limits(ceilings: &Limits) -> Limits {
-    let wanted = Limits { cpu_ms: CHECK_MS, wall_ms: CHECK_MS, mem_mb: MEMORY_MB, ..Limits::default() };
     Limits {
-        cpu_ms: wanted.cpu_ms.min(ceilings.cpu_ms),
-        wall_ms: wanted.wall_ms.min(ceilings.wall_ms),
-        mem_mb: wanted.mem_mb.min(ceilings.mem_mb),
+        cpu_ms: CHECK_MS.min(ceilings.cpu_ms),
+        wall_ms: CHECK_MS.min(ceilings.wall_ms),
+        mem_mb: ceilings.mem_mb,
         max_source_kb: MAX_SOURCE_KB,
-        ..wanted
+        ..Limits::default()
     }
 }
 
@@ -146,12 +146,14 @@ struct Checker {
     owner: Owner,
     worktree: Option<Arc<RecordedWorktree>>,
     load: Option<PathRules>,
+    memory_mb: u32,
     session: CheckerSession,
 }
 
 impl Checker {
-    fn is_for(&self, request: &TypesToCheck) -> bool {
+    fn is_for(&self, request: &TypesToCheck, memory_mb: u32) -> bool {
         self.owner == request.owner
+            && self.memory_mb == memory_mb
             && self.worktree.as_ref() == request.worktree.recorded()
             && self.load == request.policy.load
     }
@@ -166,6 +168,7 @@ impl Checker {
 /// The checkers of all owners.
 #[derive(Debug)]
 pub(super) struct TypeChecks {
+    /// The most that one has.
     limits: Limits,
     runtime: OnceLock<WeakRuntime>,
     checkers: Mutex<Vec<Checker>>,
@@ -194,29 +197,39 @@ impl TypeChecks {
         }
     }
 
+    /// The limits of a checker for files of sessions with these rights.
+    fn limits_for(&self, policy: &EffectivePolicy) -> Limits {
+        let memory_mb = policy.wire.limits.mem_mb.max(MEMORY_MB).min(self.limits.mem_mb);
+        Limits { mem_mb: memory_mb, ..self.limits.clone() }
+    }
+
     async fn in_checker(
         &self,
         runtime: &Runtime,
         request: &TypesToCheck,
     ) -> Result<CheckedTypes, RuntimeError> {
+        let limits = self.limits_for(&request.policy);
+        let may_have_more = limits.mem_mb < self.limits.mem_mb;
+        let conclude = |execution: &Execution| report::read(execution, limits.mem_mb, may_have_more);
         let checker = self.checker(runtime, request);
         let mut session = checker.lock().await;
         if let Some(id) = *session {
             match self.run(runtime, id, request).await {
                 Err(RuntimeError::NotLive | RuntimeError::Refused(Refusal::NotReady(_))) => *session = None,
-                result => return concluded(runtime, &mut session, result?).await,
+                result => return concluded(runtime, &mut session, conclude(&result?)).await,
             }
         }
         let created = runtime.create_in(self.creation(request), request.worktree.clone()).await?;
         *session = Some(created.id);
         let execution = self.run(runtime, created.id, request).await?;
-        concluded(runtime, &mut session, execution).await
+        concluded(runtime, &mut session, conclude(&execution)).await
     }
 
     fn checker(&self, runtime: &Runtime, request: &TypesToCheck) -> CheckerSession {
         // Nothing under this lock can panic half-way through a change.
         let mut checkers = self.checkers.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = checkers.iter().find(|checker| checker.is_for(request)) {
+        let memory_mb = self.limits_for(&request.policy).mem_mb;
+        if let Some(known) = checkers.iter().find(|checker| checker.is_for(request, memory_mb)) {
             return Arc::clone(&known.session);
         }
         // One that waits for its turn has the lock's value, too.
@@ -226,6 +239,7 @@ impl TypeChecks {
             owner: request.owner.clone(),
             worktree: request.worktree.recorded().cloned(),
             load: request.policy.load.clone(),
+            memory_mb,
             session: Arc::clone(&session),
         });
         session
@@ -235,7 +249,7 @@ impl TypeChecks {
     fn creation(&self, request: &TypesToCheck) -> CreateSession {
         let id = Uuid::now_v7();
         let runtime = RuntimeSettings { idle_timeout_s: IDLE_S, ..RuntimeSettings::default() };
-        let settings = Settings { limits: self.limits.clone(), runtime, ..Settings::default() };
+        let settings = Settings { limits: self.limits_for(&request.policy), runtime, ..Settings::default() };
         let policy = PolicySnapshot {
             engine: Engine::Quickjs,
             settings,
@@ -291,7 +305,7 @@ impl TypeChecks {
     fn rights(&self, of: &EffectivePolicy) -> EffectivePolicy {
         EffectivePolicy {
             wire: Policy {
-                limits: self.limits.clone(),
+                limits: self.limits_for(of),
                 resolver: Resolver::default(),
                 strict: false,
                 modules: vec!["fs".to_owned()],
@@ -316,9 +330,8 @@ impl TypeChecks {
 async fn concluded(
     runtime: &Runtime,
     session: &mut Option<SessionId>,
-    execution: Execution,
+    checked: CheckedTypes,
 ) -> Result<CheckedTypes, RuntimeError> {
-    let checked = report::read(&execution);
     if matches!(checked, CheckedTypes::Failed { .. })
         && let Some(id) = session.take()
     {

@@ -136,7 +136,8 @@ pub(super) fn install<'js>(ctx: &Ctx<'js>, natives: &Object<'js>) -> Result<()> 
             let encoding = named(&ctx, &name)?;
             // Two bytes for each unit, and at most three for its text.
             memory::reserve(&ctx, 5 * sys::string_units(&text) as u64)?;
-            let units = sys::string_utf16(&text).ok_or(rquickjs::Error::Exception)?;
+            let units = sys::string_utf16(&text);
+            let units = units.ok_or_else(|| Exception::throw_internal(&ctx, "out of memory"))?;
             sys::new_uint8_array(&ctx, &encode(&units, encoding))
         })?,
     )?;

@@ -3,7 +3,6 @@
 use super::budget::now;
 use super::inspect::Inspector;
 use super::state::SharedState;
-use super::sys;
 use rquickjs::{Ctx, Function, Result, Value};
 use std::collections::HashMap;
 use vm_system_inspect::{ConsoleMemory, ConsoleMethod, OutputLevel};
@@ -61,6 +60,9 @@ impl ConsoleMemory for ConsoleState {
     }
 }
 
+/// Of a text so much is looked at at a time (code units).
+const SLICE_UNITS: usize = 64 * 1024;
+
 /// The arguments of a call, with the texts of those that have a method `util.inspect.custom`. Such a value itself is shown by its
 /// method; values in it are not, and neither are those of a format: the inspector runs no code of a script.
 pub(super) fn customized<'js>(
@@ -69,16 +71,18 @@ pub(super) fn customized<'js>(
     method: ConsoleMethod,
     mut arguments: Vec<Value<'js>>,
 ) -> Result<Vec<Value<'js>>> {
-    let is_format = arguments
-        .first()
-        .and_then(Value::as_string)
-        .is_some_and(|text| sys::string_utf16(text).is_none_or(|units| units.contains(&u16::from(b'%'))));
-    if is_format || !matches!(method, ConsoleMethod::Write(_)) || !arguments.iter().any(Value::is_object) {
+    if !matches!(method, ConsoleMethod::Write(_)) || !arguments.iter().any(Value::is_object) {
+        return Ok(arguments);
+    }
+    let inspector = Inspector::new(ctx, state);
+    // In slices: a copy of a long text would exceed the limit of memory.
+    let has_percent =
+        |text| inspector.slices(text, SLICE_UNITS).any(|units| units.contains(&u16::from(b'%')));
+    if arguments.first().and_then(Value::as_string).is_some_and(has_percent) {
         return Ok(arguments);
     }
     let Some(captured) = state.captured(ctx) else { return Ok(arguments) };
     let key: Value = captured.get("customInspect")?;
-    let inspector = Inspector::new(ctx, state);
     let mut first = None;
     for (index, argument) in arguments.iter_mut().enumerate() {
         let Some(object) = argument.as_object().filter(|object| inspector.has_method(object, &key)) else {

@@ -16,7 +16,7 @@ use rquickjs::context::EvalOptions;
 use rquickjs::{Ctx, Error, Promise, Result, Value};
 use vm_system_protocol::control::INTERACTIVE_INPUT;
 use vm_system_protocol::model::{EventPayload, ExecutionKind};
-use vm_system_protocol::reason::LimitKind;
+use vm_system_protocol::reason::{EXIT_UNSETTLED, LimitKind, NEVER_SETTLED};
 use vm_system_protocol::worker::{Execute, Outcome, SourceFormat, WorkerEvent};
 
 /// Most jobs that are discarded after a stop; a longer queue ends the process.
@@ -42,6 +42,8 @@ enum Failure<'js> {
     Threw(Value<'js>),
     /// The text could not be parsed.
     Syntax(Value<'js>),
+    /// Nothing is left that could settle what the top level awaits.
+    Unsettled(Evaluated<'js>),
     /// Stopped; the budget has the reason.
     Stopped,
 }
@@ -85,7 +87,11 @@ pub(super) fn to_the_end<'js>(
             Some(StopReason::Exit(code)) => format!("it called process.exit({code})"),
             Some(StopReason::Interrupted) | None => "it was interrupted".to_owned(),
         }),
-        Err(Failure::Threw(thrown) | Failure::Syntax(thrown)) => {
+        Err(failed) => {
+            let thrown = match failed {
+                Failure::Threw(thrown) | Failure::Syntax(thrown) => thrown,
+                Failure::Unsettled(_) | Failure::Stopped => error_value(ctx, NEVER_SETTLED),
+            };
             let exception::Described { message, stack, .. } = exception::describe(ctx, state, &thrown);
             if is_out_of_memory(&thrown, &message, mem_mb) {
                 Err(format!("it needs more than {mem_mb} MiB while it is evaluated"))
@@ -288,10 +294,22 @@ fn finish<'js>(
 ) -> ExecutionEnd {
     let mut events = Vec::new();
     let at = || state.budget.elapsed_us();
+    let result = match result {
+        Err(Failure::Unsettled(_)) => {
+            // As in Node, a file's own exit code is the one that counts.
+            let is_file = job.kind != ExecutionKind::Repl;
+            let code = if is_file { exit_code(ctx, state, EXIT_UNSETTLED) } else { EXIT_UNSETTLED };
+            if code != EXIT_UNSETTLED {
+                return ExecutionEnd { events, outcome: stopped(StopReason::Exit(code)) };
+            }
+            Err(Failure::Threw(error_value(ctx, NEVER_SETTLED)))
+        }
+        result => result,
+    };
     let outcome = match result {
         Ok(value) => {
             let inspector = Inspector::new(ctx, state);
-            let exit = if job.kind == ExecutionKind::Repl { 0 } else { exit_code(ctx, state) };
+            let exit = if job.kind == ExecutionKind::Repl { 0 } else { exit_code(ctx, state, 0) };
             if job.kind == ExecutionKind::Repl && job.file_name == INTERACTIVE_INPUT {
                 remember(ctx, state, &value);
             }
@@ -308,7 +326,9 @@ fn finish<'js>(
                 None => Outcome::Ok,
             }
         }
-        Err(Failure::Stopped) => state.budget.stop().map_or(Outcome::Interrupted, stopped),
+        Err(Failure::Stopped | Failure::Unsettled(_)) => {
+            state.budget.stop().map_or(Outcome::Interrupted, stopped)
+        }
         Err(Failure::Threw(thrown)) => {
             let described = exception::describe(ctx, state, &thrown);
             let out_of_memory = is_out_of_memory(&thrown, &described.message, job.policy.limits.mem_mb);
@@ -349,12 +369,13 @@ fn remember<'js>(ctx: &Ctx<'js>, state: &SharedState, value: &Value<'js>) {
     }
 }
 
-fn exit_code(ctx: &Ctx<'_>, state: &SharedState) -> i32 {
-    let code = state.captured_function(ctx, "exitCode").and_then(|get| get.call::<_, f64>(()));
+/// `process.exitCode`, or `unset` if the script has not set it.
+fn exit_code(ctx: &Ctx<'_>, state: &SharedState, unset: i32) -> i32 {
+    let code = state.captured_function(ctx, "exitCode").and_then(|get| get.call::<_, f64>((unset,)));
     code.map_or_else(
         |_| {
             drop(ctx.catch());
-            0
+            unset
         },
         |code| (code as i64 & 0xff) as i32,
     )
@@ -367,8 +388,5 @@ fn is_out_of_memory(thrown: &Value<'_>, message: &str, mem_mb: u32) -> bool {
     let near = sys::own_heap_peak() as u64 >= limit - limit / 8;
     message.starts_with("InternalError: out of memory")
         || thrown.type_of() == rquickjs::Type::Uninitialized
-        || (near
-            && (thrown.is_null()
-                || message == "InternalError"
-                || message.ends_with(event_loop::NEVER_SETTLED)))
+        || (near && (thrown.is_null() || message == "InternalError" || message.ends_with(NEVER_SETTLED)))
 }

@@ -196,7 +196,7 @@ pub(super) fn string_units(string: &rquickjs::String<'_>) -> usize {
     usize::try_from(length).unwrap_or(0)
 }
 
-/// The code units of a string primitive.
+/// The code units of a string primitive; `None` without memory for them, and no exception is pending.
 pub(super) fn string_utf16(string: &rquickjs::String<'_>) -> Option<Vec<u16>> {
     let ctx = string.ctx();
     let mut length: qjs::size_t = 0;

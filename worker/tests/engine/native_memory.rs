@@ -29,6 +29,28 @@ fn native_functions_that_take_a_size_throw_beyond_the_limit() {
     }
 }
 
+/// These failed without an error: a script caught a value that is none.
+#[test]
+fn natives_without_memory_throw_an_error() {
+    let mut engine = Engine::with_limits(limits(|limits| {
+        (limits.mem_mb, limits.cpu_ms, limits.wall_ms) = (64, 60_000, 60_000);
+    }));
+    for source in [
+        "'a\\u0301'.repeat(5 * 1024 * 1024).normalize('NFC')",
+        "'x'.repeat(12 * 1024 * 1024).localeCompare('x'.repeat(12 * 1024 * 1024) + 'y')",
+        "new Intl.Segmenter('en').segment('x'.repeat(12 * 1024 * 1024)).containing(1e6)",
+        "'x'.repeat(12 * 1024 * 1024).toLocaleUpperCase('tr')",
+        "new URL('http://x/' + '\\u20ac'.repeat(5 * 1024 * 1024))",
+        "new URLSearchParams('a=' + '\\u20ac'.repeat(5 * 1024 * 1024)).toString()",
+    ] {
+        let what = engine.value(&format!(
+            "try {{ {source}; 'no error' }} catch (error) {{ `${{error instanceof Error}} ${{error.message}}` }}"
+        ));
+        assert_eq!(what, "'true out of memory'", "{source}");
+        assert_eq!(engine.value("1 + 1"), "2", "{source}");
+    }
+}
+
 /// What these functions are for works under the same limit.
 #[test]
 fn usual_sizes_fit_the_limit() {

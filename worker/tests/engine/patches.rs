@@ -105,6 +105,40 @@ try { await outer(); } catch (error) { error.stack.replaceAll(/ \\(?\\S+:(\\d+):
     assert_eq!(frames, ["at inner 1", "at async middle 2", "at async outer 3", "at async 4"], "{stack}");
 }
 
+/// Frames of the stack that a source shows, with lines and without columns, as Node 20 has them.
+#[test]
+fn stacks_have_the_async_generators_that_wait() {
+    let source = "const frames = error => error.stack.split('\\n').slice(1).map(frame => frame.replace(/^ +at /, '').replace(/\\(?(?:[^ ]+):(\\d+):\\d+\\)?$/, '$1')).join(', ');
+async function deep() { await null; throw new Error('x'); }
+async function* inner() { await null; await deep(); yield 1; }
+async function* delegates() { yield* inner(); }
+async function* outer() { for await (const one of delegates()) yield one; }
+const loops = async () => { for await (const one of outer()); };
+async function once() { await inner().next(); }
+async function* later() { yield 1; await null; throw new Error('y'); }
+async function resumed() { for await (const one of later()); }
+async function* closed() { try { yield 1; } finally { await null; throw new Error('z'); } }
+async function leaves() { for await (const one of closed()) return one; }
+async function queued() { const one = later(); await Promise.allSettled([one.next()]); one.next().catch(() => {}); await one.next(); }
+class Iterable { async *[Symbol.asyncIterator]() { await null; throw new Error('k'); } }
+async function iterates() { for await (const one of new Iterable()); }
+async function* alone() { await null; throw new Error('a'); }
+const shown = [];
+for (const call of [loops, once, resumed, leaves, iterates]) try { await call(); } catch (error) { shown.push(frames(error)); }
+await alone().next().catch(error => shown.push(frames(error)));
+await queued(); shown.join('; ')";
+    let top = "async 17";
+    let right = [
+        format!("deep 2, async inner 3, async delegates 4, async outer 5, async loops 6, {top}"),
+        format!("deep 2, async inner 3, async once 7, {top}"),
+        format!("later 8, async resumed 9, {top}"),
+        format!("closed 10, async leaves 11, {top}"),
+        format!("[Symbol.asyncIterator] 13, async iterates 14, {top}"),
+        "alone 15".to_owned(),
+    ];
+    assert_eq!(Engine::new().value(source), format!("'{}'", right.join("; ")));
+}
+
 #[test]
 fn halves_of_surrogate_pairs_are_no_surprise_to_intl() {
     let mut engine = Engine::new();

@@ -168,6 +168,34 @@ fn the_events_of_a_processs_end_are_emitted_as_in_node() {
             "{code}"
         );
     }
+    // A listener sees and keeps the exit code of the script.
+    let run = |engine: &mut Engine, source: &str| {
+        let done = engine.run(ExecutionKind::RunFile, "a.mjs", SourceFormat::Module, source);
+        (done.outcome, engine.console().join(" "))
+    };
+    let shows = "process.on('beforeExit', code => console.log('before', code)); process.on('exit', code => console.log('exit', code, process.exitCode));";
+    let (outcome, printed) = run(&mut engine, &format!("{shows} process.exitCode = 4"));
+    assert_eq!((outcome, printed.as_str()), (Outcome::Exit { code: 4 }, "before 4 exit 4 4"));
+    // What the top level awaits can be settled by a listener; else the exit code is 13, or the script's own.
+    let (outcome, printed) = run(
+        &mut engine,
+        &format!(
+            "{shows} let settle; process.once('beforeExit', () => settle(5)); const five = await new Promise(to => settle = to); setTimeout(() => console.log(five))"
+        ),
+    );
+    assert_eq!((outcome, printed.as_str()), (Outcome::Ok, "before 0 5 exit 0 undefined"));
+    let never = "await new Promise(() => {})";
+    let (outcome, printed) = run(&mut engine, &format!("{shows} {never}"));
+    let message = "Error: top-level await never settled: nothing is left that could resolve it".to_owned();
+    assert_eq!((outcome, printed.as_str()), (Outcome::Exception { message }, "before 0 exit 0 13"));
+    for (own, code) in [
+        ("process.exitCode = 7;", 7),
+        ("process.on('exit', () => { process.exitCode = 5 });", 5),
+        ("process.exitCode = 0;", 0),
+    ] {
+        let right = if code == 0 { Outcome::Ok } else { Outcome::Exit { code } };
+        assert_eq!(run(&mut engine, &format!("{own} {never}")).0, right, "{own}");
+    }
     // An exception that nothing catches is the execution's, and `exit` has its code.
     let done = engine.repl(
         "process.on('exit', (code) => console.log('exit', code, process.exitCode)); throw new Error('mine')",

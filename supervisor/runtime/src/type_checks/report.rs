@@ -46,8 +46,8 @@ struct Place {
     column: u32,
 }
 
-/// The result of a checker's execution.
-pub(super) fn read(execution: &Execution) -> CheckedTypes {
+/// The result of the execution of a checker with so much memory (MiB), which may have more if the session with the file has.
+pub(super) fn read(execution: &Execution, memory_mb: u32, may_have_more: bool) -> CheckedTypes {
     if execution.status == ExecutionStatus::Waiting {
         let why = "the compiler called CC() instead of checking".to_owned();
         return CheckedTypes::Failed { why, hint: None };
@@ -55,6 +55,15 @@ pub(super) fn read(execution: &Execution) -> CheckedTypes {
     if execution.status != ExecutionStatus::Ok {
         let error = execution.error.as_ref();
         let (code, message) = error.map_or(("", ""), |error| (&error.code, &error.message));
+        if code == "MEMORY_LIMIT" {
+            let hint = if may_have_more {
+                "a larger `mem_mb` of the template gives it as much (`vm-system template update TEMPLATE --mem-mb N`)"
+            } else {
+                "the operator's ceiling of `mem_mb` permits no more"
+            };
+            let why = format!("the compiler needs more than {memory_mb} MiB of memory");
+            return CheckedTypes::Failed { why, hint: Some(hint.to_owned()) };
+        }
         let why = format!("the compiler ended with {code}: {}", first_of(message));
         return CheckedTypes::Failed { why, hint: None };
     }

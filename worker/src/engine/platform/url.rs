@@ -1,13 +1,16 @@
 //! Owns the native functions of `URL` and `URLSearchParams`: parsing and serialization by the URL standard. Keeps no state.
 
 use super::super::state::SharedState;
-use super::super::sys;
+use super::text::lossy;
 use rquickjs::{Array, Ctx, Function, Object, Result};
 use url::{Url, quirks};
 
+/// A URL or form beside the text that it is made of: one unit is at most nine characters, twice while it grows (bytes for each unit).
+const SERIALIZED_BYTES_PER_UNIT: u64 = 18;
+
 /// The text of a JavaScript string; lone surrogates become U+FFFD.
 fn text(string: &rquickjs::String<'_>) -> Result<String> {
-    sys::string_utf16(string).map(|units| String::from_utf16_lossy(&units)).ok_or(rquickjs::Error::Exception)
+    lossy(string, SERIALIZED_BYTES_PER_UNIT)
 }
 
 /// The serialized URL, which is ASCII, and the positions of its parts in the order of `prelude/url.js`.

@@ -318,7 +318,7 @@
       if (code !== undefined) process.exitCode = code;
       captured.emitExit?.('exit', null);
       captured.endOutput();
-      native.exit(captured.exitCode());
+      native.exit(captured.exitCode(0));
     },
     cwd() { return '/'; },
     nextTick(callback, ...args) { check(callback); native.tickAdd(bound(callback), args); },
@@ -429,8 +429,8 @@
   defineProperty(Date.prototype, 'toISOString', { value: shownAs.toISOString, writable: true, configurable: true, enumerable: false });
   captured.customInspect = Symbol.for('nodejs.util.inspect.custom');
   captured.inspectCustom = (value) => captured.part('node_util').util.inspect(value);
-  captured.exitCode = () => {
-    return exitCode === undefined || exitCode === null ? 0 : exitCode | 0;
+  captured.exitCode = (unset) => {
+    return exitCode === undefined || exitCode === null ? unset : exitCode | 0;
   };
   // `_` is the value of the shell's last input, until a script declares or assigns the name itself.
   let last;

@@ -1,6 +1,6 @@
 //! Owns the event loop: ticks, promise jobs, timers, and when an execution is over.
 
-use super::{Evaluated, Failure, error_value, failure, process_events};
+use super::{Evaluated, Failure, failure, process_events};
 use crate::engine::budget::now;
 use crate::engine::inspect::Inspector;
 use crate::engine::platform::http;
@@ -10,9 +10,6 @@ use crate::engine::{stdin, sys};
 use rquickjs::function::Args;
 use rquickjs::{Ctx, Function, Persistent, Result, Value};
 use std::time::Duration;
-
-/// Message of the exception for a result that nothing can settle; Node exits with code 13 in this case.
-pub(super) const NEVER_SETTLED: &str = "top-level await never settled: nothing is left that could resolve it";
 
 /// While both input and responses are waited for, one of them is waited for so long at a time.
 const TURN: Duration = Duration::from_millis(10);
@@ -71,7 +68,7 @@ pub(super) fn settle<'js>(
             .as_object()
             .and_then(|holder| Inspector::new(ctx, state).own_data(holder, "value"))
             .unwrap_or(holder)),
-        (_, Some((sys::Settled::Pending, _))) => Err(Failure::Threw(error_value(ctx, NEVER_SETTLED))),
+        (evaluated, Some((sys::Settled::Pending, _))) => Err(Failure::Unsettled(evaluated)),
         _ => Ok(Value::new_undefined(ctx.clone())),
     }
 }

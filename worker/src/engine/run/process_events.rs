@@ -6,6 +6,7 @@ use super::{Evaluated, Failure, failure};
 use crate::engine::state::SharedState;
 use rquickjs::function::IntoArgs;
 use rquickjs::{Ctx, FromJs, Value};
+use vm_system_protocol::reason::EXIT_UNSETTLED;
 
 type Outcome<'js, T> = std::result::Result<T, Failure<'js>>;
 
@@ -64,23 +65,30 @@ pub(super) fn at_the_end<'js>(
     if !state.process_listens.get() || matches!(result, Err(Failure::Stopped)) {
         return result;
     }
+    let null = || Value::new_null(ctx.clone());
     let mut result = result;
-    while result.is_ok() {
-        emit::<Value>(ctx, state, "emitExit", ("beforeExit", Value::new_null(ctx.clone())))?;
+    while matches!(result, Ok(_) | Err(Failure::Unsettled(_))) {
+        emit::<Value>(ctx, state, "emitExit", ("beforeExit", null()))?;
         let again = is_alive(state);
-        // Also without a timer: promises.
-        if let Err(failed) = settle(ctx, state, Evaluated::Value(Value::new_undefined(ctx.clone()))) {
-            result = Err(failed);
-        }
+        // Also without a timer: promises, and what the top level awaits.
+        result = match result {
+            Ok(value) => {
+                settle(ctx, state, Evaluated::Value(Value::new_undefined(ctx.clone()))).map(|_| value)
+            }
+            Err(Failure::Unsettled(evaluated)) => settle(ctx, state, evaluated),
+            Err(failed) => Err(failed),
+        };
         if !again {
             break;
         }
     }
-    if let Err(Failure::Stopped) = result {
-        return result;
-    }
-    let code = if result.is_ok() { None } else { Some(1) };
-    emit::<Value>(ctx, state, "emitExit", ("exit", code))?;
+    let (code, unset) = match result {
+        Ok(_) => (null(), null()),
+        Err(Failure::Unsettled(_)) => (null(), Value::new_int(ctx.clone(), EXIT_UNSETTLED)),
+        Err(Failure::Stopped) => return result,
+        Err(_) => (Value::new_int(ctx.clone(), 1), null()),
+    };
+    emit::<Value>(ctx, state, "emitExit", ("exit", code, unset))?;
     // As in Node: promises still get their turn, but not after an exception.
     if result.is_ok() {
         promise_jobs(ctx, state)?;

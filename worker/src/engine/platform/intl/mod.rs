@@ -6,7 +6,6 @@ mod text;
 mod zone;
 
 use super::super::state::SharedState;
-use super::super::sys;
 use crate::engine::platform::text::LossyText;
 use rquickjs::{Array, Ctx, Exception, Function, Object, Result, Value};
 use vm_system_intl::{DateFormat, FormatOptions, IntlError, TextPart};
@@ -43,11 +42,6 @@ fn parts_or_text<'js>(ctx: Ctx<'js>, parts: &[TextPart], as_parts: bool) -> Resu
         list.set(2 * index + 1, value.as_str())?;
     }
     Ok(list.into_value())
-}
-
-/// The code units of a text, as JavaScript has them.
-fn units(text: &rquickjs::String<'_>) -> Result<Vec<u16>> {
-    sys::string_utf16(text).ok_or(rquickjs::Error::Exception)
 }
 
 /// `date(locale, spec)` gives `[format, name of the zone, hour cycle, pattern]`; `format(time, parts)` takes milliseconds since 1970.

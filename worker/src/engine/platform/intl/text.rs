@@ -1,7 +1,7 @@
 //! Owns the native functions of texts: comparison, segmentation, lists, relative times, names, case, and the tags of locales.
 
-use super::super::text::LossyText;
-use super::{failed, units};
+use super::super::text::{LossyText, units};
+use super::failed;
 use crate::engine::sys;
 use rquickjs::{Array, Ctx, Function, Object, Result};
 use std::cmp::Ordering;
@@ -9,6 +9,11 @@ use vm_system_intl::{
     Granularity, Keyword, ListTexts, LocaleNames, RelativeFormat, TextCollator, boundaries, canonical,
     change_case, is_supported, likely, locale_with, resolve,
 };
+
+/// A boundary for each code unit at most, twice while their list grows (bytes).
+const BOUNDARY_BYTES: u64 = 16;
+/// A text and its changed form as UTF-8 and UTF-16, while they grow (bytes for each code unit).
+const CHANGED_BYTES_PER_UNIT: u64 = 12;
 
 /// `compare`, `list`, `relative`, `boundaries`, `display`, `canonical`, `supported`, `resolve`, `likely`, `localeWith`, `changeCase` and
 /// `values`, for `prelude/intl_text.js` and `prelude/intl_base.js`.
@@ -21,7 +26,7 @@ pub(super) fn install<'js>(ctx: &Ctx<'js>, natives: &Object<'js>) -> Result<()> 
                 let collator =
                     TextCollator::new(&tag, &sensitivity, shifted).map_err(|error| failed(&ctx, &error))?;
                 Function::new(ctx, move |one: rquickjs::String<'js>, other: rquickjs::String<'js>| {
-                    Ok::<_, rquickjs::Error>(match collator.compare(&units(&one)?, &units(&other)?) {
+                    Ok::<_, rquickjs::Error>(match collator.compare(&units(&one, 0)?, &units(&other, 0)?) {
                         Ordering::Less => -1,
                         Ordering::Equal => 0,
                         Ordering::Greater => 1,
@@ -54,7 +59,7 @@ pub(super) fn install<'js>(ctx: &Ctx<'js>, natives: &Object<'js>) -> Result<()> 
         "boundaries",
         Function::new(ctx.clone(), |ctx: Ctx<'js>, granularity: LossyText, text: rquickjs::String<'js>| {
             let list = Array::new(ctx)?;
-            let found = boundaries(Granularity::named(&granularity), &units(&text)?);
+            let found = boundaries(Granularity::named(&granularity), &units(&text, BOUNDARY_BYTES)?);
             for (index, at) in found.into_iter().enumerate() {
                 list.set(index, at as f64)?;
             }
@@ -125,7 +130,10 @@ fn install_tags<'js>(ctx: &Ctx<'js>, natives: &Object<'js>) -> Result<()> {
         Function::new(
             ctx.clone(),
             |ctx: Ctx<'js>, tag: LossyText, upper: bool, text: rquickjs::String<'js>| {
-                sys::new_string_utf16(&ctx, &change_case_of_units(&tag, upper, units(&text)?))
+                sys::new_string_utf16(
+                    &ctx,
+                    &change_case_of_units(&tag, upper, units(&text, CHANGED_BYTES_PER_UNIT)?),
+                )
             },
         )?,
     )?;

@@ -23,11 +23,14 @@
     exiting = false;
     for (const name of atTheEnd) emitter.removeAllListeners(name);
   };
-  captured.emitExit = (name, code) => {
+  // `unset`: the exit code that the listeners see unless the script has set one.
+  captured.emitExit = (name, code, unset = null) => {
     if (exiting) return;
     if (name === 'exit') exiting = true;
     if (code !== null) process.exitCode = code;
-    emitter.emit(name, process.exitCode ?? 0);
+    const shown = process.exitCode ?? 0;
+    if (unset !== null) process.exitCode ??= unset;
+    emitter.emit(name, shown);
   };
   captured.uncaught = (thrown, origin) => {
     emitter.emit('uncaughtExceptionMonitor', thrown, origin);
