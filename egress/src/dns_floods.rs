@@ -182,7 +182,7 @@ async fn send_long(mut stream: TcpStream, long: Long, begin: &mpsc::UnboundedSen
     let _ = begin.send(());
     match long {
         Long::Rubbish => loop {
-            stream.write_all(&[0xff; 64 * 1024]).await?;
+            stream.write_all(&vec![0xff; 64 * 1024]).await?;
         },
         Long::Truncated => {
             let cut = answer(&query, 0x0200, 0, &[]);

@@ -146,7 +146,7 @@ impl Verifier<'_> {
                 Code::Template(n) if self.program.template(n).len == 0 => fail("function"),
                 Code::Template(n) => self.closure(n, f.env),
                 Code::Native(n) if n as usize >= crate::builtins::natives::table().len() => fail("function"),
-                _ => Ok(()),
+                Code::Native(_) => Ok(()),
             },
             ObjectKind::RegExp(Value::Str(_), Value::Str(_)) => Ok(()),
             ObjectKind::RegExp(..) => fail("regular expression"),

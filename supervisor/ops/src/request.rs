@@ -24,7 +24,7 @@ impl Caller {
         if self.admin { Scope::All } else { Scope::Owner(self.owner.clone()) }
     }
 
-    /// The rows of a list: those that the caller may see, or of one owner, whom only administrators may name.
+    /// The rows of a list: those that the caller may see, or of one owner: only administrators may name one.
     pub(super) fn scope_of(&self, owner: Option<&str>) -> Result<Scope, OpError> {
         let Some(owner) = owner else { return Ok(self.scope()) };
         if self.admin {

@@ -33,7 +33,7 @@ impl Ops {
                     held_mb: largest.held_mb,
                     share_mb: largest.share_mb,
                 }),
-                database: call.caller.admin.then(|| DatabaseSize {
+                database: call.caller.admin.then_some(DatabaseSize {
                     used_bytes: store.bytes_used,
                     free_bytes: store.bytes_free,
                     gives_back: store.gives_back,

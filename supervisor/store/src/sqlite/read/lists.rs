@@ -2,7 +2,7 @@
 //! filter.
 
 use super::durable::{self, PROGRAM, TASK};
-use super::merge::{ListIndex, MergedList, Part, owners};
+use super::merge::{ListIndex, ListPart, MergedList, owners};
 use super::{Read, Select, executions};
 use rusqlite::Connection;
 use rusqlite::types::Value;
@@ -56,7 +56,7 @@ fn run_list(c: &Connection, scope: &Scope, filter: &RunQuery, page: Page) -> Rea
     let text = |status: ExecutionStatus| Value::from(status.as_str().to_owned());
     let mut conditions = Vec::new();
     let unfinished = status.is_some_and(|status| !status.is_final());
-    let of = |owner: Value, value: Value, index| Part { index, values: vec![owner, value] };
+    let of = |owner: Value, value: Value, index| ListPart { index, values: vec![owner, value] };
     let parts = match (name, program) {
         (Some(name), program) => {
             conditions.push(("kind = 'program'", None));
@@ -80,7 +80,7 @@ fn run_list(c: &Connection, scope: &Scope, filter: &RunQuery, page: Page) -> Rea
             if let Scope::Owner(owner) = scope {
                 conditions.push(("program_runs.owner =", Some(owner.as_str().to_owned().into())));
             }
-            vec![Part { index: RUNS_OF_PROGRAM, values: vec![program] }]
+            vec![ListPart { index: RUNS_OF_PROGRAM, values: vec![program] }]
         }
         (None, program) => {
             if let Some(program) = program {
@@ -92,7 +92,7 @@ fn run_list(c: &Connection, scope: &Scope, filter: &RunQuery, page: Page) -> Rea
             owners(c, scope, RUNS)?.into_iter().flat_map(parts).collect()
         }
     };
-    let is_of_program_runs = parts.first().is_some_and(|part: &Part| part.index.table == "program_runs");
+    let is_of_program_runs = parts.first().is_some_and(|part: &ListPart| part.index.table == "program_runs");
     conditions.push(if is_of_program_runs {
         ("NOT EXISTS (SELECT 1 FROM staged WHERE staged.execution = program_runs.execution AND staged.bytes < 0)", None)
     } else {
@@ -123,7 +123,7 @@ fn task_list(c: &Connection, scope: &Scope, filter: &TaskQuery, page: Page) -> R
     let mut parts = Vec::new();
     if filter.status.is_none_or(|status| status == TaskState::Pending) {
         let values = owners(c, scope, PENDING_TASKS)?.into_iter().map(|owner| vec![owner]);
-        parts.extend(values.map(|values| Part { index: PENDING_TASKS, values }));
+        parts.extend(values.map(|values| ListPart { index: PENDING_TASKS, values }));
     }
     if filter.status != Some(TaskState::Pending) {
         let wanted = |state: &&TaskState| {
@@ -136,7 +136,7 @@ fn task_list(c: &Connection, scope: &Scope, filter: &TaskQuery, page: Page) -> R
             .collect();
         for owner in owners(c, scope, ENDED_TASKS)? {
             let values = outcomes.iter().map(|outcome| vec![owner.clone(), outcome.clone()]);
-            parts.extend(values.map(|values| Part { index: ENDED_TASKS, values }));
+            parts.extend(values.map(|values| ListPart { index: ENDED_TASKS, values }));
         }
     }
     let mut conditions = vec![(durable::IS_OF_NO_DELETION, None)];

@@ -28,14 +28,14 @@ pub(super) struct ListIndex {
 
 /// A part of a list: the rows of an index with these values in its first columns.
 #[derive(Debug, Clone)]
-pub(super) struct Part {
+pub(super) struct ListPart {
     pub(super) index: ListIndex,
     pub(super) values: Vec<Value>,
 }
 
 /// A list: its order and which rows of its parts belong to it.
 pub(super) struct MergedList {
-    pub(super) parts: Vec<Part>,
+    pub(super) parts: Vec<ListPart>,
     pub(super) newest_first: bool,
     pub(super) period: Period,
     pub(super) page: Page,
@@ -44,16 +44,16 @@ pub(super) struct MergedList {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Key {
+pub(super) struct ListKey {
     at: i64,
     id: [u8; 16],
 }
 
 /// A part while it is being merged.
 struct PartReader {
-    part: Part,
-    keys: VecDeque<Key>,
-    last: Option<Key>,
+    part: ListPart,
+    keys: VecDeque<ListKey>,
+    last: Option<ListKey>,
     /// Number of keys to read next: few at first, because most parts contribute little to a page.
     count: u32,
     is_exhausted: bool,
@@ -62,7 +62,7 @@ struct PartReader {
 /// The next key of a part, in the order of a heap: the first one of the list is the greatest.
 #[derive(PartialEq, Eq)]
 struct NextKey {
-    key: Key,
+    key: ListKey,
     part: usize,
     newest_first: bool,
 }
@@ -86,7 +86,7 @@ impl MergedList {
     pub(super) fn each_id(&self, c: &Connection, mut take: impl FnMut([u8; 16]) -> Read<bool>) -> Read<()> {
         let share = self.page.limit / u32::try_from(self.parts.len()).unwrap_or(u32::MAX).max(1);
         let count = share.saturating_add(1).min(self.page.limit).min(MOST_KEYS);
-        let reader = |part: &Part| PartReader {
+        let reader = |part: &ListPart| PartReader {
             part: part.clone(),
             keys: VecDeque::new(),
             last: None,
@@ -121,12 +121,13 @@ impl MergedList {
         Ok(reader.keys.pop_front().map(|key| NextKey { key, part, newest_first }))
     }
 
-    fn keys(&self, c: &Connection, part: &Part, last: Option<Key>, count: u32) -> Read<Vec<Key>> {
-        self.select("SELECT", part, last, count).rows(c, |row| Ok(Key { at: row.get(0)?, id: row.get(1)? }))
+    fn keys(&self, c: &Connection, part: &ListPart, last: Option<ListKey>, count: u32) -> Read<Vec<ListKey>> {
+        self.select("SELECT", part, last, count)
+            .rows(c, |row| Ok(ListKey { at: row.get(0)?, id: row.get(1)? }))
     }
 
     /// The statement that reads keys of a part behind one of them; `verb` is `SELECT`, or `EXPLAIN QUERY PLAN SELECT` in tests.
-    pub(super) fn select(&self, verb: &str, part: &Part, last: Option<Key>, count: u32) -> Select {
+    pub(super) fn select(&self, verb: &str, part: &ListPart, last: Option<ListKey>, count: u32) -> Select {
         let ListIndex { table, name, has, selects, time, id } = part.index;
         let mut select =
             Select::new(&format!("{verb} {table}.{time}, {table}.{id} FROM {table} INDEXED BY {name}"));
@@ -153,8 +154,8 @@ impl MergedList {
 
     /// The keys behind the cursor and within the period. Of two bounds on one side only the narrower one is a condition, as in
     /// [`Select::newest_first_in`].
-    fn bounds(&self, select: &mut Select, time: &str, id: &str, last: Option<Key>) {
-        let cursor = self.page.after.map(|after| Key { at: after.at.0, id: after.id });
+    fn bounds(&self, select: &mut Select, time: &str, id: &str, last: Option<ListKey>) {
+        let cursor = self.page.after.map(|after| ListKey { at: after.at.0, id: after.id });
         let passed = last.or(cursor);
         let Period { since, until } = self.period;
         if self.newest_first {
@@ -185,7 +186,7 @@ impl MergedList {
     }
 }
 
-fn behind(select: &mut Select, time: &str, id: &str, than: &str, key: Key) {
+fn behind(select: &mut Select, time: &str, id: &str, than: &str, key: ListKey) {
     let condition = format!("({time}, {id}) {than} (");
     select.and(&condition).value(key.at).text(",").value(key.id.to_vec()).text(")");
 }

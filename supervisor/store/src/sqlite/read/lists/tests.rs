@@ -16,7 +16,7 @@ const OWNERS: [&str; 3] = ["me", "they", "uid:7"];
 fn filled() -> (tempfile::TempDir, Connection) {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     let path = folder.path().join("store.db");
-    let c = first_connection(&path, Durability::Normal, Duration::ZERO).expect("an empty folder");
+    let c = first_connection(&path, Durability::Normal, Duration::ZERO, None).expect("an empty folder");
     c.execute_batch(
         "INSERT INTO policies (hash, snapshot) VALUES (zeroblob(32), '{}');
          INSERT INTO templates VALUES (zeroblob(16), 'me', 't', 'cvm', 1, '{}', 0, 0);
