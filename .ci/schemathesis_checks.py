@@ -36,17 +36,27 @@ OTHER_ENGINE = "ENGINE_UNSUPPORTED"
 TYPE_CHECK = "VALIDATION_ERROR: runtime.typecheck is for templates with engine quickjs"
 # Sessions that have ended, or run something.
 NOT_READY = ("SESSION_NOT_READY", "SESSION_BUSY")
+# That a parameter is for one value of another one cannot be expressed.
+TWO_PARAMETERS = "VALIDATION_ERROR: cancel_on_disconnect is for requests that wait"
+# Which integers a double keeps is no bound.
+ROUNDED = "{}: the integer "
 # The machine has no memory or processes left; the response says when to try again.
 FULL = "CAPACITY_EXCEEDED"
 
 REASONS = {
     "setCurrentExecution": (NOT_OF_A_PROGRAM,),
-    # Exactly one of two parameters is required, which OpenAPI cannot express.
-    "listExecutions": ("VALIDATION_ERROR: give session_id, or kind=program", "VALIDATION_ERROR: give one of session_id and kind"),
+    # Exactly one of two parameters is required, and some are for one of these, which OpenAPI cannot express.
+    "listExecutions": (
+        "VALIDATION_ERROR: give session_id, or kind=program",
+        "VALIDATION_ERROR: give one of session_id and kind",
+        "VALIDATION_ERROR: program selects executions of programs",
+        "VALIDATION_ERROR: name selects executions of programs",
+        "VALIDATION_ERROR: owner selects executions of programs",
+    ),
     "startProgram": ("CONFLICT", WORKTREE, USER, NO_AGENT, OTHER_ENGINE, FULL),
-    "evaluateInput": (*NOT_READY, OTHER_ENGINE, FULL),
+    "evaluateInput": (*NOT_READY, TWO_PARAMETERS, OTHER_ENGINE, FULL),
     # Which absolute paths lie in the session's worktree depends on the session.
-    "runFile": (*NOT_READY, 'INVALID_PATH: "/', OTHER_ENGINE, FULL),
+    "runFile": (*NOT_READY, TWO_PARAMETERS, ROUNDED.format("VALIDATION_ERROR: args"), 'INVALID_PATH: "/', OTHER_ENGINE, FULL),
     "getExecution": (NOT_OF_A_PROGRAM,),
     "deleteExecution": (NOT_OF_A_PROGRAM,),
     "cancelExecution": (NOT_OF_A_PROGRAM,),
@@ -56,9 +66,9 @@ REASONS = {
     "forkExecution": (NOT_OF_A_PROGRAM, "CONFLICT", FULL),
     "rewindExecution": (NOT_OF_A_PROGRAM, "CONFLICT", FULL),
     "getState": (NOT_OF_A_PROGRAM,),
-    "setVariable": (NOT_OF_A_PROGRAM, "TASK_NOT_PENDING"),
+    "setVariable": (NOT_OF_A_PROGRAM, ROUNDED.format("VALIDATION_ERROR: the value cannot be set"), "TASK_NOT_PENDING"),
     "getTask": (NOT_OF_A_PROGRAM,),
-    "submitAnswer": (NOT_OF_A_PROGRAM, "TASK_NOT_PENDING", "ANSWER_INVALID", FULL),
+    "submitAnswer": (NOT_OF_A_PROGRAM, ROUNDED.format("INVALID_REQUEST: result"), "TASK_NOT_PENDING", "ANSWER_INVALID", FULL),
     # What a file must contain is not described (docs/durable-state.md).
     "importExecution": (
         "VALIDATION_ERROR: line 1 of the file",
