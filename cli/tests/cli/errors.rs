@@ -108,7 +108,7 @@ fn nonsense_on_the_command_line_is_a_usage_error() {
         &["exec", "repl", "s"],
         &["exec", "run-file", "s", "f", "--args", "[1]"],
         &["exec", "run-file", "s", "f", "--env", "{\"A\":1}"],
-        &["exec", "list", "s", "--limit", "0"],
+        &["exec", "list", "s", "--limit", "x"],
         &["session", "list", "--status", "asleep"],
         &["session", "kill", "s", "--signal", "NOPE"],
         &["template", "create"],

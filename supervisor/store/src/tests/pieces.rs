@@ -11,7 +11,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use vm_system_protocol::ids::{ProgramId, TaskId};
-use vm_system_protocol::model::{ExecutionStatus, SessionStatus};
+use vm_system_protocol::model::{Execution, ExecutionKind, ExecutionStatus, SessionStatus};
 use vm_system_protocol::reason::CloseReason;
 use vm_system_protocol::time::Timestamp;
 use vm_system_record::{
@@ -245,8 +245,8 @@ async fn execution_that_is_being_deleted_does_not_exist_for_readers() {
         code: vec![1],
         at: Timestamp(1),
     }));
-    let begun =
-        Write::ExecutionStarted { name: Some("n".to_owned()), execution: Arc::new(execution_record(1, 1)) };
+    let execution = Execution { kind: ExecutionKind::Program, ..execution_record(1, 1) };
+    let begun = Write::ExecutionStarted { name: Some("n".to_owned()), execution: Arc::new(execution) };
     let run = Write::ProgramRun { execution: execution_id(1), program, version: 1 };
     store.apply(vec![template(1, "t"), session(1, 1), load, begun, run, task(1)]).await.expect("new");
     for seq in 1..4 {

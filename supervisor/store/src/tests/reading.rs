@@ -7,9 +7,9 @@ use std::fs::File;
 use std::os::unix::fs::FileExt as _;
 use vm_system_record::StoreError;
 
-const EVENTS: u64 = 2_000;
+const EVENTS: u64 = 10_000;
 
-/// A closed store of which the second half of the file holds only events.
+/// A closed store of which the third quarter of the file holds only events.
 async fn full_of_events() -> OnDisk {
     let disk = on_disk();
     disk.store.apply(running()).await.expect("new");
@@ -18,13 +18,13 @@ async fn full_of_events() -> OnDisk {
     disk
 }
 
-/// Overwrites the last quarter of the file; the file, its content before, and where the damage begins.
+/// Overwrites the third quarter of the file; the file, its content before, and where the damage begins.
 fn damage(disk: &OnDisk) -> (File, Vec<u8>, usize) {
     let path = disk.folder.path().join("vm-system.db");
     let whole = std::fs::read(&path).expect("the file is there");
-    let offset = whole.len() / 4 * 3 / 4_096 * 4_096;
+    let offset = whole.len() / 2 / 4_096 * 4_096;
     let file = File::options().write(true).open(&path).expect("the file is ours");
-    file.write_all_at(&vec![0xa5; whole.len() - offset], offset as u64).expect("writable");
+    file.write_all_at(&vec![0xa5; whole.len() / 4], offset as u64).expect("writable");
     (file, whole, offset)
 }
 
