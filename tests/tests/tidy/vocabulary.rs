@@ -93,6 +93,7 @@ const CONTRACTS: &[(&str, &str)] = &[
     ("supervisor/store/src/tests/golden/v15.sql", "door"),
     ("supervisor/store/src/tests/golden/v16.sql", "door"),
     ("supervisor/store/src/tests/golden/v17.sql", "door"),
+    ("supervisor/store/src/tests/golden/v18.sql", "door"),
 ];
 
 /// Type names that clap's derive expects in each file.
