@@ -133,7 +133,7 @@ impl RuntimeApi for NoRuntime {
     fn degraded(&self, _: ExecutionId) -> Option<Arc<Execution>> {
         None
     }
-    fn facts(&self) -> RuntimeFacts {
+    fn facts(&self, _: Option<&Owner>) -> RuntimeFacts {
         RuntimeFacts::default()
     }
     fn doctor(&self) -> BoxFuture<'_, DoctorReport> {
