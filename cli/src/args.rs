@@ -172,7 +172,7 @@ impl From<SandboxArg> for SandboxMode {
     }
 }
 
-/// What becomes of an execution whose client disconnects.
+/// The action on an execution whose client disconnects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum OnDisconnect {
     /// It is cancelled, unless another client waits for it or follows it
@@ -184,8 +184,8 @@ pub enum OnDisconnect {
 /// Flags of commands that wait for an execution in a session.
 #[derive(Debug, Clone, clap::Args)]
 pub struct DisconnectArgs {
-    /// What becomes of the execution if this command is killed or loses its connection [default: cancel if stdin is a terminal and
-    /// there is no --idempotency-key, otherwise continue]
+    /// Cancel the execution, or let it continue, if this command is killed or loses its connection [default: cancel if stdin is a
+    /// terminal and there is no --idempotency-key, otherwise continue]
     #[arg(long, value_name = "ACTION", conflicts_with = "no_wait")]
     on_disconnect: Option<OnDisconnect>,
 }

@@ -36,7 +36,7 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
 
 /// A time from now on, as [`duration`], or a point in time (RFC 3339).
 pub(crate) fn deadline(text: &str) -> Result<TimeArgument, String> {
-    if let Ok(at) = serde_json::from_value::<Timestamp>(text.into()) {
+    if let Ok(at) = text.parse::<Timestamp>() {
         return Ok(TimeArgument::At(at));
     }
     duration(text)
@@ -46,7 +46,7 @@ pub(crate) fn deadline(text: &str) -> Result<TimeArgument, String> {
 
 /// A point in time (RFC 3339), or how long ago it was, as [`duration`].
 pub(crate) fn past(text: &str) -> Result<Timestamp, String> {
-    if let Ok(at) = serde_json::from_value::<Timestamp>(text.into()) {
+    if let Ok(at) = text.parse::<Timestamp>() {
         return Ok(at);
     }
     let ago = duration(text)

@@ -3,7 +3,13 @@
 use crate::codec::{Decode, Encode};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
 use std::fmt;
+use std::str::FromStr;
 use time::{OffsetDateTime, format_description::BorrowedFormatItem, macros::format_description};
+
+/// A text that is no RFC 3339 timestamp.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("not an RFC 3339 timestamp")]
+pub struct TimestampError;
 
 /// Milliseconds since the Unix epoch, UTC. Shown as RFC 3339 with milliseconds (`rest.md`, Common).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Encode, Decode)]
@@ -26,6 +32,16 @@ impl fmt::Display for Timestamp {
     }
 }
 
+impl FromStr for Timestamp {
+    type Err = TimestampError;
+
+    fn from_str(text: &str) -> Result<Self, TimestampError> {
+        let moment = OffsetDateTime::parse(text, &time::format_description::well_known::Rfc3339)
+            .map_err(|_| TimestampError)?;
+        Ok(Timestamp(moment.unix_timestamp_nanos().div_euclid(1_000_000) as i64))
+    }
+}
+
 impl Serialize for Timestamp {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
@@ -34,10 +50,7 @@ impl Serialize for Timestamp {
 
 impl<'de> Deserialize<'de> for Timestamp {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        let moment = OffsetDateTime::parse(&text, &time::format_description::well_known::Rfc3339)
-            .map_err(|_| D::Error::custom("not an RFC 3339 timestamp"))?;
-        Ok(Timestamp(moment.unix_timestamp_nanos().div_euclid(1_000_000) as i64))
+        String::deserialize(deserializer)?.parse().map_err(D::Error::custom)
     }
 }
 

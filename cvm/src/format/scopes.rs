@@ -27,12 +27,12 @@ pub(super) type ScopeSizes = Rc<[u32]>;
 /// of the frame. Without sizes it holds the environment itself.
 pub(super) type HeldScope = (u16, ScopeSizes);
 
-/// What is known before an instruction, in the order of the positions.
+/// The scopes that a frame holds before an instruction, in the order of the positions.
 type Held = Rc<[HeldScope]>;
 
-/// What the code of a function does with scopes.
+/// The scopes that the code of a function holds, needs and passes on.
 pub(super) struct ScopeUse {
-    /// What is known before each instruction; none where no path leads.
+    /// The scopes held before each instruction; none where no path leads.
     held: Vec<Option<Held>>,
     /// Least sizes of the environment that its own instructions need.
     own: Vec<u32>,
@@ -60,8 +60,8 @@ pub(super) struct Scopes {
 }
 
 impl Scopes {
-    /// What a function does with scopes.
-    pub(super) fn of(
+    /// The use of scopes by a function, analysed once.
+    pub(super) fn scope_use(
         &mut self,
         program: &CompiledProgram,
         template: u32,
@@ -92,7 +92,7 @@ impl Scopes {
         let mut known = HashSet::from([template]);
         while let Some(&at) = found.get(next) {
             next += 1;
-            for &(inner, _) in &self.of(program, at)?.closures {
+            for &(inner, _) in &self.scope_use(program, at)?.closures {
                 if !self.needs.contains_key(&inner) && known.insert(inner) {
                     found.push(inner);
                 }
@@ -101,7 +101,7 @@ impl Scopes {
         for _ in 0..MOST_ROUNDS {
             let mut changed = false;
             for &at in found.iter().rev() {
-                let analysed = self.of(program, at)?;
+                let analysed = self.scope_use(program, at)?;
                 let mut needs = analysed.own.clone();
                 for (inner, sizes) in &analysed.closures {
                     let inner = self.needs.get(inner).map_or(&[][..], Vec::as_slice);
@@ -154,18 +154,18 @@ struct WalkedFrame {
 }
 
 impl WalkedFrame {
-    fn at(&self, position: u16) -> Option<ScopeSizes> {
+    fn scope_at(&self, position: u16) -> Option<ScopeSizes> {
         let place = self.held.binary_search_by_key(&position, |held| held.0).ok()?;
         Some(Rc::clone(&self.held[place].1))
     }
 
     /// Operand `n` from the top.
     fn operand(&self, n: u16) -> Option<ScopeSizes> {
-        self.at(self.height - 1 - n)
+        self.scope_at(self.height - 1 - n)
     }
 
     fn set(&mut self, position: u16, scope: Option<ScopeSizes>) {
-        if scope.is_none() && self.at(position).is_none() {
+        if scope.is_none() && self.scope_at(position).is_none() {
             return;
         }
         let before = self.held.iter().filter(|held| held.0 < position).cloned();
@@ -276,7 +276,7 @@ fn step(frame: &mut WalkedFrame, ins: Instruction) {
         }
         Opcode::CopyScope => {}
         Opcode::LoadLoc | Opcode::LoadLocChk => {
-            let scope = frame.at(local);
+            let scope = frame.scope_at(local);
             frame.replace(0, 1);
             frame.set(frame.height - 1, scope);
         }
@@ -323,7 +323,7 @@ fn note(
             require(&mut found.own, usize::from(ins.b), ins.c.saturating_add(1));
         }
         Opcode::LoadScope | Opcode::LoadScopeChk | Opcode::StoreScope | Opcode::StoreScopeChk => {
-            let Some(scope) = frame.at(ins.b) else { return refused };
+            let Some(scope) = frame.scope_at(ins.b) else { return refused };
             match scope.first() {
                 Some(&slots) if ins.c < slots => {}
                 Some(_) => return refused,

@@ -202,7 +202,7 @@ impl Verifier<'_> {
 
     /// A frame that continues at an instruction has the scopes that the code there uses. `frame` has its locals and operands.
     fn held(&mut self, template: u32, pc: u32, frame: &[Value], env: Value) -> Res {
-        let analysed = self.scopes.of(self.program, template)?;
+        let analysed = self.scopes.scope_use(self.program, template)?;
         for (position, sizes) in analysed.held_at(self.program.template(template), pc) {
             let mut scope = *frame.get(usize::from(*position)).ok_or(FormatError::Invalid("scope"))?;
             for &slots in sizes.iter() {
@@ -313,7 +313,7 @@ impl Verifier<'_> {
             let own = machine.stack.get(f.base as usize..base).ok_or(FormatError::Invalid("frame"))?;
             self.held(f.template, pc, own, f.env)?;
             if let Some(Back::Store(slot)) = back {
-                let analysed = self.scopes.of(self.program, f.template)?;
+                let analysed = self.scopes.scope_use(self.program, f.template)?;
                 let position = (slot as usize).checked_sub(f.base as usize);
                 let is_scope = |held: &HeldScope| Some(usize::from(held.0)) == position;
                 if slot as usize >= base || position.is_none() || analysed.held_at(t, pc).any(is_scope) {

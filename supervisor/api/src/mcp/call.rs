@@ -54,7 +54,7 @@ impl ToolCall<'_> {
     }
 
     fn failed(&self, error: OpError) -> ToolError {
-        ToolError::of(error, &self.client.toolsets)
+        ToolError::from_verb(error, &self.client.toolsets)
     }
 
     /// Runs one verb of durable programs.

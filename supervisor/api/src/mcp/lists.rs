@@ -55,7 +55,7 @@ pub(super) fn period(since: Option<String>, until: Option<String>) -> Result<Per
 
 fn time(name: &str, text: Option<String>) -> Result<Option<Timestamp>, ToolError> {
     let Some(text) = text else { return Ok(None) };
-    serde_json::from_value(text.into())
+    text.parse()
         .map(Some)
         .map_err(|_| ToolError::invalid(format!("{name} must be a time such as 2030-01-31T18:00:00Z")))
 }

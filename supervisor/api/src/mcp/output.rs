@@ -103,7 +103,7 @@ impl ToolError {
 
 impl ToolError {
     /// A failed verb, for a client with these sets of tools.
-    pub(super) fn of(error: OpError, sets: &ToolSets) -> Self {
+    pub(super) fn from_verb(error: OpError, sets: &ToolSets) -> Self {
         let mut message = error.message;
         if let Some(next) = next_step(error.code, sets) {
             message.push_str(". ");

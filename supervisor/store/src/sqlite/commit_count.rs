@@ -15,7 +15,7 @@ pub(super) const COUNT: &str = "(commits)";
 
 /// Raises the count, in the transaction of a commit.
 pub(super) fn raise(c: &Connection) -> Result<(), SqliteFailure> {
-    c.prepare_cached("UPDATE owners SET bytes = bytes + 1 WHERE owner = '(commits)'")?.execute([])?;
+    c.prepare_cached("UPDATE owners SET bytes = bytes + 1 WHERE owner = ?1")?.execute([COUNT])?;
     Ok(())
 }
 

@@ -33,7 +33,7 @@ pub(super) struct DatabasePages {
 }
 
 impl DatabasePages {
-    pub(super) fn of(connection: &Connection) -> Self {
+    pub(super) fn measure(connection: &Connection) -> Self {
         let pragma = |name| number(connection, name).unwrap_or(0);
         Self { pages: pragma("page_count"), free: pragma("freelist_count"), page_bytes: pragma("page_size") }
     }
@@ -61,7 +61,7 @@ pub(super) fn has_pointer_maps(connection: &Connection) -> Result<bool, rusqlite
 }
 
 impl FreeSpace {
-    pub(super) fn of(connection: &Connection) -> Self {
+    pub(super) fn new(connection: &Connection) -> Self {
         Self { is_possible: has_pointer_maps(connection).unwrap_or(false), next_at: None }
     }
 

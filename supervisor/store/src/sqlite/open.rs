@@ -265,7 +265,7 @@ fn make_shrinkable(connection: &Connection, path: &Path) {
         if is_shrinkable {
             return Ok(());
         }
-        let used = DatabasePages::of(connection).used_bytes();
+        let used = DatabasePages::measure(connection).used_bytes();
         if used > REWRITTEN_BYTES || !space::has_space(path, 4 * used) {
             tracing::info!(
                 path = %path.display(),

@@ -88,7 +88,7 @@ impl Writer {
         let checkpoints = Checkpoints::start(&location, &queue).map_err(|error| store_error(&error))?;
         let now = Instant::now();
         let saved = SavedCopy::of(location.file.path());
-        let free_space = FreeSpace::of(&connection);
+        let free_space = FreeSpace::new(&connection);
         shared.gives_back.store(free_space.is_possible(), Ordering::Relaxed);
         let mut writer = Self {
             connection: Some(connection),
@@ -571,7 +571,7 @@ impl Writer {
 
     fn measure(&mut self) -> DatabasePages {
         let Some(connection) = &self.connection else { return DatabasePages::default() };
-        let size = DatabasePages::of(connection);
+        let size = DatabasePages::measure(connection);
         let bytes = size.used_bytes();
         self.free_space.measured(size, Instant::now());
         self.shared.bytes_free.store(size.free_bytes(), Ordering::Relaxed);

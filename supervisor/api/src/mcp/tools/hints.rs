@@ -20,7 +20,7 @@ fn write_hint(template: &str) -> String {
 }
 
 /// The hint for an execution that has ended. `is_module`: its text imports or exports as modules do.
-pub(super) async fn of(
+pub(super) async fn hint_after(
     call: &ToolCall<'_>,
     execution: &Execution,
     is_module: bool,

@@ -261,7 +261,7 @@ async fn execute(call: &ToolCall<'_>, new: NewExecution) -> ToolResult {
     };
     match call.long(Op::ExecWait { execution: execution.clone() }).await {
         Ok(Reply::Execution(execution)) => {
-            let hint = hints::of(call, &execution, is_module).await?;
+            let hint = hints::hint_after(call, &execution, is_module).await?;
             Ok(evaluated(&execution, None, &call.client.toolsets, hint.as_deref()))
         }
         Ok(Reply::Durable(DurableReply::Run(run))) => {

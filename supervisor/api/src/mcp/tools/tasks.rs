@@ -116,8 +116,8 @@ struct ListedTaskView {
     owner: Option<String>,
 }
 
-impl ListedTaskView {
-    fn of(ListedTask { task, status, ended_at, answer, owner }: &ListedTask) -> Self {
+impl From<&ListedTask> for ListedTaskView {
+    fn from(ListedTask { task, status, ended_at, answer, owner }: &ListedTask) -> Self {
         Self {
             id: task.id.to_string(),
             execution_id: task.execution_id.to_string(),
@@ -153,7 +153,7 @@ async fn list(call: &ToolCall<'_>) -> ToolResult {
         }
     }
     let (tasks, next_cursor) = list.finish();
-    let data = TaskList { tasks: tasks.iter().map(ListedTaskView::of).collect(), next_cursor };
+    let data = TaskList { tasks: tasks.iter().map(ListedTaskView::from).collect(), next_cursor };
     let text = if data.tasks.is_empty() {
         "No tasks".to_owned()
     } else {

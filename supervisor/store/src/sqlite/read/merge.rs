@@ -157,31 +157,21 @@ impl MergedList {
     fn bounds(&self, select: &mut Select, time: &str, id: &str, last: Option<ListKey>) {
         let cursor = self.page.after.map(|after| ListKey { at: after.at.0, id: after.id });
         let passed = last.or(cursor);
-        let Period { since, until } = self.period;
-        if self.newest_first {
-            if let Some(since) = since {
-                select.and_value(&format!("{time} >="), since.0);
+        let since = self.period.since.map(|at| (">=", at.0));
+        let until = self.period.until.map(|at| ("<", at.0));
+        let (begin, end, than) = if self.newest_first { (until, since, "<") } else { (since, until, ">") };
+        if let Some((operator, at)) = end {
+            select.and_value(&format!("{time} {operator}"), at);
+        }
+        let is_narrower = |key: &ListKey| {
+            begin.is_none_or(|(_, at)| if self.newest_first { key.at < at } else { key.at >= at })
+        };
+        match (passed.filter(is_narrower), begin) {
+            (Some(key), _) => behind(select, time, id, than, key),
+            (None, Some((operator, at))) => {
+                select.and_value(&format!("{time} {operator}"), at);
             }
-            match (passed, until) {
-                (Some(key), None) => behind(select, time, id, "<", key),
-                (Some(key), Some(until)) if key.at < until.0 => behind(select, time, id, "<", key),
-                (_, Some(until)) => {
-                    select.and_value(&format!("{time} <"), until.0);
-                }
-                (None, None) => {}
-            }
-        } else {
-            if let Some(until) = until {
-                select.and_value(&format!("{time} <"), until.0);
-            }
-            match (passed, since) {
-                (Some(key), None) => behind(select, time, id, ">", key),
-                (Some(key), Some(since)) if key.at >= since.0 => behind(select, time, id, ">", key),
-                (_, Some(since)) => {
-                    select.and_value(&format!("{time} >="), since.0);
-                }
-                (None, None) => {}
-            }
+            (None, None) => {}
         }
     }
 }
