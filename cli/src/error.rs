@@ -96,6 +96,15 @@ impl CliError {
         self
     }
 
+    /// As the error about a value of the operator's file, at this place; a file that is not there is a wrong value then.
+    pub(crate) fn at_place(mut self, place: Option<String>) -> Self {
+        if let Some(place) = place {
+            self.message = self.message.map(|message| format!("{place}: {message}"));
+            self.exit = if self.exit == exit::FAILED { exit::USAGE } else { self.exit };
+        }
+        self
+    }
+
     /// Adds a hint behind the one of the supervisor.
     #[must_use]
     pub(crate) fn and_hint(self, hint: &str) -> Self {

@@ -17,7 +17,8 @@ mod restoration;
 pub use archive::{ArchiveKind, ExportCursor, ExportPart, ExportPlace, NewImport, PART_BYTES};
 pub use database::{BackupInfo, CHECK_FINDINGS, CheckFinding, CheckReport, DatabaseSize};
 pub use durable::{
-    CompiledPlan, DurableOp, DurableReply, GivenAnswer, NewRun, PlanText, ProgramCounts, ProgramText,
+    CompiledPlan, DurableOp, DurableReply, GivenAnswer, NewRun, PendingPrompt, PlanText, ProgramCounts,
+    ProgramText,
 };
 pub use lists::{
     ExecutionFilter, ListCursor, ListPage, Listed, NoCursor, Period, ProgramFilter, RunFilter, SessionFilter,

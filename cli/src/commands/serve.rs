@@ -16,8 +16,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 use vm_system_daemon::{
-    Config, ConfigError, ConfigFile, DaemonError, Durability, NetRule, PreparedDaemon, SecretsError,
-    TokenError, check_command, operator_rule, read_secrets,
+    Config, ConfigError, ConfigFile, ConfigSource, DaemonError, Durability, NetRule, PreparedDaemon,
+    SecretsError, TokenError, check_command, operator_rule, read_secrets,
 };
 use vm_system_sandbox::heap;
 
@@ -111,6 +111,8 @@ enum DurabilityArg {
 pub(crate) fn run(context: &Context, args: Args) -> Result<u8, CliError> {
     let (detach, background, wait_ready) = (args.detach, args.background, args.wait_ready);
     let config = config(context, args)?;
+    let source = config.source.clone();
+    let failed = |error: &DaemonError| failure_of_settings(error, source.as_ref());
     if detach {
         return in_background(context, &config, wait_ready);
     }
@@ -121,7 +123,7 @@ pub(crate) fn run(context: &Context, args: Args) -> Result<u8, CliError> {
             .map_err(|error| CliError::internal(format!("cannot leave the current folder: {error}")))?;
     }
     // Before there is another thread.
-    let daemon = PreparedDaemon::new(config).map_err(|error| failure(&error))?;
+    let daemon = PreparedDaemon::new(config).map_err(|error| failed(&error))?;
     let threads = reactor_threads();
     // One for each thread that is always there, and one for all that do blocking work.
     heap::limit_arenas(i32::try_from(threads + 1).unwrap_or(i32::MAX));
@@ -132,7 +134,7 @@ pub(crate) fn run(context: &Context, args: Args) -> Result<u8, CliError> {
         .build()
         .map_err(|error| CliError::internal(format!("cannot start the runtime: {error}")))?
         .block_on(vm_system_daemon::serve(daemon))
-        .map_err(|error| failure(&error))?;
+        .map_err(|error| failed(&error))?;
     Ok(exit::OK)
 }
 
@@ -247,21 +249,35 @@ fn config(context: &Context, args: Args) -> Result<Config, CliError> {
     if let Some(db) = global.db.clone() {
         config.database = Some(absolute(db)?);
     }
+    let mut overridden: Vec<&'static [&'static str]> = Vec::new();
     if !args.listen.is_empty() {
         config.http.listen = args.listen;
+        overridden.push(&["http", "listen"]);
     }
-    for (place, path) in [
-        (&mut config.http.socket, args.http_socket),
-        (&mut config.http.tokens, args.tokens),
-        (&mut config.http.ui_dir, args.ui_dir),
-    ] {
+    let paths: [(_, _, &'static [&'static str]); 3] = [
+        (&mut config.http.socket, args.http_socket, &["http", "socket"]),
+        (&mut config.http.tokens, args.tokens, &["http", "tokens"]),
+        (&mut config.http.ui_dir, args.ui_dir, &["http", "ui_dir"]),
+    ];
+    for (place, path, setting) in paths {
         if let Some(path) = path {
             *place = Some(absolute(path)?);
+            overridden.push(setting);
         }
     }
+    if args.secrets.is_some() {
+        overridden.push(&["secrets"]);
+    }
+    if let Some(source) = &mut config.source {
+        overridden.into_iter().for_each(|setting| source.override_setting(setting));
+    }
+    let place_of = |setting: &[&str]| config.source.as_ref().and_then(|source| source.place_of(setting));
     if let Some(folder) = &config.http.ui_dir {
-        let what = format!("the folder of --ui-dir, {}", folder.display());
-        std::fs::metadata(folder).map_err(|error| CliError::unreadable(what, folder, &error))?;
+        let shown = folder.display();
+        std::fs::metadata(folder).map_err(|error| {
+            let unreadable = CliError::unreadable(format!("the folder of --ui-dir, {shown}"), folder, &error);
+            unreadable.at_place(place_of(&["http", "ui_dir"]))
+        })?;
     }
     match args.durability {
         Some(DurabilityArg::Full) => config.durability = Durability::Full,
@@ -288,7 +304,9 @@ fn config(context: &Context, args: Args) -> Result<Config, CliError> {
     if let Some(secrets) = args.secrets.map(absolute).transpose()?.or(secrets_of_file) {
         config.operator.secrets = read_secrets(&secrets).map_err(|error| match error {
             SecretsError::Io { path, source } => {
-                CliError::unreadable(format_args!("the secrets in {}", path.display()), &path, &source)
+                let what = format!("the secrets in {}", path.display());
+                let unreadable = CliError::unreadable(what, &path, &source);
+                unreadable.at_place(place_of(&["secrets"]))
             }
             SecretsError::Invalid(why) => CliError::usage(why),
         })?;
@@ -326,6 +344,11 @@ pub(crate) fn net_rule(
             .with_hint("for example api.example.com, https://*.example.com:8443/v1 or localhost:3000")
     })?;
     Ok(Some(rule))
+}
+
+/// The error of a daemon that did not start. One about a value of the operator's file names its place.
+fn failure_of_settings(error: &DaemonError, source: Option<&ConfigSource>) -> CliError {
+    failure(error).at_place(error.setting().and_then(|setting| source?.place_of(setting)))
 }
 
 /// The error of a supervisor that did not start, as a daemon or inside a command.

@@ -111,6 +111,24 @@ fn an_invalid_config_file_is_a_usage_error_with_its_line() {
     let args = ["serve", "--config", config.to_str().unwrap(), "--state-dir", "state"];
     let error = env.run(args).failed(2);
     assert!(error.contains("config.toml") && error.contains("durabilty"), "{error}");
+    // Values that are found to be wrong when they are used.
+    for (text, line, why) in [
+        ("\n[http]\ntokens = \"/no/such/file\"", 3, "the tokens in /no/such/file"),
+        ("[http]\nui_dir = \"/no/such/folder\"", 2, "/no/such/folder"),
+        ("[http]\nui_dir = \"/etc/passwd\"", 2, "/etc/passwd"),
+        ("\n\nsecrets = \"/no/such/file\"", 3, "the secrets in /no/such/file"),
+        ("[http]\n\nlisten = [\"0.0.0.0:0\"]", 3, "there are no tokens"),
+        ("[cgroups]\nsubtree = \"/etc\"", 2, "/etc is not a folder of a cgroup"),
+        ("\nworktree_roots = [\"/etc/passwd\"]", 2, "worktree root /etc/passwd"),
+    ] {
+        let config = self::config(&env, text);
+        let error =
+            env.run(["serve", "--config", config.to_str().unwrap(), "--state-dir", "state"]).failed(2);
+        assert!(
+            error.contains(&format!("config.toml: line {line}: ")) && error.contains(why),
+            "{text}: {error}"
+        );
+    }
 }
 
 #[test]

@@ -4,7 +4,7 @@ use super::{
     ArchiveKind, ExportCursor, ExportPart, ListPage, NewImport, ProgramFilter, RunFilter, TaskFilter,
 };
 use crate::codec::{Decode, Encode};
-use crate::ids::ExecutionId;
+use crate::ids::{ExecutionId, TaskId};
 use crate::json::JsonText;
 use crate::model::{CheckpointInfo, ListedTask, Program, ProgramState, ProgramVersion, Run, TaskStatus};
 use serde::Serialize;
@@ -147,6 +147,15 @@ pub enum DurableOp {
     },
 }
 
+/// The prompt of an execution that waits.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize)]
+pub struct PendingPrompt {
+    pub execution: ExecutionId,
+    pub task: TaskId,
+    /// Its beginning; one that is not the whole prompt ends with its size.
+    pub text: String,
+}
+
 /// Counts of the caller's programs and executions; of all owners' for an administrator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode, Serialize)]
 pub struct ProgramCounts {
@@ -262,7 +271,6 @@ pub enum DurableReply {
     Exported(Box<ExportPart>),
     /// The id of an unfinished import.
     Importing(String),
-    /// Executions with the beginnings of their prompts; one that is not the whole prompt ends with its size.
-    Prompts(Vec<(ExecutionId, String)>),
+    Prompts(Vec<PendingPrompt>),
     Counts(ProgramCounts),
 }

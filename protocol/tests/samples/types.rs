@@ -106,6 +106,7 @@ structs! {
     ProgramText { name, source, typescript, file, files }
     CompiledPlan { valid, blocks, block_ids, plan }
     ProgramCounts { programs, executions }
+    PendingPrompt { execution, task, text }
     StatePage { number, bytes }
     DurableLimits { heap_bytes, stack_depth, steps }
     Segment { now_ms, cpu_ms, wall_ms, max_events, max_output_bytes, checkpoint_steps, checkpoint_ms }

@@ -1,7 +1,6 @@
 //! The operator's settings of cgroups, as values and in the file (`[cgroups]`), and how the daemon takes its subtree.
 
-use super::config::Wrong;
-use super::config::{mebibytes, set};
+use super::config::{Wrong, check_counts, mebibytes, set};
 use super::error::DaemonError;
 use serde::Deserialize;
 use std::path::PathBuf;
@@ -52,9 +51,7 @@ impl CgroupsFile {
             ("owner_processes", self.owner_processes),
             ("command_memory_mb", self.command_memory_mb),
         ];
-        if let Some((name, _)) = counts.iter().find(|(_, count)| *count == Some(0)) {
-            return wrong(name, format!("[cgroups]: {name} must be at least 1"));
-        }
+        check_counts("cgroups", &counts)?;
         match self.subtree.as_deref() {
             None | Some("auto" | "off") => Ok(()),
             Some(path) if path.starts_with('/') => Ok(()),

@@ -17,7 +17,8 @@ use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use vm_system_api::read_toml;
+use toml::Table;
+use vm_system_api::{line_of, read_toml};
 use vm_system_ops::OpsOptions;
 use vm_system_policy::{Operator, is_command_name};
 use vm_system_protocol::model::Limits;
@@ -229,6 +230,25 @@ pub struct ConfigSource {
     pub path: PathBuf,
     /// Valid.
     pub(super) text: String,
+    /// Settings of the file that the command line overrides.
+    overridden: Vec<&'static [&'static str]>,
+}
+
+impl ConfigSource {
+    /// Notes a setting that the command line has as well.
+    pub fn override_setting(&mut self, setting: &'static [&'static str]) {
+        self.overridden.push(setting);
+    }
+
+    /// The file and the line of a setting that is in force; none: the file does not have it.
+    pub fn place_of(&self, setting: &[&str]) -> Option<String> {
+        let table: Table = self.text.parse().ok()?;
+        let (first, rest) = setting.split_first()?;
+        let value = rest.iter().try_fold(table.get(*first)?, |value, name| value.get(*name));
+        let is_in_force = value.is_some() && !self.overridden.contains(&setting);
+        let line = line_of(&self.text, setting).filter(|_| is_in_force)?;
+        Some(format!("{}: line {line}", self.path.display()))
+    }
 }
 
 /// An operator's file. Every field may be absent; an unknown field is an error.
@@ -326,6 +346,16 @@ impl DurableFile {
         set(&mut config.checkpoint_steps, self.checkpoint_steps.map(u64::from));
         set(&mut config.history, self.history.map(u64::from));
     }
+
+    fn check(&self) -> Result<(), Wrong> {
+        let counts = [
+            ("workers", self.workers),
+            ("worker_starts", self.worker_starts),
+            ("checkpoint_ms", self.checkpoint_ms),
+            ("checkpoint_steps", self.checkpoint_steps),
+        ];
+        check_counts("durable", &counts)
+    }
 }
 
 /// A part of [`Limits`]; absent fields are not changed.
@@ -348,6 +378,27 @@ impl CeilingsFile {
         set(&mut limits.max_events, self.max_events);
         set(&mut limits.max_output_kb, self.max_output_kb);
         set(&mut limits.max_source_kb, self.max_source_kb);
+    }
+
+    /// No template has a limit of 0.
+    fn check(&self) -> Result<(), Wrong> {
+        let counts = [
+            ("cpu_ms", self.cpu_ms),
+            ("wall_ms", self.wall_ms),
+            ("mem_mb", self.mem_mb),
+            ("max_events", self.max_events),
+            ("max_output_kb", self.max_output_kb),
+            ("max_source_kb", self.max_source_kb),
+        ];
+        check_counts("ceilings", &counts)
+    }
+}
+
+/// Refuses counts of a table that are 0.
+pub(super) fn check_counts(table: &str, counts: &[(&str, Option<u32>)]) -> Result<(), Wrong> {
+    match counts.iter().find(|(_, count)| *count == Some(0)) {
+        Some((name, _)) => Err(Wrong::new(&[table, name], format!("[{table}]: {name} must be at least 1"))),
+        None => Ok(()),
     }
 }
 
@@ -407,7 +458,7 @@ impl ConfigFile {
             Self::parse(&text).map_err(|detail| ConfigError::Invalid { path: path.to_owned(), detail })?;
         let path =
             std::path::absolute(path).map_err(|source| ConfigError::Io { path: path.to_owned(), source })?;
-        file.source = Some(ConfigSource { path, text });
+        file.source = Some(ConfigSource { path, text, overridden: Vec::new() });
         Ok(file)
     }
 
@@ -459,7 +510,7 @@ mod tests {
         let text = "
             worktree_roots = [\"/srv\"]
             [[worktree_root]]
-            path = \"/ci\"
+            path = \"/etc\"
             owners = [\"ci\", \"uid:1000\"]
             cross_mounts = true
             [[worktree_root]]
@@ -472,7 +523,7 @@ mod tests {
         };
         let expected = [
             root("/srv", None, false),
-            root("/ci", Some(&["ci", "uid:1000"]), true),
+            root("/etc", Some(&["ci", "uid:1000"]), true),
             root("/home", None, false),
         ];
         assert_eq!(config(text).unwrap().worktree_roots, expected);

@@ -1,7 +1,6 @@
 //! The operator's limits of the databases of workspaces, in the file: `[databases]`.
 
-use super::config::Wrong;
-use super::config::{mebibytes, set};
+use super::config::{Wrong, check_counts, mebibytes, set};
 use serde::Deserialize;
 use vm_system_runtime::workspaces::WorkspaceLimits;
 
@@ -21,12 +20,19 @@ impl DatabasesFile {
             ("workspace_mb", self.workspace_mb),
             ("owner_mb", self.owner_mb),
         ];
-        match settings.iter().find(|(_, value)| *value == Some(0)) {
-            Some((name, _)) => {
-                Err(Wrong::new(&["databases", name], format!("[databases]: {name} must be at least 1")))
-            }
-            None => Ok(()),
+        check_counts("databases", &settings)?;
+        let default = WorkspaceLimits::default();
+        let mib = |bytes: u64| u32::try_from(bytes >> 20).unwrap_or(u32::MAX);
+        let workspace = self.workspace_mb.unwrap_or(mib(default.workspace_bytes));
+        let owner = self.owner_mb.unwrap_or(mib(default.owner_bytes));
+        if owner < workspace {
+            let setting = if self.owner_mb.is_some() { "owner_mb" } else { "workspace_mb" };
+            let why = format!(
+                "[databases]: owner_mb ({owner}) is below workspace_mb ({workspace}): one workspace could not have its databases"
+            );
+            return Err(Wrong::new(&["databases", setting], why));
         }
+        Ok(())
     }
 
     pub(super) fn apply(self, limits: &mut WorkspaceLimits) {

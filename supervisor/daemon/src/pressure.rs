@@ -39,9 +39,30 @@ impl PressureFile {
             );
             return Err(wrong("refuse_below_mb", why));
         }
+        let default = PressureConfig::default();
+        let suspend = self.suspend_stalled_percent.unwrap_or(default.suspend_stalled_percent);
+        let refuse = self.refuse_stalled_percent.unwrap_or(default.refuse_stalled_percent);
+        // 0 turns one of them off.
+        if 0 < refuse && refuse < suspend {
+            let set = self.refuse_stalled_percent.is_some();
+            let name = if set { "refuse_stalled_percent" } else { "suspend_stalled_percent" };
+            let why = format!(
+                "[memory_pressure]: refuse_stalled_percent ({refuse}) is below suspend_stalled_percent ({suspend}): sessions are \
+                 suspended first"
+            );
+            return Err(wrong(name, why));
+        }
         for (name, path) in [("meminfo", &self.meminfo), ("stalls", &self.stalls)] {
-            if let Some(path) = path.as_ref().filter(|path| !path.is_absolute()) {
-                return Err(wrong(name, format!("[memory_pressure]: `{}` must be absolute", path.display())));
+            let Some(path) = path else { continue };
+            let shown = path.display();
+            if !path.is_absolute() {
+                return Err(wrong(
+                    name,
+                    format!("[memory_pressure]: {name} must be absolute, `{shown}` is not"),
+                ));
+            }
+            if let Err(error) = std::fs::File::open(path) {
+                return Err(wrong(name, format!("[memory_pressure]: {name} `{shown}`: {error}")));
             }
         }
         Ok(())

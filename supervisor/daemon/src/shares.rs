@@ -107,6 +107,15 @@ impl SharesFile {
                 );
                 return Err(Wrong::new(&["shares", name, "per_owner"], why));
             }
+            if let Some(reserved) =
+                share.reserved.filter(|reserved| *reserved > 0 && *reserved as usize >= most)
+            {
+                let why = format!(
+                    "[shares.{name}]: reserved ({reserved}) must be less than most ({most}): nothing would be left for clients that have \
+                     something already"
+                );
+                return Err(Wrong::new(&["shares", name, "reserved"], why));
+            }
         }
         Ok(())
     }

@@ -118,6 +118,7 @@ pub type PageVersion = (u64, u64, Option<Vec<u8>>);
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PromptBeginning {
     pub execution: ExecutionId,
+    pub task: TaskId,
     pub text: String,
     /// Of the whole prompt.
     pub full_bytes: usize,

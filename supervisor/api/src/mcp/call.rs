@@ -18,7 +18,7 @@ use vm_system_protocol::control::{DurableOp, DurableReply, ErrorCode, Op, OpErro
 use vm_system_protocol::ids::{ExecutionId, TaskId};
 use vm_system_protocol::input::read_value;
 use vm_system_protocol::json::JsonText;
-use vm_system_protocol::model::{Run, TaskStatus};
+use vm_system_protocol::model::{Event, EventPayload, Run, TaskStatus};
 
 /// The interval of progress notifications of a long call.
 const PROGRESS: Duration = Duration::from_secs(1);
@@ -158,8 +158,32 @@ impl ToolCall<'_> {
         }
     }
 
+    /// Notes that the client is given the last task of an execution's events, which are all that there are.
+    pub(super) fn give_last_of(&self, events: &[Event]) {
+        let tasks = events.iter().rev().filter_map(|event| match event.payload {
+            EventPayload::Task { task_id, .. } => Some((event.execution_id, task_id)),
+            _ => None,
+        });
+        if let Some((execution, task)) = tasks.take(1).next() {
+            self.give(execution, None, Some(task));
+        }
+    }
+
+    /// The task of an execution, by its id or name, that an answer without a task's id is for: the one that the client was last given.
+    pub(super) async fn task_of_answer(&self, execution: &str) -> Option<TaskId> {
+        if let Some(task) = self.last_given(execution) {
+            return Some(task);
+        }
+        if execution.parse::<ExecutionId>().is_ok() {
+            return None;
+        }
+        // A list gave the client the task without this name.
+        let run = self.run(DurableOp::RunGet { execution: execution.to_owned() }).await.ok()?;
+        self.last_given(&run.execution.id.to_string())
+    }
+
     /// The task of an execution that the client was last given; none for a client that cannot be distinguished from others.
-    pub(super) fn last_given(&self, execution: &str) -> Option<TaskId> {
+    fn last_given(&self, execution: &str) -> Option<TaskId> {
         self.given.last(&self.given_to()?, execution)
     }
 

@@ -49,11 +49,12 @@ impl GivenTasks {
     /// The client is given this task of an execution.
     pub(super) fn note(&self, to: GivenTo, execution: ExecutionId, name: Option<&str>, task: TaskId) {
         let mut given = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = given.iter().find(|one| one.to == to && one.execution == execution);
+        let name = name.map(str::to_owned).or_else(|| known?.name.clone());
         // A name belongs to the execution that was seen with it last: a rewind moves it to another one.
-        given.retain(|one| {
-            one.to != to || one.execution != execution && (name.is_none() || one.name.as_deref() != name)
-        });
-        given.push(GivenTask { to, execution, name: name.map(str::to_owned), task });
+        given
+            .retain(|one| one.to != to || one.execution != execution && (name.is_none() || one.name != name));
+        given.push(GivenTask { to, execution, name, task });
     }
 
     /// The task of an execution, by its id or name, that the client was last given.
@@ -97,6 +98,8 @@ mod tests {
         assert_eq!(given.last(&one, &execution(1).to_string()), Some(task(1)));
         given.note(one.clone(), execution(1), Some("job"), task(3));
         assert_eq!(given.last(&one, "job"), Some(task(3)));
+        given.note(one.clone(), execution(1), None, task(4));
+        assert_eq!(given.last(&one, "job"), Some(task(4)), "a list without names keeps the known one");
         assert_eq!(given.last(&client("bob", "one"), "job"), None, "another owner's client of the same name");
     }
 

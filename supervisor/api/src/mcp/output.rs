@@ -105,7 +105,18 @@ impl ToolError {
     /// A failed verb, for a client with these sets of tools.
     pub(super) fn from_verb(error: OpError, sets: &ToolSets) -> Self {
         let mut message = error.message;
-        if let Some(next) = next_step(error.code, sets) {
+        let details = error.details.as_ref().and_then(|details| details.to_value()).unwrap_or_default();
+        let next = match error.code {
+            ErrorCode::AnswerInvalid if details["task_failed"] == true => Some(
+                "It was the last attempt: the task has failed, and the program gets an error.".to_owned(),
+            ),
+            ErrorCode::TaskNotPending if details["task_id"].is_string() => {
+                let task = details["task_id"].as_str().unwrap_or_default();
+                Some(format!("The pending task is {task}; getTask shows it."))
+            }
+            code => next_step(code, sets),
+        };
+        if let Some(next) = next {
             message.push_str(". ");
             message.push_str(&next);
         }

@@ -94,8 +94,7 @@ pub(super) async fn read(call: &ToolCall<'_>, uri: &str) -> Result<ReadResourceR
     match part {
         "" => {
             let run = call.run(DurableOp::RunGet { execution: id }).await?;
-            let text =
-                serde_json::to_string_pretty(&json!(views::ExecutionView::of(&run))).unwrap_or_default();
+            let text = serde_json::to_string_pretty(&json!(call.give_run(&run))).unwrap_or_default();
             contents(text, "application/json")
         }
         "output" => {
@@ -111,6 +110,9 @@ pub(super) async fn read(call: &ToolCall<'_>, uri: &str) -> Result<ReadResourceR
             let op = Op::ExecEvents { execution: id, after_seq: 0, limit: EVENTS, follow: false };
             match call.perform(op).await? {
                 Reply::Events(events) => {
+                    if events.len() < EVENTS as usize {
+                        call.give_last_of(&events);
+                    }
                     contents(serde_json::to_string_pretty(&events).unwrap_or_default(), "application/json")
                 }
                 other => Err(ToolError::unexpected(&other)),

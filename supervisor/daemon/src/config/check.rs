@@ -1,6 +1,6 @@
 //! Checks the values of the operator's file, alone and with each other. Changes nothing.
 
-use super::{ConfigFile, HttpFile, check_command, operator_rule};
+use super::{CeilingsFile, ConfigFile, DurableFile, HttpFile, check_command, check_counts, operator_rule};
 use crate::socket::find_group;
 use crate::users::UserConfig;
 use vm_system_api::line_of;
@@ -48,6 +48,8 @@ impl ConfigFile {
         }
         self.check_users()?;
         self.check_retention()?;
+        self.durable.iter().try_for_each(DurableFile::check)?;
+        self.ceilings.iter().try_for_each(CeilingsFile::check)?;
         self.shares.check(self.max_sessions)?;
         self.databases.check()?;
         self.memory_pressure.check()?;
@@ -64,6 +66,16 @@ impl ConfigFile {
                 let setting: Vec<&str> = [Some(name), Some(&number), field].into_iter().flatten().collect();
                 let why = format!("worktree_roots must be absolute, `{}` is not", path.display());
                 return Err(Wrong::new(&setting, why));
+            }
+        }
+        let plain_count = self.worktree_roots.as_ref().map_or(0, Vec::len);
+        for (number, root) in self.roots().iter().enumerate() {
+            if let Err(error) = root.check() {
+                let (name, number) = match number.checked_sub(plain_count) {
+                    None => ("worktree_roots", number),
+                    Some(number) => ("worktree_root", number),
+                };
+                return Err(Wrong::new(&[name, &number.to_string()], error.to_string()));
             }
         }
         Ok(())
@@ -108,8 +120,20 @@ impl ConfigFile {
     /// Records are deleted before the database is full.
     fn check_retention(&self) -> Result<(), Wrong> {
         let Some(retention) = &self.retention else { return Ok(()) };
+        let counts = [
+            ("quota_mb", retention.quota_mb),
+            ("owner_quota_mb", retention.owner_quota_mb),
+            ("owner_write_mb_per_min", retention.owner_write_mb_per_min),
+        ];
+        check_counts("retention", &counts)?;
         let default = Retention::default().quota_bytes >> 20;
         let quota = retention.quota_mb.map_or(default, u64::from);
+        if let Some(owner) = retention.owner_quota_mb.map(u64::from).filter(|owner| *owner > quota) {
+            let why = format!(
+                "[retention]: owner_quota_mb ({owner}) is larger than quota_mb ({quota}): one owner could fill the database"
+            );
+            return Err(Wrong::new(&["retention", "owner_quota_mb"], why));
+        }
         match retention.prune_above_mb.map(u64::from) {
             Some(prune) if prune > quota => {
                 let setting = if retention.quota_mb.is_some() { "quota_mb" } else { "prune_above_mb" };
@@ -159,6 +183,23 @@ mod tests {
             ("[shares.memory_mb]\nmost = 0", 2, "at least 1"),
             ("[shares.sessions]\nmost = 2\nreserved = 0\n", 0, ""),
             ("[databases]\nowner_mb = 0", 2, "[databases]"),
+            ("[databases]\nworkspace_mb = 20\nowner_mb = 10", 3, "owner_mb (10) is below workspace_mb (20)"),
+            ("[retention]\nquota_mb = 0", 2, "quota_mb must be at least 1"),
+            ("[retention]\nowner_quota_mb = 20\nquota_mb = 10", 2, "owner_quota_mb (20) is larger"),
+            ("[ceilings]\ncpu_ms = 0", 2, "cpu_ms must be at least 1"),
+            ("[ceilings]\nmem_mb = 0", 2, "mem_mb must be at least 1"),
+            ("[durable]\n\nworkers = 0", 3, "workers must be at least 1"),
+            ("[durable]\nworker_starts = 0", 2, "worker_starts must be at least 1"),
+            ("[durable]\ncheckpoint_ms = 0", 2, "checkpoint_ms must be at least 1"),
+            ("[shares.connections]\nmost = 4\nreserved = 4", 3, "reserved (4) must be less than most (4)"),
+            ("worktree_roots = [\"/\", \"/no/such/folder\"]", 1, "/no/such/folder"),
+            (
+                "[[worktree_root]]\npath = \"/\"\nowners = [\"user:no-such-user-here\"]",
+                1,
+                "no-such-user-here",
+            ),
+            ("[memory_pressure]\nsuspend_stalled_percent = 30\nrefuse_stalled_percent = 20", 3, "is below"),
+            ("[memory_pressure]\nmeminfo = \"/no/such/file\"", 2, "/no/such/file"),
             ("[memory_pressure]\n\nrefuse_stalled_percent = 101", 3, "[memory_pressure]"),
             ("[memory_pressure]\nmeminfo = \"m\"", 2, "must be absolute"),
             ("[cgroups]\nowner_cpu_weight = 0", 2, "[cgroups]"),

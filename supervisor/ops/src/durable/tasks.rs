@@ -7,7 +7,7 @@ use crate::{Ops, VerbCall, fitting, idempotency, now, page};
 use std::sync::Arc;
 use vm_system_core::Refusal;
 use vm_system_core::durable::{DurableRefusal, SubmittedAnswer};
-use vm_system_protocol::control::{DurableReply, ErrorCode, GivenAnswer, OpError, TaskFilter};
+use vm_system_protocol::control::{DurableReply, ErrorCode, GivenAnswer, OpError, PendingPrompt, TaskFilter};
 use vm_system_protocol::ids::{ExecutionId, TaskId};
 use vm_system_protocol::model::{Execution, ExecutionStatus, ListedTask, Run, TaskState, TaskStatus};
 use vm_system_protocol::time::Timestamp;
@@ -64,9 +64,9 @@ impl Ops {
             return Err(invalid(format!("at most {PROMPTS} prefixes of at most {PROMPT_BYTES} bytes")));
         }
         let prompts = self.store.prompts(&call.caller.scope(), executions, bytes).await.map_err(stored)?;
-        let prompts = prompts.into_iter().map(|PromptBeginning { execution, text, full_bytes }| {
+        let prompts = prompts.into_iter().map(|PromptBeginning { execution, task, text, full_bytes }| {
             let text = if text.len() < full_bytes { format!("{text}… ({full_bytes} bytes)") } else { text };
-            (execution, text)
+            PendingPrompt { execution, task, text }
         });
         Ok(DurableReply::Prompts(prompts.collect()))
     }

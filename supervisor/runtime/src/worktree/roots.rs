@@ -348,6 +348,16 @@ impl Root {
     }
 }
 
+impl RootSettings {
+    /// Checks that the folder can be a root, as far as this process may look at it, and that the owners exist.
+    pub fn check(&self) -> Result<(), WorktreeError> {
+        match self.path.canonicalize() {
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(()),
+            _ => Root::open(self, &[]).map(drop),
+        }
+    }
+}
+
 /// An entry of `owners` in the form of the rows' owner.
 fn owner_name(entry: &str) -> Result<String, String> {
     if let Some(name) = entry.strip_prefix("user:") {

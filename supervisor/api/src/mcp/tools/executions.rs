@@ -14,7 +14,7 @@ use serde_json::json;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
 use uuid::Uuid;
-use vm_system_protocol::control::{DurableOp, DurableReply, NewRun, Op, Reply, RunFilter};
+use vm_system_protocol::control::{DurableOp, DurableReply, NewRun, Op, PendingPrompt, Reply, RunFilter};
 use vm_system_protocol::ids::ExecutionId;
 use vm_system_protocol::model::{Event, EventPayload, ExecutionStatus, ProgramState, Run};
 
@@ -397,8 +397,12 @@ async fn list(call: &ToolCall<'_>) -> ToolResult {
         created: run.execution.started_at.to_string(),
         is_current: current == Some(run.execution.id),
         owner: run.execution.owner.clone(),
-        summary: Summary { current_prompt: prompts.get(&run.execution.id).cloned() },
+        summary: Summary { current_prompt: prompts.get(&run.execution.id).map(|prompt| prompt.text.clone()) },
     });
+    for run in &runs {
+        let task = prompts.get(&run.execution.id).map(|prompt| prompt.task);
+        call.give(run.execution.id, run.name.as_deref(), task);
+    }
     let data = ExecutionList {
         executions: listed.collect(),
         truncated: next_cursor.is_some().then_some(true),
@@ -421,14 +425,19 @@ async fn list(call: &ToolCall<'_>) -> ToolResult {
 }
 
 /// The prompts of the executions that wait.
-async fn prompts(call: &ToolCall<'_>, runs: &[Run]) -> Result<HashMap<ExecutionId, String>, ToolError> {
+async fn prompts(
+    call: &ToolCall<'_>,
+    runs: &[Run],
+) -> Result<HashMap<ExecutionId, PendingPrompt>, ToolError> {
     let waits = |run: &&Run| run.execution.status == ExecutionStatus::Waiting;
     let executions: Vec<_> = runs.iter().filter(waits).map(|run| run.execution.id).collect();
     if executions.is_empty() {
         return Ok(HashMap::new());
     }
     match call.durable(DurableOp::Prompts { executions, bytes: LISTED_PROMPT_BYTES }).await? {
-        DurableReply::Prompts(prompts) => Ok(prompts.into_iter().collect()),
+        DurableReply::Prompts(prompts) => {
+            Ok(prompts.into_iter().map(|prompt| (prompt.execution, prompt)).collect())
+        }
         other => Err(ToolError::unexpected(&other)),
     }
 }

@@ -45,11 +45,14 @@ pub(super) async fn session_tasks(
         match call.perform(Op::ExecGet { execution: execution.clone() }).await {
             // One of a program that is not listed.
             Ok(Reply::Execution(of_program)) if of_program.kind == ExecutionKind::Program => {}
-            Ok(Reply::Execution(of_session)) => found.push(ListedSessionTask {
-                execution_id: execution,
-                session_id: of_session.session_id.to_string(),
-                prompt: listed(&task.prompt, PROMPT_BYTES),
-            }),
+            Ok(Reply::Execution(of_session)) => {
+                call.give(task.execution_id, None, Some(task.id));
+                found.push(ListedSessionTask {
+                    execution_id: execution,
+                    session_id: of_session.session_id.to_string(),
+                    prompt: listed(&task.prompt, PROMPT_BYTES),
+                });
+            }
             // Deleted meanwhile.
             Ok(_) | Err(ToolError::Reported { .. }) => {}
             Err(error) => return Err(error),

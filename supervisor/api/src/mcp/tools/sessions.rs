@@ -475,6 +475,9 @@ async fn get_events(call: &ToolCall<'_>) -> ToolResult {
         shown.push(value);
     }
     let truncated = shown.len() < found.len() || found.len() >= limit as usize;
+    if !truncated {
+        call.give_last_of(&found);
+    }
     let text = serde_json::to_string_pretty(&shown).unwrap_or_default();
     Ok(ToolOutput::new(text, &EventList { events: shown, next, truncated }))
 }

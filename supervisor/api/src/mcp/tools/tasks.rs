@@ -153,6 +153,9 @@ async fn list(call: &ToolCall<'_>) -> ToolResult {
         }
     }
     let (tasks, next_cursor) = list.finish();
+    for ListedTask { task, .. } in tasks.iter().filter(|listed| listed.status == TaskState::Pending) {
+        call.give(task.execution_id, None, Some(task.id));
+    }
     let data = TaskList { tasks: tasks.iter().map(ListedTaskView::from).collect(), next_cursor };
     let text = if data.tasks.is_empty() {
         "No tasks".to_owned()
@@ -274,7 +277,10 @@ async fn submit(call: &ToolCall<'_>) -> ToolResult {
         other => GivenAnswer::Json(exact_json(&other)?),
     };
     let execution = call.which(execution_id).await?;
-    let task = task_id.or_else(|| call.last_given(&execution).map(|task| task.to_string()));
+    let task = match task_id {
+        Some(task) => Some(task),
+        None => call.task_of_answer(&execution).await.map(|task| task.to_string()),
+    };
     let run = call.long_run(DurableOp::TaskSubmit { execution, task, result, wait: true }).await?;
     let mut data = call.give_run(&run);
     let current = call.current().await?.is_some_and(|current| current.execution.id == run.execution.id);

@@ -133,12 +133,13 @@ pub(super) fn prompts(
 ) -> Read<Vec<PromptBeginning>> {
     let mut prompts = Vec::new();
     for execution in executions {
-        let mut select = Select::new("SELECT prompt FROM tasks");
+        let mut select = Select::new("SELECT prompt, id FROM tasks");
         select.and_value("execution =", execution.as_bytes().to_vec()).and("ended_at IS NULL").scope(scope);
         let beginning = |row: &Row<'_>| {
             let prompt = row.get_ref(0)?.as_str().map_err(|_| ReadError::Damaged("task"))?;
             let text = prompt[..prompt.floor_char_boundary(bytes as usize)].to_owned();
-            Ok(PromptBeginning { execution: *execution, text, full_bytes: prompt.len() })
+            let task = TaskId::from_bytes(row.get(1)?);
+            Ok(PromptBeginning { execution: *execution, task, text, full_bytes: prompt.len() })
         };
         prompts.extend(select.readable_rows(c, |_| 0, beginning)?);
     }
