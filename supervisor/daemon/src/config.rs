@@ -4,8 +4,10 @@
 use super::cgroups::{CgroupConfig, CgroupsFile};
 use super::databases::DatabasesFile;
 mod check;
+mod source;
 
 pub(super) use check::Wrong;
+pub use source::ConfigSource;
 
 pub use super::http_settings::HttpConfig;
 use super::http_settings::HttpFile;
@@ -17,8 +19,7 @@ use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use toml::Table;
-use vm_system_api::{line_of, read_toml};
+use vm_system_api::read_toml;
 use vm_system_ops::OpsOptions;
 use vm_system_policy::{Operator, is_command_name};
 use vm_system_protocol::model::Limits;
@@ -221,34 +222,6 @@ fn seconds(count: u32) -> Duration {
 
 pub(super) fn mebibytes(count: u32) -> u64 {
     u64::from(count) << 20
-}
-
-/// Where an operator's file is, and what it had when it was read.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ConfigSource {
-    /// Absolute.
-    pub path: PathBuf,
-    /// Valid.
-    pub(super) text: String,
-    /// Settings of the file that the command line overrides.
-    overridden: Vec<&'static [&'static str]>,
-}
-
-impl ConfigSource {
-    /// Notes a setting that the command line has as well.
-    pub fn override_setting(&mut self, setting: &'static [&'static str]) {
-        self.overridden.push(setting);
-    }
-
-    /// The file and the line of a setting that is in force; none: the file does not have it.
-    pub fn place_of(&self, setting: &[&str]) -> Option<String> {
-        let table: Table = self.text.parse().ok()?;
-        let (first, rest) = setting.split_first()?;
-        let value = rest.iter().try_fold(table.get(*first)?, |value, name| value.get(*name));
-        let is_in_force = value.is_some() && !self.overridden.contains(&setting);
-        let line = line_of(&self.text, setting).filter(|_| is_in_force)?;
-        Some(format!("{}: line {line}", self.path.display()))
-    }
 }
 
 /// An operator's file. Every field may be absent; an unknown field is an error.
@@ -458,7 +431,7 @@ impl ConfigFile {
             Self::parse(&text).map_err(|detail| ConfigError::Invalid { path: path.to_owned(), detail })?;
         let path =
             std::path::absolute(path).map_err(|source| ConfigError::Io { path: path.to_owned(), source })?;
-        file.source = Some(ConfigSource { path, text, overridden: Vec::new() });
+        file.source = Some(ConfigSource::new(path, text));
         Ok(file)
     }
 

@@ -177,7 +177,6 @@ mod tests {
             per_owner = 10
             [connections]
             most = 1
-            reserved = 5
         ";
         let shares = shares(text).unwrap();
         assert_eq!(shares.sessions, ShareLimits { most: 64, per_owner: 10, reserved: 2 });
@@ -188,6 +187,7 @@ mod tests {
     #[test]
     fn errors_name_the_table() {
         assert!(shares("[streams]\nmost = 0").unwrap_err().contains("[shares.streams]"));
+        assert!(shares("[streams]\nmost = 1\nreserved = 1").unwrap_err().contains("reserved (1)"));
         assert!(shares("[strems]\nmost = 1").unwrap_err().contains("strems"));
         let sessions: SharesFile = read_toml("[sessions]\nmost = 2").unwrap();
         assert!(sessions.check(Some(2)).unwrap_err().why.contains("max_sessions"));

@@ -183,3 +183,36 @@ fn a_task_without_a_prompt_is_an_error_of_the_program() {
         .map(|found| format!("TypeError: The first argument of CC must be a string, not {found}"));
     assert_eq!(value["result"], expected.join(","), "{value}");
 }
+
+#[test]
+fn an_answer_without_an_id_is_for_the_task_that_the_client_has_read_wherever_that_was() {
+    let home = place();
+    let mut other = Agent::start(&home.place, &["--client", "other"]);
+    let source = "function main() { for (let n = 1; ; n++) CC('question ' + n); }";
+    other.text("load", json!({ "programId": "p", "source": source }));
+    let started = other.data("start", json!({ "programId": "p", "executionId": "e" }));
+    let document = format!("vm://executions/{}", started["id"].as_str().expect("an id"));
+    let reads: [&dyn Fn(&mut Agent); 5] = [
+        &|agent| drop(agent.data("list_executions", json!({}))),
+        &|agent| drop(agent.data("list_tasks", json!({}))),
+        &|agent| drop(agent.data("get_events", json!({ "executionId": "e" }))),
+        &|agent| drop(agent.request("resources/read", json!({ "uri": document }))),
+        &|agent| drop(agent.request("resources/read", json!({ "uri": format!("{document}/events") }))),
+    ];
+    let pending =
+        |agent: &mut Agent| agent.data("getTask", json!({ "executionId": "e" }))["task"]["id"].clone();
+    for (number, read) in reads.iter().enumerate() {
+        // A client that was given no other task before.
+        let mut reader = Agent::start(&home.place, &["--client", &format!("reader-{number}")]);
+        read(&mut reader);
+        let seen = pending(&mut other);
+        other.text("submitTask", json!({ "executionId": "e", "result": "x", "taskId": seen }));
+        let refused = reader.tool("submitTask", json!({ "executionId": "e", "result": "late" }));
+        assert_eq!(refused["_meta"]["vm-system/error"]["code"], "TASK_NOT_PENDING", "{number}: {refused}");
+        let next = pending(&mut other);
+        assert!(text(&refused).contains(next.as_str().expect("an id")), "{refused}");
+        read(&mut reader);
+        reader.text("submitTask", json!({ "executionId": "e", "result": "in time" }));
+        assert_ne!(pending(&mut other), next, "{number}: it was answered");
+    }
+}
