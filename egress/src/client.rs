@@ -3,8 +3,10 @@
 
 use crate::address;
 use crate::failure::ExchangeFailure;
+use crate::frames::FramedStream;
+use crate::held::{Held, Memory, OwnersMemory};
 use crate::lane::Lane;
-use crate::metered::{Allowance, MeteredStream};
+use crate::metered::{Allowance, MeteredStream, OpenExchange};
 use crate::resolve::Resolver;
 use http_body_util::combinators::UnsyncBoxBody;
 use hyper::body::{Bytes, Incoming};
@@ -54,7 +56,7 @@ const NEXT_ADDRESS: Duration = Duration::from_millis(250);
 const READ_AHEAD_BYTES: usize = HTTP_HEADER_BYTES + 8 * 1024;
 /// Windows of HTTP/2 (bytes).
 const STREAM_WINDOW_BYTES: u32 = 128 * 1024;
-const CONNECTION_WINDOW_BYTES: u32 = 2 << 20;
+pub(crate) const CONNECTION_WINDOW_BYTES: u32 = 2 << 20;
 
 /// The body of a request.
 pub type RequestBody = UnsyncBoxBody<Bytes, ExchangeFailure>;
@@ -73,6 +75,7 @@ pub struct Clients {
     pools: HashMap<(u64, AddressReach), Pool>,
     bounds: ConnectionBounds,
     connections: Arc<Semaphore>,
+    memory: Arc<Memory>,
 }
 
 /// Connections at a time.
@@ -88,6 +91,8 @@ struct Pool {
     /// `None`: connections without a request were closed.
     client: Option<OwnersClient>,
     lane: Lane,
+    /// Of the owner, within whatever reach.
+    memory: OwnersMemory,
     /// Those that it may have more.
     connections: Arc<Semaphore>,
 }
@@ -117,6 +122,7 @@ impl Clients {
             pools: HashMap::new(),
             bounds,
             connections: Arc::new(Semaphore::new(bounds.of_all)),
+            memory: Memory::new(),
         })
     }
 
@@ -142,13 +148,14 @@ impl Clients {
             Some(pool) => Arc::clone(&pool.connections),
             None => Arc::new(Semaphore::new(self.bounds.of_pool)),
         };
-        let lane = self.lane(terms.owner);
+        let (lane, memory) = self.of_owner(terms.owner);
         let connector = Connector {
             resolver: Arc::clone(&self.resolver),
             tls: self.tls.clone(),
             reach: terms.reach,
             own_ports: terms.own_ports.clone().into(),
             budgets: [Arc::clone(&connections), Arc::clone(&self.connections)],
+            memory: memory.clone(),
         };
         let http = Client::builder(lane.clone())
             .timer(TokioTimer::new())
@@ -162,15 +169,18 @@ impl Clients {
             .http2_initial_connection_window_size(CONNECTION_WINDOW_BYTES)
             .build(connector);
         let client = OwnersClient { http, lane: lane.clone() };
-        self.pools.insert(key, Pool { client: Some(client.clone()), lane, connections });
+        self.pools.insert(key, Pool { client: Some(client.clone()), lane, memory, connections });
         client
     }
 
-    /// Where the work of an owner is done, within whatever reach.
-    fn lane(&self, owner: u64) -> Lane {
+    /// Where the work of an owner is done, and its memory, within whatever reach.
+    fn of_owner(&self, owner: u64) -> (Lane, OwnersMemory) {
         let reaches = [AddressReach::Public, AddressReach::Private, AddressReach::Named];
         let found = reaches.into_iter().find_map(|reach| self.pools.get(&(owner, reach)));
-        found.map_or_else(Lane::start, |pool| pool.lane.clone())
+        match found {
+            Some(pool) => (pool.lane.clone(), pool.memory.clone()),
+            None => (Lane::start(), OwnersMemory::new(&self.memory)),
+        }
     }
 }
 
@@ -178,29 +188,27 @@ impl Clients {
 pub(crate) async fn send(
     client: &OwnersClient,
     mut request: Request<RequestBody>,
-) -> Result<(Response<Incoming>, Arc<Allowance>), ExchangeFailure> {
+) -> Result<(Response<Incoming>, OpenExchange), ExchangeFailure> {
     let mut connection = capture_connection(&mut request);
     let mut sending = pin!(client.http.request(request));
-    let mut allowance = None;
+    let mut exchange: Option<OpenExchange> = None;
     let sent = loop {
         tokio::select! {
             biased;
-            found = allowance_of(&mut connection), if allowance.is_none() => {
-                found.begin_exchange();
-                allowance = Some(found);
-            }
+            found = allowance_of(&mut connection), if exchange.is_none() => exchange = Some(found.begin_exchange()),
             sent = &mut sending => break sent,
         }
     };
     let sent = sent.map_err(|error| ExchangeFailure::of_http(&error));
-    match (sent, allowance) {
-        (Ok(response), Some(allowance)) => Ok((response, allowance)),
+    match (sent, exchange) {
+        (Ok(response), Some(exchange)) => {
+            exchange.held.take_head(response.headers().len());
+            Ok((response, exchange))
+        }
         // No response arrives before its connection is known.
         (Ok(_), None) => Err(ExchangeFailure::new("UND_ERR_SOCKET", "the connection is not known")),
         // The libraries do not keep the reason of a connection's end in all of their errors.
-        (Err(failure), allowance) => {
-            Err(allowance.and_then(|allowance| allowance.failure()).unwrap_or(failure))
-        }
+        (Err(failure), exchange) => Err(exchange.and_then(|exchange| exchange.failure()).unwrap_or(failure)),
     }
 }
 
@@ -209,6 +217,10 @@ async fn allowance_of(connection: &mut CaptureConnection) -> Arc<Allowance> {
     let mut extensions = Extensions::new();
     if let Some(connected) = &*connection.wait_for_connection_metadata().await {
         connected.get_extras(&mut extensions);
+        if extensions.get::<Arc<Allowance>>().is_some_and(|allowance| allowance.held.is_worn()) {
+            // Its last exchange.
+            connected.poison();
+        }
     }
     match extensions.remove() {
         Some(allowance) => allowance,
@@ -226,6 +238,7 @@ pub(crate) struct Connector {
     own_ports: Arc<[u16]>,
     /// Of this owner, and of all.
     budgets: [Arc<Semaphore>; 2],
+    memory: OwnersMemory,
 }
 
 trait ServerStream: AsyncRead + AsyncWrite + Send + Unpin {}
@@ -272,12 +285,13 @@ impl Connector {
         let [own, all] = self.budgets.each_ref().map(|budget| Arc::clone(budget).acquire_owned());
         let closed = |_| ExchangeFailure::new("ECANCELED", "given up");
         let places = [own.await.map_err(closed)?, all.await.map_err(closed)?];
+        let held = Held::new(self.memory.clone())?;
         let stream = first_connection(&addresses).await;
         let stream =
             stream.map_err(|error| ExchangeFailure::not_connected(&format!("{written}:{port}"), &error))?;
         // Small pieces of requests are sent at once.
         let _ = stream.set_nodelay(true);
-        let allowance = Allowance::new();
+        let allowance = Allowance::new(held);
         let stream = MeteredStream::new(stream, Arc::clone(&allowance));
         if !is_tls {
             let io: TokioIo<Box<dyn ServerStream>> = TokioIo::new(Box::new(stream));
@@ -289,10 +303,13 @@ impl Connector {
         let stream = self.tls.connect(name, stream).await;
         let stream = stream.map_err(|error| ExchangeFailure::no_tls(host, &error))?;
         let http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
-        if http2 {
+        let stream: Box<dyn ServerStream> = if http2 {
             allowance.read_ahead(CONNECTION_WINDOW_BYTES);
-        }
-        Ok(ServerConnection { io: TokioIo::new(Box::new(stream)), http2, allowance, _places: places })
+            Box::new(FramedStream::new(stream, Arc::clone(&allowance)))
+        } else {
+            Box::new(stream)
+        };
+        Ok(ServerConnection { io: TokioIo::new(stream), http2, allowance, _places: places })
     }
 
     /// The addresses of a host to which a request may connect.

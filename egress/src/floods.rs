@@ -6,7 +6,8 @@ use crate::exchange::{self, ExchangeInput, Reports};
 use crate::resolve::Resolver;
 use crate::role::event_loop;
 use crate::tls_servers::tls_acceptor;
-use std::future::Future;
+use futures_util::future::join_all;
+use std::future::{Future, pending};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, sink, split};
@@ -22,11 +23,18 @@ struct Flood {
     again: Vec<u8>,
     /// Repetitions that are written together.
     together: usize,
+    /// After so many of them nothing more is sent.
+    writes: usize,
 }
 
 impl Flood {
     fn new(first: impl Into<Vec<u8>>, again: impl Into<Vec<u8>>) -> Self {
-        Self { first: first.into(), again: again.into(), together: 200 }
+        Self { first: first.into(), again: again.into(), together: 200, writes: usize::MAX }
+    }
+
+    /// At most so many bytes.
+    fn of_bytes(self, bytes: usize) -> Self {
+        Self { writes: bytes / (self.again.len() * self.together), ..self }
     }
 
     /// One repetition in each write, which is one record of TLS.
@@ -51,19 +59,31 @@ struct FloodServer {
     address: SocketAddr,
     roots: RootCertStore,
     begun: mpsc::UnboundedReceiver<()>,
+    /// All of its addresses, each of which is an origin.
+    addresses: Vec<SocketAddr>,
 }
 
 impl FloodServer {
     fn start(over: Over, flood: Flood) -> Self {
+        Self::start_at(over, flood, 1)
+    }
+
+    /// At so many addresses.
+    fn start_at(over: Over, flood: Flood, addresses: usize) -> Self {
         let protocols: &[&[u8]] = if over == Over::Http2 { &[b"h2"] } else { &[] };
         let (acceptor, roots) = tls_acceptor(&["localhost"], protocols);
-        let listener = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
-        listener.set_nonblocking(true).expect("a listener");
-        let address = listener.local_addr().expect("an address");
+        let listen = || {
+            let listener = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
+            listener.set_nonblocking(true).expect("a listener");
+            listener
+        };
+        let listeners: Vec<_> = (0..addresses).map(|_| listen()).collect();
+        let addresses: Vec<_> =
+            listeners.iter().map(|listener| listener.local_addr().expect("an address")).collect();
         let (begin, begun) = mpsc::unbounded_channel();
         // It ends with the process of the tests.
         std::thread::spawn(move || {
-            event_loop().expect("an event loop").block_on(async move {
+            let serve = async |listener: std::net::TcpListener| {
                 let listener = TcpListener::from_std(listener).expect("a listener");
                 while let Ok((stream, _)) = listener.accept().await {
                     let (acceptor, flood, begin) = (acceptor.clone(), flood.clone(), begin.clone());
@@ -78,10 +98,27 @@ impl FloodServer {
                         }
                     });
                 }
-            });
+            };
+            event_loop().expect("an event loop").block_on(join_all(listeners.into_iter().map(&serve)));
         });
-        Self { address, roots, begun }
+        Self { address: addresses[0], roots, begun, addresses }
     }
+}
+
+/// Whether a request is in what a client has sent: anything of HTTP/1.1, the head of HTTP/2.
+fn has_request(bytes: &[u8]) -> bool {
+    let preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+    let Some(mut frames) = bytes.strip_prefix(preface) else {
+        return !bytes.is_empty() && !preface.starts_with(bytes);
+    };
+    while let [first, second, third, kind, ..] = *frames {
+        let length = u32::from_be_bytes([0, first, second, third]) as usize;
+        if kind == HEADERS {
+            return true;
+        }
+        frames = frames.get(9 + length..).unwrap_or_default();
+    }
+    false
 }
 
 async fn send_flood<S>(stream: S, flood: Flood, begun: impl FnOnce()) -> std::io::Result<()>
@@ -89,20 +126,22 @@ where
     S: AsyncRead + AsyncWrite + Send + 'static,
 {
     let (mut reader, mut writer) = split(stream);
-    let mut request = [0; 4_096];
-    // The request of HTTP/1.1, or what a client of HTTP/2 begins with: it has sent more by the time that it reads.
-    if reader.read(&mut request).await? == 0 {
-        return Ok(());
+    let mut request = Vec::new();
+    while !has_request(&request) {
+        if reader.read_buf(&mut request).await? == 0 {
+            return Ok(());
+        }
     }
     tokio::spawn(async move { tokio::io::copy(&mut reader, &mut sink()).await });
     writer.write_all(&flood.first).await?;
     writer.flush().await?;
     begun();
     let pieces = flood.again.repeat(flood.together);
-    loop {
+    for _ in 0..flood.writes {
         writer.write_all(&pieces).await?;
         writer.flush().await?;
     }
+    pending().await
 }
 
 pub(crate) fn request(over: Over, address: SocketAddr, owner: u64) -> EgressRequest {
@@ -323,4 +362,60 @@ fn an_owner_with_many_busy_connections_takes_turns_with_another_one() {
         let meanwhile = received(&mut busy);
         assert!(meanwhile < 8 << 20, "{meanwhile} bytes of one owner during one exchange of another");
     });
+}
+
+/// Memory that this process has now (bytes).
+fn resident() -> usize {
+    let pages = std::fs::read_to_string("/proc/self/statm").expect("readable");
+    let resident = pages.split(' ').nth(1).and_then(|pages| pages.parse::<usize>().ok());
+    resident.expect("a number") * 4_096
+}
+
+/// Small heads cost the library many times their bytes. One that waits for a response on each of many connections is not enough to
+/// fill the memory of the process, which is that of all owners.
+#[test]
+fn a_flood_that_stops_below_its_bound_of_bytes() {
+    const ORIGINS: usize = 48;
+    const MOST: usize = 4 << 20;
+    let settings = frame(SETTINGS, 0, 0, &[]);
+    let status = [0x08, 3, b'1', b'0', b'3'];
+    // A field that is in the table, as a literal and then by its index.
+    let literal = [status.as_slice(), &[0x40, 1, b'a', 1, b'b']].concat();
+    let indexed = [status.as_slice(), &[0xbe; 100]].concat();
+    for (name, first, again) in [
+        ("interim responses", settings.clone(), frame(HEADERS, END_HEADERS, 1, &status)),
+        (
+            "interim responses of many fields",
+            [settings.clone(), frame(HEADERS, END_HEADERS, 1, &literal)].concat(),
+            frame(HEADERS, END_HEADERS, 1, &indexed),
+        ),
+    ] {
+        block_on(async {
+            let flood = Flood::new(first, again).of_bytes(2_000_000);
+            let server = FloodServer::start_at(Over::Http2, flood, ORIGINS);
+            let resolver = Arc::new(Resolver::of_servers(Vec::new()));
+            let mut clients = Clients::new(resolver, server.roots.clone()).expect("TLS");
+            let before = resident();
+            let exchanges: Vec<_> = server
+                .addresses
+                .iter()
+                .map(|address| {
+                    let mut request = request(Over::Http2, *address, 1);
+                    request.terms.head_ms = 20_000;
+                    begin(&mut clients, request, PIECES)
+                })
+                .collect();
+            let mut peak = 0;
+            for exchange in exchanges {
+                let failure = end(exchange).await.expect("a failure");
+                peak = peak.max(resident().saturating_sub(before));
+                assert!(
+                    failure.starts_with("ERR_NET_LIMIT: the server sent too many heads"),
+                    "{name}: {failure}"
+                );
+            }
+            println!("{name}: {} KiB for each connection", peak / ORIGINS / 1024);
+            assert!(peak < ORIGINS * MOST, "{name}: {peak} bytes");
+        });
+    }
 }

@@ -11,6 +11,7 @@
 //! - [`lane`]: the work of one owner, which takes turns with that of others
 //! - [`client`]: connections: which address, TLS, HTTP/1.1 or HTTP/2, and the pools of owners
 //! - [`metered`]: what a connection reads at a time, and what a server may send besides its responses
+//! - [`frames`], [`held`]: the frames of HTTP/2 that arrive, and the memory of what nobody has taken yet
 //! - [`address`]: which addresses a request may connect to
 //! - [`resolve`], [`dns`]: names to addresses
 //! - [`failure`]: errors with the codes of Node
@@ -25,6 +26,8 @@ pub mod exchange;
 pub mod failure;
 #[cfg(test)]
 mod floods;
+mod frames;
+mod held;
 pub mod jail;
 mod lane;
 mod metered;

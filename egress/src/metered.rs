@@ -3,7 +3,9 @@
 //! whatever else the libraries above read and drop. Here all of it is bytes. Does not know a protocol.
 
 use crate::failure::ExchangeFailure;
+use crate::held::Held;
 use std::io::{self, IoSlice};
+use std::ops::Deref;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -25,11 +27,14 @@ pub(crate) struct Allowance {
     left: AtomicI64,
     /// Above it, bytes of bodies add nothing: a body that was received is no reserve for later.
     full: AtomicI64,
+    /// What it sent is held until an exchange takes it.
+    pub(crate) held: Held,
 }
 
 impl Allowance {
-    pub(crate) fn new() -> Arc<Self> {
-        Arc::new(Self { left: AtomicI64::new(EXCHANGE_BYTES), full: AtomicI64::new(EXCHANGE_BYTES) })
+    pub(crate) fn new(held: Held) -> Arc<Self> {
+        let [left, full] = [EXCHANGE_BYTES; 2].map(AtomicI64::new);
+        Arc::new(Self { left, full, held })
     }
 
     /// So many bytes of bodies may arrive before an exchange takes them.
@@ -39,12 +44,15 @@ impl Allowance {
     }
 
     /// An exchange begins on this connection.
-    pub(crate) fn begin_exchange(&self) {
+    pub(crate) fn begin_exchange(self: &Arc<Self>) -> OpenExchange {
         self.left.fetch_add(EXCHANGE_BYTES, Ordering::Relaxed);
+        self.held.begin_exchange();
+        OpenExchange(Arc::clone(self))
     }
 
     /// An exchange has received so many bytes of its body.
     pub(crate) fn body(&self, bytes: usize) {
+        self.held.take_data(bytes);
         let more = i64::try_from(bytes).unwrap_or(i64::MAX).saturating_mul(FRAMING);
         let full = self.full.load(Ordering::Relaxed);
         let _ = self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| {
@@ -58,13 +66,32 @@ impl Allowance {
 
     /// Why the connection was ended; `None`: the server has not exceeded its allowance.
     pub(crate) fn failure(&self) -> Option<ExchangeFailure> {
-        (self.left.load(Ordering::Relaxed) < 0).then(|| {
+        let flooded = (self.left.load(Ordering::Relaxed) < 0).then(|| {
             ExchangeFailure::limit(format!(
                 "the server sent more than {} KiB besides the body of its response (interim responses, records of TLS, frames of \
                  HTTP/2)",
                 EXCHANGE_BYTES / 1024
             ))
-        })
+        });
+        flooded.or_else(|| self.held.failure())
+    }
+}
+
+/// An exchange on a connection, from its request to its last piece.
+#[derive(Debug)]
+pub(crate) struct OpenExchange(Arc<Allowance>);
+
+impl Deref for OpenExchange {
+    type Target = Allowance;
+
+    fn deref(&self) -> &Allowance {
+        &self.0
+    }
+}
+
+impl Drop for OpenExchange {
+    fn drop(&mut self) {
+        self.held.end_exchange();
     }
 }
 
