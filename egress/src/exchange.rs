@@ -112,6 +112,10 @@ async fn exchange(
 }
 
 fn head(response: &Response<Incoming>) -> Result<HttpProgress, ExchangeFailure> {
+    if response.status().is_informational() {
+        // The library takes 101 for the last response; no request asks for another protocol.
+        return Err(ExchangeFailure::new("UND_ERR_SOCKET", "bad upgrade"));
+    }
     let fields = response.headers();
     let bytes: usize = fields.iter().map(|(name, value)| name.as_str().len() + value.len()).sum();
     // HTTP/2 has no limit of fields of its own.

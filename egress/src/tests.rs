@@ -3,6 +3,7 @@
 use crate::client::{self, Clients, ConnectionBounds, RequestBody};
 use crate::dns::{self, RecordType};
 use crate::exchange::{self, ExchangeInput, Reports};
+use crate::floods;
 use crate::resolve::Resolver;
 use crate::tls_servers::tls_acceptor;
 use http_body_util::{BodyExt as _, Full};
@@ -16,6 +17,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, UdpSocket};
 use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::time::timeout;
@@ -159,6 +161,25 @@ async fn too_many_header_fields_fail_one_exchange() {
             "{error:?}"
         );
     }
+}
+
+/// Node's `fetch` has the same error; for a script it would be a response without an end.
+#[tokio::test]
+async fn a_server_that_switches_protocols_fails_the_exchange() {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port");
+    let address = listener.local_addr().expect("an address");
+    tokio::spawn(async move {
+        let (mut stream, _) = listener.accept().await.expect("a connection");
+        let head = b"HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: h2c\r\n\r\n";
+        let read = stream.read(&mut [0; 4_096]).await.expect("a request");
+        assert_ne!(read, 0);
+        stream.write_all(head).await.expect("written");
+        // The client closes it.
+        let _ = stream.read(&mut [0; 1]).await;
+    });
+    let mut clients = clients(Resolver::of_servers(Vec::new()), RootCertStore::empty());
+    let exchange = floods::begin(&mut clients, floods::request(floods::Over::Tcp, address, 1), 1);
+    assert_eq!(floods::end(exchange).await.as_deref(), Some("UND_ERR_SOCKET: bad upgrade"));
 }
 
 /// The daemon would take such a request for one of its own user.
