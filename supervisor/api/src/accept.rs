@@ -19,7 +19,8 @@ use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
-use turns::Turns;
+pub(crate) use turns::Starting;
+use turns::{Turn, Turns};
 use vm_system_runtime::shares::{Holder, Share, ShareRefusal, Shares};
 
 /// Pause after an `accept` that failed for lack of descriptors or memory, which spares the log and the CPU.
@@ -69,7 +70,7 @@ pub(crate) trait Connections: Send + 'static {
     type Connection: Send + 'static;
     /// The client's holder until it is identified; an error ends this connection alone.
     fn begin(&self, stream: <Self::Listener as Listening>::Stream) -> io::Result<(Holder, Self::Connection)>;
-    fn serve(&self, connection: Self::Connection, share: Share);
+    fn serve(&self, connection: Self::Connection, share: Share, starting: Starting);
     /// A connection that has no share. `in_turn`: it may cost as much as one that is served.
     fn refuse(&self, connection: Self::Connection, refusal: ShareRefusal, in_turn: bool);
 }
@@ -130,9 +131,10 @@ impl<C: Connections> Acceptor<C> {
                     return;
                 }
             }
-            self.turns.begin(Instant::now());
-            while let Some((connection, share)) = self.turns.next() {
-                self.connections.serve(connection, share);
+            let now = Instant::now();
+            self.turns.begin(now);
+            while let Some(Turn { connection, share, starting }) = self.turns.next(now) {
+                self.connections.serve(connection, share, starting);
             }
         }
     }

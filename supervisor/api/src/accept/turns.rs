@@ -1,7 +1,9 @@
 //! Connections that wait to be served, in turns: one of each client after the other, each one's in the order of arrival. A client
-//! that connects in a loop has so many in an interval and leaves the processor to the others; its own wait, theirs do not.
+//! that connects in a loop has few that are being started, and so many in an interval, and leaves the processor to the others; its own
+//! wait, theirs do not.
 
 use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 use vm_system_runtime::shares::{Holder, Share};
 
@@ -10,6 +12,27 @@ const INTERVAL: Duration = Duration::from_millis(10);
 const OF_ONE: u32 = 32;
 /// Connections of all in an interval.
 const OF_ALL: u32 = 4 * OF_ONE;
+
+/// Connections of one holder that are being started. The next one waits here and not in the event loop, where it would be in front of
+/// those of others that come after it.
+const STARTING_OF_ONE: usize = 8;
+/// One that is started for longer waits for something else than the event loop, such as the end of an execution.
+const PATIENCE: Duration = Duration::from_millis(100);
+/// How often it is looked whether connections have been started, while others of their holder wait.
+const LOOK: Duration = Duration::from_millis(1);
+
+/// A connection whose first request is not answered yet. It is dropped as soon as the connection waits for its client, or ends.
+#[derive(Debug)]
+pub(crate) struct Starting {
+    _started: Arc<()>,
+}
+
+/// A connection that may be served.
+pub(super) struct Turn<C> {
+    pub(super) connection: C,
+    pub(super) share: Share,
+    pub(super) starting: Starting,
+}
 
 /// Connections and their shares, which are idle.
 pub(super) struct Turns<C> {
@@ -23,12 +46,14 @@ pub(super) struct Turns<C> {
 
 struct Lane<C> {
     spent: u32,
+    /// When each one was started.
+    starting: VecDeque<(Instant, Weak<()>)>,
     waiting: VecDeque<(C, Share)>,
 }
 
 impl<C> Default for Lane<C> {
     fn default() -> Self {
-        Self { spent: 0, waiting: VecDeque::new() }
+        Self { spent: 0, starting: VecDeque::new(), waiting: VecDeque::new() }
     }
 }
 
@@ -38,6 +63,18 @@ impl<C> Lane<C> {
         while self.waiting.front().is_some_and(|(_, share)| share.is_evicted()) {
             self.waiting.pop_front();
         }
+    }
+
+    fn forget_started(&mut self, now: Instant) {
+        self.starting.retain(|(begin, starting)| {
+            starting.strong_count() > 0 && now.saturating_duration_since(*begin) < PATIENCE
+        });
+    }
+
+    fn start(&mut self, now: Instant) -> Starting {
+        let started = Arc::new(());
+        self.starting.push_back((now, Arc::downgrade(&started)));
+        Starting { _started: started }
     }
 }
 
@@ -55,13 +92,20 @@ impl<C> Turns<C> {
         self.close_evicted();
         self.lanes.retain(|_, lane| {
             lane.spent = 0;
-            !lane.waiting.is_empty()
+            lane.forget_started(now);
+            !lane.waiting.is_empty() || !lane.starting.is_empty()
         });
     }
 
     /// How long the next one that waits has to wait; `None`: none waits.
     pub(super) fn until_next(&self, now: Instant) -> Option<Duration> {
-        (!self.order.is_empty()).then(|| self.end.saturating_duration_since(now))
+        let is_spent = |holder| self.lanes.get(holder).is_none_or(|lane| lane.spent >= OF_ONE);
+        let interval = self.end.saturating_duration_since(now);
+        match self.order.is_empty() {
+            true => None,
+            false if self.left == 0 || self.order.iter().all(is_spent) => Some(interval),
+            false => Some(interval.min(LOOK)),
+        }
     }
 
     pub(super) fn push(&mut self, holder: Holder, connection: C, share: Share) {
@@ -73,7 +117,7 @@ impl<C> Turns<C> {
     }
 
     /// The next one that may be served now.
-    pub(super) fn next(&mut self) -> Option<(C, Share)> {
+    pub(super) fn next(&mut self, now: Instant) -> Option<Turn<C>> {
         for _ in 0..self.order.len() {
             if self.left == 0 {
                 return None;
@@ -81,11 +125,14 @@ impl<C> Turns<C> {
             let holder = self.order.pop_front()?;
             let Some(lane) = self.lanes.get_mut(&holder) else { continue };
             lane.close_evicted();
-            let next = if lane.spent < OF_ONE { lane.waiting.pop_front() } else { None };
-            if next.is_some() {
+            lane.forget_started(now);
+            let may = lane.spent < OF_ONE && lane.starting.len() < STARTING_OF_ONE;
+            let next = if may { lane.waiting.pop_front() } else { None };
+            let next = next.map(|(connection, share)| {
                 lane.spent += 1;
                 self.left -= 1;
-            }
+                Turn { connection, share, starting: lane.start(now) }
+            });
             if !lane.waiting.is_empty() {
                 self.order.push_back(holder);
             }
@@ -128,7 +175,9 @@ impl<C> Turns<C> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Holder, INTERVAL, Instant, OF_ALL, OF_ONE, Turns};
+    use super::{
+        Holder, INTERVAL, Instant, LOOK, OF_ALL, OF_ONE, PATIENCE, STARTING_OF_ONE, Starting, Turns,
+    };
     use std::sync::Arc;
     use vm_system_record::Owner;
     use vm_system_runtime::shares::{ShareLimits, Shares};
@@ -149,7 +198,8 @@ mod tests {
             turns.push(owner(name), name, shares.take(&owner(name)).expect("free"));
         };
         let served = |turns: &mut Turns<&'static str>| {
-            std::iter::from_fn(|| turns.next().map(|(name, _)| name)).collect::<Vec<_>>()
+            let now = Instant::now();
+            std::iter::from_fn(|| turns.next(now).map(|turn| turn.connection)).collect::<Vec<_>>()
         };
         for _ in 0..1_000 {
             arrive(&mut turns, "flood");
@@ -180,6 +230,40 @@ mod tests {
     }
 
     #[test]
+    fn a_client_has_few_that_are_being_started_however_long_that_takes() {
+        let shares = Shares::new("connections", "connections", ShareLimits::of(1 << 12));
+        let begin = Instant::now();
+        let mut turns = Turns::new(begin);
+        let arrive = |turns: &mut Turns<&'static str>, name| {
+            turns.push(owner(name), name, shares.take(&owner(name)).expect("free"));
+        };
+        for _ in 0..100 {
+            arrive(&mut turns, "flood");
+        }
+        let start = |turns: &mut Turns<&'static str>, now| -> Vec<(&'static str, Starting)> {
+            std::iter::from_fn(|| turns.next(now).map(|turn| (turn.connection, turn.starting))).collect()
+        };
+        let mut starting = start(&mut turns, begin);
+        assert_eq!(starting.len(), STARTING_OF_ONE);
+        // The clock alone brings no turn.
+        let later = begin + 5 * INTERVAL;
+        turns.begin(later);
+        assert!(start(&mut turns, later).is_empty());
+        assert_eq!(turns.until_next(later), Some(LOOK));
+        arrive(&mut turns, "other");
+        let other = start(&mut turns, later);
+        assert_eq!(other.iter().map(|(name, _)| *name).collect::<Vec<_>>(), ["other"], "at once");
+        // What was started brings one each.
+        starting.truncate(STARTING_OF_ONE - 3);
+        starting.extend(start(&mut turns, later));
+        assert_eq!(starting.len(), STARTING_OF_ONE);
+        // Those that wait for something else do not keep others of their client away for ever.
+        let late = begin + PATIENCE;
+        turns.begin(late);
+        assert_eq!(start(&mut turns, late).len(), STARTING_OF_ONE - 3);
+    }
+
+    #[test]
     fn those_that_made_way_are_closed_and_nothing_is_kept_of_clients_that_have_gone() {
         let shares = shares();
         let mut turns = Turns::new(Instant::now());
@@ -194,7 +278,8 @@ mod tests {
         assert!(shares.is_full_for(&flood));
         let share = turns.replace_oldest(&flood).expect("it waits");
         turns.push(flood.clone(), 100, share);
-        let served: Vec<i32> = std::iter::from_fn(|| turns.next().map(|(number, _)| number)).collect();
+        let now = Instant::now();
+        let served: Vec<i32> = std::iter::from_fn(|| turns.next(now).map(|turn| turn.connection)).collect();
         assert_eq!(served, (93..=100).collect::<Vec<_>>(), "the newest that have a share");
         assert_eq!(turns.until_next(Instant::now()), None);
         turns.begin(turns.end + INTERVAL);

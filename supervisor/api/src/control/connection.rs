@@ -6,6 +6,7 @@
 use super::frame::{self, FrameError};
 use super::request::{self, Outgoing, QueuedFrame};
 use super::{ControlLimits, ServerState};
+use crate::accept::Starting;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::future::Future;
@@ -115,10 +116,9 @@ where
 /// Serves one client until it disconnects (`Ok`) or must be disconnected.
 pub(super) async fn serve<R, W>(
     shared: &ControlContext,
-    reader: R,
-    mut writer: W,
+    (reader, mut writer): (R, W),
     caller: Caller,
-    slot: Arc<Share>,
+    (slot, starting): (Arc<Share>, Option<Starting>),
 ) -> Result<(), Disconnect>
 where
     R: ClientReader,
@@ -131,7 +131,8 @@ where
     let presence = ClientPresence::default();
     let _finished = presence.finished.clone().drop_guard();
     let client = Client { shared, presence: presence.clone(), caller, active: Active::new(slot), outgoing };
-    let ended = serve_requests(client, reader, write_all(writer, queue, shared.limits.write)).await;
+    let ended =
+        serve_requests(client, reader, write_all(writer, (queue, starting), shared.limits.write)).await;
     if ended.as_ref().is_err_and(Disconnect::is_by_client) {
         presence.gone.cancel();
     }
@@ -209,14 +210,17 @@ where
 
 async fn write_all<W>(
     mut writer: W,
-    mut queue: mpsc::Receiver<QueuedFrame>,
+    (mut queue, starting): (mpsc::Receiver<QueuedFrame>, Option<Starting>),
     deadline: std::time::Duration,
 ) -> Result<(), Disconnect>
 where
     W: AsyncWrite + Unpin,
 {
+    // Until the first reply is sent.
+    let mut starting = starting;
     while let Some(queued) = queue.recv().await {
         frame::write(&mut writer, &queued.bytes, deadline).await?;
+        drop(starting.take());
     }
     Ok(())
 }

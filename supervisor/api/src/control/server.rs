@@ -3,7 +3,7 @@
 use super::connection::{self, ControlContext, Disconnect};
 use super::frame::FrameError;
 use super::{API, ControlLimits, PeerPolicy, Transport};
-use crate::accept::{self, Connections};
+use crate::accept::{self, Connections, Starting};
 use nix::sys::socket::{getsockopt, sockopt};
 use std::future::Future;
 use std::io;
@@ -134,12 +134,12 @@ struct Clients {
 }
 
 impl Clients {
-    fn spawn(&self, (stream, peer): (UnixStream, Peer), slot: Result<Share, (ShareRefusal, Share)>) {
+    fn spawn(&self, (stream, peer): (UnixStream, Peer), admission: Admission) {
         let (shared, peers) = (Arc::clone(&self.shared), self.peers.clone());
         let present = shared.state.clients.enter();
         let number = self.accepted.fetch_add(1, Ordering::Relaxed) + 1;
         self.tasks.spawn(async move {
-            client(&shared, &peers, stream, number, (peer, slot)).await;
+            client(&shared, &peers, stream, number, (peer, admission)).await;
             drop(present);
         });
     }
@@ -154,15 +154,15 @@ impl Connections for Clients {
         Ok((self.peers.holder(peer.uid), (stream, peer)))
     }
 
-    fn serve(&self, connection: (UnixStream, Peer), slot: Share) {
-        self.spawn(connection, Ok(slot));
+    fn serve(&self, connection: (UnixStream, Peer), slot: Share, starting: Starting) {
+        self.spawn(connection, Admission::Served { slot, starting });
     }
 
     fn refuse(&self, connection: (UnixStream, Peer), refusal: ShareRefusal, in_turn: bool) {
         // The client gets the reason after its hello; how many wait for one is bounded, too.
         let holder = self.peers.holder(connection.1.uid);
         if in_turn && let Ok(turn) = self.refusals.take(&holder) {
-            self.spawn(connection, Err((refusal, turn)));
+            self.spawn(connection, Admission::Refused { refusal, _turn: turn });
         }
     }
 }
@@ -170,6 +170,12 @@ impl Connections for Clients {
 /// The stream as reader and writer of the runtime's reactor.
 fn halves(stream: UnixStream) -> Result<(StreamReader, StreamWriter), Disconnect> {
     Ok(reactor::split(OwnedFd::from(stream)).map_err(FrameError::Io)?)
+}
+
+/// What is done with a client, and what counts it until it leaves.
+enum Admission {
+    Served { slot: Share, starting: Starting },
+    Refused { refusal: ShareRefusal, _turn: Share },
 }
 
 /// The client's user and process, as the kernel reports them.
@@ -190,18 +196,18 @@ async fn client(
     peers: &PeerPolicy,
     stream: UnixStream,
     number: u64,
-    (peer, slot): (Peer, Result<Share, (ShareRefusal, Share)>),
+    (peer, admission): (Peer, Admission),
 ) {
     let Peer { uid, pid } = peer;
-    let ended = match slot {
-        Ok(slot) => {
+    let ended = match admission {
+        Admission::Served { slot, starting } => {
             let slot = Arc::new(slot);
             tokio::select! {
-                ended = identified(shared, peers, stream, uid, Arc::clone(&slot)) => ended,
+                ended = identified(shared, peers, (stream, uid), (Arc::clone(&slot), starting)) => ended,
                 () = slot.evicted() => Err(Disconnect::Evicted),
             }
         }
-        Err((refusal, _turn)) => Err(refuse(stream, &shared.limits, refused(&refusal)).await),
+        Admission::Refused { refusal, _turn } => Err(refuse(stream, &shared.limits, refused(&refusal)).await),
     };
     match ended {
         Ok(()) => tracing::debug!(client = number, "client left"),
@@ -228,9 +234,8 @@ fn refused(refusal: &ShareRefusal) -> String {
 async fn identified(
     shared: &ControlContext,
     peers: &PeerPolicy,
-    stream: UnixStream,
-    uid: Option<u32>,
-    slot: Arc<Share>,
+    (stream, uid): (UnixStream, Option<u32>),
+    (slot, starting): (Arc<Share>, Starting),
 ) -> Result<(), Disconnect> {
     let caller = match peers.judge(API, uid, Transport::Unix).await {
         Ok(caller) => caller,
@@ -245,5 +250,5 @@ async fn identified(
         return Err(refuse(stream, &shared.limits, refused(&refusal)).await);
     }
     let (reader, writer) = halves(stream)?;
-    connection::serve(shared, reader, writer, caller, slot).await
+    connection::serve(shared, (reader, writer), caller, (slot, Some(starting))).await
 }

@@ -35,7 +35,7 @@ impl UpgradedClients {
         let caller = Caller { api: API, ..caller };
         let (reader, writer) = tokio::io::split(stream);
         let ended = tokio::select! {
-            ended = connection::serve(&self.context, reader, writer, caller, Arc::clone(&slot)) => ended,
+            ended = connection::serve(&self.context, (reader, writer), caller, (Arc::clone(&slot), None)) => ended,
             () = slot.evicted() => Err(Disconnect::Evicted),
         };
         match ended {

@@ -8,6 +8,7 @@ use super::gate;
 use super::half_closed::{ClientStream, HalfClosed, ResponseProgress};
 use super::lingering::{LingerBounds, linger};
 use super::upgrade::{self, Upgrading};
+use crate::accept::Starting;
 use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::http::Request;
@@ -24,7 +25,7 @@ use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
@@ -45,12 +46,16 @@ pub(super) struct RestContext {
 }
 
 /// Serves one connection to its end.
-pub(super) async fn serve<S>(shared: RestContext, stream: S, peer: RestPeer, slot: Arc<Share>)
-where
+pub(super) async fn serve<S>(
+    shared: RestContext,
+    stream: S,
+    peer: RestPeer,
+    (slot, starting): (Arc<Share>, Starting),
+) where
     S: ClientStream,
 {
     let limits = &shared.app.options.limits;
-    let progress = ResponseProgress::default();
+    let progress = ResponseProgress::new(starting);
     let io = TokioIo::new(Deadline::new(HalfClosed::new(stream, progress.clone()), limits.write));
     let peer = Arc::new(peer);
     let upgrading = Arc::new(Mutex::new(None));
@@ -68,8 +73,10 @@ where
                 let unread = Unread::default();
                 // Reading would make this client send its body.
                 let may_drain = !request.headers().contains_key(header::EXPECT);
-                let request =
-                    request.map(|body| Body::new(RequestBody { body: Some(body), unread: unread.clone() }));
+                let request = request.map(|body| {
+                    let (unread, progress) = (unread.clone(), progress.clone());
+                    Body::new(RequestBody { body: Some(body), unread, progress })
+                });
                 let mut response = gate::handle(&shared.app, &shared.routes, (&peer, &slot), request).await;
                 if let Some(begun) = response.extensions_mut().remove::<Upgrading>() {
                     *upgrading.lock().unwrap_or_else(PoisonError::into_inner) = Some(begun);
@@ -147,6 +154,7 @@ impl Unread {
 struct RequestBody {
     body: Option<Incoming>,
     unread: Unread,
+    progress: ResponseProgress,
 }
 
 impl http_body::Body for RequestBody {
@@ -158,7 +166,10 @@ impl http_body::Body for RequestBody {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
         let Some(body) = &mut self.body else { return Poll::Ready(None) };
-        let frame = ready!(Pin::new(body).poll_frame(context));
+        let Poll::Ready(frame) = Pin::new(body).poll_frame(context) else {
+            self.progress.waits_for_client();
+            return Poll::Pending;
+        };
         if matches!(frame, None | Some(Err(_))) {
             self.body = None;
         }

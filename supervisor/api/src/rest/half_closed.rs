@@ -2,12 +2,13 @@
 //! at the end of the input. It is hidden from the library until the response is sent, or the client has hung up. Over TCP the two
 //! look the same, and the end of the input is the end of the client.
 
+use crate::accept::Starting;
 use std::future::Future;
 use std::io::{self, IoSlice};
 use std::os::fd::AsFd as _;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
@@ -35,8 +36,15 @@ impl ClientStream for TcpStream {
 }
 
 /// How far the exchange under way is, shared by the connection and its requests.
-#[derive(Debug, Clone, Default)]
-pub(super) struct ResponseProgress(Arc<AtomicU8>);
+#[derive(Debug, Clone)]
+pub(super) struct ResponseProgress(Arc<Progress>);
+
+#[derive(Debug)]
+struct Progress {
+    state: AtomicU8,
+    /// Until the connection waits for its client.
+    starting: Mutex<Option<Starting>>,
+}
 
 /// No request is under way.
 const IDLE: u8 = 0;
@@ -46,21 +54,31 @@ const BEGUN: u8 = 1;
 const WRITTEN: u8 = 2;
 
 impl ResponseProgress {
+    /// Of a connection that is being started.
+    pub(super) fn new(starting: Starting) -> Self {
+        Self(Arc::new(Progress { state: AtomicU8::new(IDLE), starting: Mutex::new(Some(starting)) }))
+    }
+
     pub(super) fn begin(&self) {
-        self.0.store(BEGUN, Ordering::Relaxed);
+        self.0.state.store(BEGUN, Ordering::Relaxed);
     }
 
     pub(super) fn written(&self) {
-        self.0.store(WRITTEN, Ordering::Relaxed);
+        self.0.state.store(WRITTEN, Ordering::Relaxed);
+    }
+
+    /// Nothing can be done before the client sends something.
+    pub(super) fn waits_for_client(&self) {
+        drop(self.0.starting.lock().unwrap_or_else(PoisonError::into_inner).take());
     }
 
     fn flushed(&self) {
         // Only the end of the exchange: parts of a response are flushed, too.
-        let _ = self.0.compare_exchange(WRITTEN, IDLE, Ordering::Relaxed, Ordering::Relaxed);
+        let _ = self.0.state.compare_exchange(WRITTEN, IDLE, Ordering::Relaxed, Ordering::Relaxed);
     }
 
     fn is_idle(&self) -> bool {
-        self.0.load(Ordering::Relaxed) == IDLE
+        self.0.state.load(Ordering::Relaxed) == IDLE
     }
 }
 
@@ -95,7 +113,13 @@ impl<S: ClientStream> AsyncRead for HalfClosed<S> {
         let this = &mut *self;
         if matches!(this.input, ClientInput::Open) {
             let before = buffer.filled().len();
-            ready!(Pin::new(&mut this.stream).poll_read(context, buffer))?;
+            let Poll::Ready(read) = Pin::new(&mut this.stream).poll_read(context, buffer) else {
+                if this.progress.is_idle() {
+                    this.progress.waits_for_client();
+                }
+                return Poll::Pending;
+            };
+            read?;
             if buffer.filled().len() > before || buffer.remaining() == 0 {
                 return Poll::Ready(Ok(()));
             }

@@ -5,7 +5,7 @@ use super::connection::{self, RestContext};
 use super::half_closed::ClientStream;
 use super::lingering::{LINGERING, LingerBounds, linger};
 use super::{App, RestOptions, routes, upgrade};
-use crate::accept::{self, Connections, Listening};
+use crate::accept::{self, Connections, Listening, Starting};
 use crate::control::ServerState;
 use crate::keep_alive;
 use nix::sys::socket::{getsockopt, sockopt};
@@ -152,11 +152,12 @@ impl<L: HttpListener> Connections for Clients<L> {
         Ok((peer.holder(&self.shared.app.options.peers), (stream, peer)))
     }
 
-    fn serve(&self, (stream, peer): (L::Stream, RestPeer), slot: Share) {
+    fn serve(&self, (stream, peer): (L::Stream, RestPeer), slot: Share, starting: Starting) {
         match L::register(stream) {
             Ok(stream) => {
                 let present = self.shared.app.state.clients.enter();
-                let serving = connection::serve(self.shared.clone(), stream, peer, Arc::new(slot));
+                let serving =
+                    connection::serve(self.shared.clone(), stream, peer, (Arc::new(slot), starting));
                 self.tasks.spawn(async move {
                     serving.await;
                     drop(present);
