@@ -136,7 +136,7 @@ impl RuntimeApi for NoRuntime {
     fn facts(&self, _: Option<&Owner>) -> RuntimeFacts {
         RuntimeFacts::default()
     }
-    fn doctor(&self) -> BoxFuture<'_, DoctorReport> {
+    fn doctor(&self, _: Option<&Owner>) -> BoxFuture<'_, DoctorReport> {
         let (kernel, layers, host) = (String::new(), Vec::new(), Vec::new());
         Box::pin(std::future::ready(DoctorReport { kernel, ok: true, problem: None, layers, host }))
     }

@@ -17,10 +17,11 @@
 //! - [`session_events`]: the events of a session's life
 //! - [`restorations`]: ended sessions, whose inputs are repeated in new ones
 //! - [`backups`]: copies of the control database, and its check
-//! - [`audit`]: changes and refusals, with their principals
+//! - [`audit`]: changes and refusals, with their principals; [`audit_marks`]: the numbers of their lines as users see them
 //! - [`policies`]: the current templates, without a query of the store for each execution
 
 mod audit;
+mod audit_marks;
 mod backups;
 mod built_in;
 mod capabilities;

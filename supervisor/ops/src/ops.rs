@@ -1,5 +1,6 @@
 //! The path of a request to its verb: idempotency, dispatch, the audit line of a refusal. Knows no single verb.
 
+use crate::audit_marks::AuditMarks;
 use crate::backups::Backups;
 use crate::idempotency::InFlight;
 use crate::libraries::InstalledLibraries;
@@ -68,6 +69,7 @@ pub struct Ops {
     pub(crate) built_in_row: tokio::sync::OnceCell<()>,
     pub(crate) in_flight: InFlight,
     pub(crate) refusals: audit::Budget,
+    pub(crate) audit_marks: AuditMarks,
     pub(crate) library_store: LibraryStore,
     pub(crate) installed: Mutex<InstalledLibraries>,
     /// Held while a verb reads, decides and writes: serializes changes of templates and installations.
@@ -118,6 +120,7 @@ impl Ops {
             built_in_row: tokio::sync::OnceCell::new(),
             in_flight: InFlight::default(),
             refusals: audit::Budget::default(),
+            audit_marks: AuditMarks::default(),
             library_store,
             installed: Mutex::default(),
             deciding: tokio::sync::Mutex::default(),

@@ -1,6 +1,6 @@
 //! Verbs about the supervisor itself.
 
-use super::errors::stored;
+use super::errors::{invalid, stored};
 use super::{LIST_ROWS, Ops, VerbCall, fitting, rows_of};
 use vm_system_protocol::control::{
     AuditRecord, DatabaseSize, DoctorReport, ErrorCode, Health, MemoryOwner, OpError, Reply, RuntimeInfo,
@@ -50,8 +50,8 @@ impl Ops {
     }
 
     /// The walls, and the store.
-    pub(super) async fn doctor(&self) -> DoctorReport {
-        let mut report = self.runtime.doctor().await;
+    pub(super) async fn doctor(&self, call: &VerbCall<'_>) -> DoctorReport {
+        let mut report = self.runtime.doctor((!call.caller.admin).then_some(&call.caller.owner)).await;
         report.layers.extend(self.options.lowered.clone().map(|detail| SandboxLayer {
             name: "descriptors".to_owned(),
             in_force: false,
@@ -104,7 +104,7 @@ impl Ops {
         }))
     }
 
-    /// The caller's changes and refusals; those of all owners for administrators.
+    /// The caller's changes and refusals; those of all owners for administrators, who see the numbers of lines as they are.
     pub(super) async fn audit_list(
         &self,
         call: &VerbCall<'_>,
@@ -112,13 +112,20 @@ impl Ops {
         limit: u32,
     ) -> Result<Reply, OpError> {
         let limit = rows_of(limit, LIST_ROWS)?;
+        let admin = call.caller.admin;
+        let before = match before {
+            Some(mark) if !admin => Some(self.audit_marks.number(mark).ok_or_else(|| {
+                invalid("before: no line of the audit log has this number since the supervisor was started")
+            })?),
+            before => before,
+        };
         self.count_refusals(call.caller).await;
         // Lines are queued without waiting: an empty batch waits for those before it. If the store cannot
         // write, the response is what it has.
         let _ = self.store.apply(Vec::new()).await;
         let rows = self.store.audit(&call.caller.scope(), before, limit).await.map_err(stored)?;
         let records = rows.into_iter().map(|(seq, entry)| AuditRecord {
-            seq,
+            seq: if admin { seq } else { self.audit_marks.mark(seq) },
             at: entry.at,
             owner: entry.owner.as_str().to_owned(),
             api: entry.api,

@@ -181,7 +181,7 @@ impl Ops {
             Op::Health => self.health(call),
             Op::RuntimeSummary => Ok(Box::pin(self.runtime_summary(call)).await),
             Op::RuntimeInfo => Ok(self.runtime_info(call)),
-            Op::Doctor => Ok(Reply::Doctor(Box::new(self.doctor().await))),
+            Op::Doctor => Ok(Reply::Doctor(Box::new(self.doctor(call).await))),
             Op::Shutdown => Box::pin(self.shutdown(call)).await,
             Op::BackupBegin => Box::pin(self.backup_begin(call)).await,
             Op::BackupPart { backup, at } => Box::pin(self.backup_part(call, &backup, at)).await,

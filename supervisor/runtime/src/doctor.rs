@@ -30,7 +30,7 @@ pub async fn examine_host(config: SpawnConfig) -> DoctorReport {
 /// The report about a jail, or about why it could not be built.
 pub(super) async fn report(
     config: &SpawnConfig,
-    (agents, egress): (Option<&FilesAgents>, Option<&Egress>),
+    (agents, egress): (Option<&FilesAgents>, Option<(&Egress, bool)>),
     jail: Result<&Spawner, String>,
 ) -> DoctorReport {
     let (layers, mut problem) = match jail {
@@ -53,11 +53,12 @@ pub(super) async fn report(
 }
 
 /// The walls that the keeper reported as in force, the groups of owners, and what the kernel says of the supervisor and its helper.
+/// The egress process has its state if that is for all owners.
 pub(super) fn layers(
     jail: &Spawner,
     config: &SpawnConfig,
     agents: Option<&FilesAgents>,
-    egress: Option<&Egress>,
+    egress: Option<(&Egress, bool)>,
 ) -> Vec<SandboxLayer> {
     let starter = agents.map(FilesAgents::starter);
     let in_units = matches!(starter, Some(AgentStarter::Sockets(_)));
@@ -75,9 +76,10 @@ fn supervisor() -> SandboxLayer {
     of_process("supervisor", std::process::id(), bare, "")
 }
 
-/// The process that makes HTTP requests. It is started by the first one; its walls are checked then.
-fn of_egress(egress: &Egress) -> SandboxLayer {
-    let (in_force, detail) = egress.describe();
+/// The process that makes HTTP requests. It is started by the first one; its walls are checked then. Whether and since when it runs, and
+/// when it failed, is about all owners.
+fn of_egress((egress, all): (&Egress, bool)) -> SandboxLayer {
+    let (in_force, detail) = egress.describe(all);
     SandboxLayer { name: "egress".to_owned(), in_force, required: false, detail }
 }
 

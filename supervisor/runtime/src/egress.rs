@@ -133,8 +133,8 @@ impl Egress {
         self.0.live.load(Ordering::Relaxed)
     }
 
-    /// Whether it could make requests, how it is started, and its last failure.
-    pub(crate) fn describe(&self) -> (bool, String) {
+    /// Whether it could make requests and how it is started; for all owners, its state and its last failure, too.
+    pub(crate) fn describe(&self, all: bool) -> (bool, String) {
         let (is_there, by) = match &self.0.config.socket {
             Some(socket) => {
                 let path = socket.display();
@@ -150,7 +150,11 @@ impl Egress {
         };
         let pid = self.0.current.try_lock().ok().and_then(|current| current.process.as_ref()?.pid());
         let failure = self.0.last_failure().clone();
-        let failed = failure.as_ref().map(|EgressFailure { at, why, .. }| format!("failed at {at}: {why}"));
+        let could_start = failure.as_ref().is_none_or(|failure| !failure.at_start);
+        if !all {
+            return (is_there && could_start, by);
+        }
+        let failed = failure.map(|EgressFailure { at, why, .. }| format!("failed at {at}: {why}"));
         let state = match (self.live(), pid, failed) {
             (0, _, Some(failed)) => format!("not running, {failed}"),
             (0, _, None) => "not running".to_owned(),
@@ -159,7 +163,6 @@ impl Egress {
                 failed.map_or(state.clone(), |failed| format!("{state}, the one before {failed}"))
             }
         };
-        let could_start = failure.is_none_or(|failure| !failure.at_start);
         (is_there && could_start, format!("{state}; {by}"))
     }
 
@@ -229,15 +232,17 @@ mod tests {
         let socket = folder.path().join("egress.sock");
         let listener = UnixListener::bind(&socket).expect("a socket");
         let egress = Egress::new(EgressConfig { socket: Some(socket), ..EgressConfig::default() });
-        let (is_there, text) = egress.describe();
+        let (is_there, text) = egress.describe(true);
         assert!(is_there && text.starts_with("not running; "), "{text}");
         let ends = std::thread::spawn(move || drop(listener.accept().expect("a connection")));
         egress.process().await.expect_err("it ended before it was ready");
         ends.join().expect("no panic");
         egress.0.tasks.close();
         egress.0.tasks.wait().await;
-        let (is_there, text) = egress.describe();
+        let (is_there, text) = egress.describe(true);
         assert!(!is_there && text.starts_with("not running, failed at 20"), "{text}");
         assert!(text.contains("Z: it ended; started by the service manager"), "{text}");
+        let (is_there, text) = egress.describe(false);
+        assert!(!is_there && text.starts_with("started by the service manager at /"), "{text}");
     }
 }

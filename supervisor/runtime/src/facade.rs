@@ -533,7 +533,7 @@ impl RuntimeApi for Runtime {
                 &jail,
                 jails.config(),
                 self.0.shared.roots.agents(),
-                Some(&self.0.shared.egress),
+                Some((&self.0.shared.egress, of.is_none())),
             ),
             zygotes: jail.zygotes().into_iter().filter(is_shown).map(info).collect(),
             sessions_created: counts.sessions_created,
@@ -545,10 +545,11 @@ impl RuntimeApi for Runtime {
         Some(&self.0.durables)
     }
 
-    fn doctor(&self) -> BoxFuture<'_, DoctorReport> {
+    fn doctor(&self, of: Option<&Owner>) -> BoxFuture<'_, DoctorReport> {
+        let all = of.is_none();
         Box::pin(async move {
             let jails = self.0.shared.jails.common();
-            let processes = (self.0.shared.roots.agents(), Some(&self.0.shared.egress));
+            let processes = (self.0.shared.roots.agents(), Some((&self.0.shared.egress, all)));
             doctor::report(jails.config(), processes, Ok(&jails.present())).await
         })
     }

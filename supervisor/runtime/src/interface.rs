@@ -147,6 +147,6 @@ pub trait RuntimeApi: Send + Sync {
     fn durables(&self) -> Option<&Arc<Durables>> {
         None
     }
-    /// The walls in force, and what this host supports.
-    fn doctor(&self) -> BoxFuture<'_, DoctorReport>;
+    /// The walls in force, and what this host supports; with what concerns one owner, or all.
+    fn doctor(&self, of: Option<&Owner>) -> BoxFuture<'_, DoctorReport>;
 }

@@ -9,7 +9,7 @@ use vm_system_protocol::control::{AuditRecord, Op, Reply};
 /// Arguments of `ops audit`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Only entries with a smaller sequence number, for the next page
+    /// Only entries before the one with this number, for the next page
     #[arg(long, value_name = "SEQ")]
     before: Option<u64>,
     #[command(flatten)]

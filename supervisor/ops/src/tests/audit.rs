@@ -2,7 +2,7 @@
 
 use super::fake::{OpsBench, admin, bob, new_session};
 use crate::{ApiRefusal, Caller, VerbHandler as _};
-use vm_system_protocol::control::{Op, Reply};
+use vm_system_protocol::control::{ErrorCode, Op, Reply};
 use vm_system_record::Owner;
 
 /// `owner verb subject outcome` of the newest lines, as an administrator sees them.
@@ -42,6 +42,36 @@ async fn attempts_at_things_of_others_and_at_an_administrators_verbs_have_a_line
     assert_eq!(log[..log.len() - before], expected);
     // Each owner sees only its own refusals.
     assert_eq!(lines(&bench, &bob()).await, expected);
+}
+
+/// A user's numbers of lines would tell how many lines others have.
+#[tokio::test]
+async fn numbers_of_lines_tell_a_user_nothing_about_others_and_find_the_next_page() {
+    let bench = OpsBench::new();
+    let page = async |of: &Caller, before, limit| {
+        let list = Op::AuditList { before, limit };
+        match bench.ops.call(of, list, None, None).await {
+            Ok(Reply::Audit(records)) => records.into_iter().map(|record| record.seq).collect::<Vec<_>>(),
+            other => panic!("{other:?}"),
+        }
+    };
+    for _ in 0..10 {
+        bench.ops.call(&bob(), Op::Shutdown, None, None).await.expect_err("not bob's");
+    }
+    let (real, shown) = (page(&admin(), None, 10).await, page(&bob(), None, 10).await);
+    assert!(real.windows(2).all(|pair| pair[0] == pair[1] + 1), "{real:?}");
+    assert!(!shown.windows(2).any(|pair| pair[0] == pair[1] + 1), "{shown:?}");
+    let mut paged = page(&bob(), None, 3).await;
+    while let [.., last] = paged[..]
+        && let next = page(&bob(), Some(last), 3).await
+        && !next.is_empty()
+    {
+        paged.extend(next);
+    }
+    assert_eq!(paged, shown);
+    let stranger = Op::AuditList { before: Some(u64::MAX), limit: 3 };
+    let error = bench.ops.call(&bob(), stranger, None, None).await.expect_err("no such line");
+    assert_eq!(error.code, ErrorCode::ValidationError);
 }
 
 #[tokio::test]

@@ -386,7 +386,7 @@ impl RuntimeApi for Fake {
         let sessions_created = if of.is_some() { 1 } else { 5 };
         RuntimeFacts { keeper_pid: Some(7), sessions_created, ..RuntimeFacts::default() }
     }
-    fn doctor(&self) -> BoxFuture<'_, DoctorReport> {
+    fn doctor(&self, _: Option<&Owner>) -> BoxFuture<'_, DoctorReport> {
         Box::pin(async move {
             let layer = SandboxLayer {
                 name: "seccomp".to_owned(),

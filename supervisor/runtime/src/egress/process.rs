@@ -426,7 +426,7 @@ mod tests {
         }
         task.await.expect("no panic");
         assert!(!process.is_usable() && process.has_failed());
-        let (could_start, text) = egress.describe();
+        let (could_start, text) = egress.describe(true);
         assert!(could_start && text.starts_with("not running, failed at 20"), "{text}");
         assert!(text.contains("Z: it does not respond; started by this daemon"), "{text}");
         assert!(began.elapsed() >= PING * (3 + EGRESS_PINGS_LOST), "not while it replied");
