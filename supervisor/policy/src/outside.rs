@@ -1,7 +1,7 @@
 //! Owns the paths of the host that a script names: one beneath its own worktree is the same file as the path from the worktree. Pure
 //! text; every other path of the host stays one that the worktree does not have.
 
-use vm_system_protocol::broker::FsRequest;
+use vm_system_protocol::broker::{ExecRequest, FsRequest};
 use vm_system_protocol::worker::HostRequest;
 
 /// `path` from the worktree, if it is the worktree's own path on the host or one beneath it; `None` for every other path.
@@ -42,6 +42,7 @@ pub fn seen_from_worktree(mut request: HostRequest, worktree: &str) -> HostReque
             change(from);
             change(to);
         }
+        HostRequest::Exec(ExecRequest { folder, .. }) => change(folder),
         // The engine lists them without the `/` of a specifier from the root.
         HostRequest::LoadModule { candidates, .. } => {
             for candidate in candidates {
@@ -58,7 +59,7 @@ pub fn seen_from_worktree(mut request: HostRequest, worktree: &str) -> HostReque
 #[cfg(test)]
 mod tests {
     use super::{from_host, seen_from_worktree};
-    use vm_system_protocol::broker::FsRequest;
+    use vm_system_protocol::broker::{ExecRequest, FsRequest};
     use vm_system_protocol::worker::HostRequest;
 
     #[test]
@@ -76,6 +77,22 @@ mod tests {
             ("/a", "", None),
         ] {
             assert_eq!(from_host(path, worktree), seen, "{path} {worktree}");
+        }
+    }
+
+    #[test]
+    fn the_folder_of_a_command_is_changed() {
+        let exec = |folder: &str| {
+            HostRequest::Exec(ExecRequest {
+                command: "ls".to_owned(),
+                arguments: Vec::new(),
+                input: Vec::new(),
+                folder: folder.to_owned(),
+                environment: Vec::new(),
+            })
+        };
+        for (folder, seen) in [("/t/a", "/a"), ("/t", "/"), ("/u", "/u"), ("a", "a"), ("", "")] {
+            assert_eq!(seen_from_worktree(exec(folder), "/t"), exec(seen));
         }
     }
 
