@@ -108,11 +108,18 @@ pub(super) fn to_the_end<'js>(
 /// Discards timers and queued jobs: a stopped execution must not continue in the next one.
 fn tidy_up(ctx: &Ctx<'_>, state: &SharedState) {
     state.timers.borrow_mut().clear();
-    state.http.borrow_mut().end_execution();
+    let open = state.http.borrow_mut().end_execution();
+    let has_waited = !open.is_empty();
+    drop(open);
     state.budget.end();
     sys::discard_jobs(ctx, STACK_BYTES, DISCARDED_JOBS);
     state.rejections.borrow_mut().clear();
-    state.tidy_heap(ctx);
+    if has_waited {
+        // What waits for a request is held by cycles, with whatever memory it has.
+        state.collect(ctx);
+    } else {
+        state.tidy_heap(ctx);
+    }
 }
 
 /// The failure of the pending exception; `Stopped` if the exception only carries a stop.

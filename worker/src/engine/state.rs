@@ -146,9 +146,14 @@ impl EngineState {
     pub(super) fn tidy_heap(&self, ctx: &Ctx<'_>) {
         let heap = sys::heap_bytes();
         if heap > self.heap_limit.get() / 2 && heap > self.live_heap.get() / 4 * 5 {
-            ctx.run_gc();
-            self.live_heap.set(sys::heap_bytes());
+            self.collect(ctx);
         }
+    }
+
+    /// Collects cycles.
+    pub(super) fn collect(&self, ctx: &Ctx<'_>) {
+        ctx.run_gc();
+        self.live_heap.set(sys::heap_bytes());
     }
 
     /// Resets everything that executions in the zygote have changed.

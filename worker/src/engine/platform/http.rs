@@ -6,7 +6,7 @@ use super::super::modules::host_call::{failed, returned, unexpected};
 use super::super::state::SharedState;
 use super::super::sys;
 use rquickjs::{Array, Ctx, Function, Object, Persistent, Result, Value};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use vm_system_protocol::egress::{
     ExchangeProgress, HttpCall, HttpHeader, HttpProgress, HttpReply, HttpRequest,
@@ -20,8 +20,8 @@ const WAIT_EVERY: u64 = 5_000_000;
 /// The exchanges of the running execution.
 #[derive(Default)]
 pub(in crate::engine) struct OpenExchanges {
-    /// Those whose end was not received.
-    open: BTreeSet<u64>,
+    /// Those whose end was not received, and what the prelude has of each.
+    open: BTreeMap<u64, Persistent<Object<'static>>>,
     /// Those of them that may receive a piece.
     pull: BTreeSet<u64>,
     /// Takes a list of progress.
@@ -32,10 +32,11 @@ pub(in crate::engine) struct OpenExchanges {
 }
 
 impl OpenExchanges {
-    /// Forgets what an execution has left open; the supervisor ends it.
-    pub(in crate::engine) fn end_execution(&mut self) {
-        self.open.clear();
+    /// Takes what an execution has left open, with all values that wait for it; the supervisor ends it.
+    #[must_use = "to be dropped outside of the borrow"]
+    pub(in crate::engine) fn end_execution(&mut self) -> BTreeMap<u64, Persistent<Object<'static>>> {
         self.pull.clear();
+        std::mem::take(&mut self.open)
     }
 
     /// Drops all values of the script.
@@ -44,8 +45,8 @@ impl OpenExchanges {
     }
 }
 
-/// `open(method, url, headers, bytes, end)`, `send(exchange, bytes, end)`, `close(exchange)`: `[value]` or `[undefined, code, message]`;
-/// the value of `open` is the exchange's number. `pull(exchange)`, `handle(handler)`. `headers` has names and values in turn, one
+/// `open(method, url, headers, bytes, end, exchange)`, `send(exchange, bytes, end)`, `close(exchange)`: `[value]` or `[undefined, code, message]`;
+/// the value of `open` is the exchange's number; the object `exchange` is given to the handler. `pull(exchange)`, `handle(handler)`. `headers` has names and values in turn, one
 /// character for each byte.
 pub(super) fn install<'js>(ctx: &Ctx<'js>, state: &SharedState, natives: &Object<'js>) -> Result<()> {
     let shared = state.clone();
@@ -54,7 +55,8 @@ pub(super) fn install<'js>(ctx: &Ctx<'js>, state: &SharedState, natives: &Object
                      url: String,
                      headers: Array<'js>,
                      bytes: Value<'js>,
-                     end: bool| {
+                     end: bool,
+                     made: Object<'js>| {
         let mut fields = Vec::new();
         for at in (0..headers.len()).step_by(2) {
             let (name, value): (String, String) = (headers.get(at)?, headers.get(at + 1)?);
@@ -73,7 +75,7 @@ pub(super) fn install<'js>(ctx: &Ctx<'js>, state: &SharedState, natives: &Object
             return Ok(refused);
         }
         let mut http = shared.http.borrow_mut();
-        http.open.insert(exchange);
+        http.open.insert(exchange, Persistent::save(&ctx, made));
         http.pull.insert(exchange);
         returned(&ctx, Value::new_number(ctx.clone(), exchange as f64))
     };
@@ -82,7 +84,7 @@ pub(super) fn install<'js>(ctx: &Ctx<'js>, state: &SharedState, natives: &Object
     let send = move |ctx: Ctx<'js>, exchange: f64, bytes: Value<'js>, end: bool| {
         let data = bytes_of(&bytes);
         let exchange = exchange as u64;
-        if !shared.http.borrow().open.contains(&exchange) {
+        if !shared.http.borrow().open.contains_key(&exchange) {
             return done(&ctx);
         }
         call(&ctx, &shared, HttpCall::Send { exchange, data, end })?.map_or_else(|| done(&ctx), Ok)
@@ -96,7 +98,7 @@ pub(super) fn install<'js>(ctx: &Ctx<'js>, state: &SharedState, natives: &Object
             http.pull.remove(&exchange);
             http.open.remove(&exchange)
         };
-        if !was_open {
+        if was_open.is_none() {
             return done(&ctx);
         }
         call(&ctx, &shared, HttpCall::Close { exchange })?.map_or_else(|| done(&ctx), Ok)
@@ -106,7 +108,7 @@ pub(super) fn install<'js>(ctx: &Ctx<'js>, state: &SharedState, natives: &Object
     let pull = move |exchange: f64| {
         let exchange = exchange as u64;
         let mut http = shared.http.borrow_mut();
-        if http.open.contains(&exchange) {
+        if http.open.contains_key(&exchange) {
             http.pull.insert(exchange);
         }
     };
@@ -154,8 +156,8 @@ pub(in crate::engine) fn wait(ctx: &Ctx<'_>, state: &SharedState, at_most: Durat
     let timeout_ms = at_most.as_nanos().div_ceil(1_000_000).min(u128::from(HTTP_WAIT_MS)) as u32;
     let request = {
         let http = state.http.borrow();
-        let list = |set: &BTreeSet<u64>| set.iter().copied().collect();
-        HttpCall::Wait { open: list(&http.open), pull: list(&http.pull), timeout_ms }
+        let (open, pull) = (http.open.keys().copied().collect(), http.pull.iter().copied().collect());
+        HttpCall::Wait { open, pull, timeout_ms }
     };
     let reply = state.call(ctx, HostRequest::Http(request))?;
     let progress = match reply {
@@ -169,21 +171,20 @@ pub(in crate::engine) fn wait(ctx: &Ctx<'_>, state: &SharedState, at_most: Durat
     }
     state.timers.borrow_mut().begin_calls();
     let list = Array::new(ctx.clone())?;
-    for (at, ExchangeProgress { exchange, progress }) in progress.into_iter().enumerate() {
-        {
+    for ExchangeProgress { exchange, progress } in progress {
+        let made = {
             let mut http = state.http.borrow_mut();
-            match &progress {
-                HttpProgress::End | HttpProgress::Failed(_) => {
-                    http.open.remove(&exchange);
-                    http.pull.remove(&exchange);
-                }
-                HttpProgress::Data(_) => {
-                    http.pull.remove(&exchange);
-                }
-                HttpProgress::Sent | HttpProgress::Head { .. } => {}
+            if !matches!(progress, HttpProgress::Sent | HttpProgress::Head { .. }) {
+                http.pull.remove(&exchange);
             }
-        }
-        list.set(at, shown(ctx, exchange, progress)?)?;
+            match &progress {
+                HttpProgress::End | HttpProgress::Failed(_) => http.open.remove(&exchange),
+                _ => http.open.get(&exchange).cloned(),
+            }
+        };
+        // Of an exchange that the script has closed.
+        let Some(made) = made else { continue };
+        list.set(list.len(), shown(made.restore(ctx)?, progress)?)?;
     }
     let handler = state.http.borrow().handler.clone();
     if let Some(handler) = handler {
@@ -194,15 +195,18 @@ pub(in crate::engine) fn wait(ctx: &Ctx<'_>, state: &SharedState, at_most: Durat
 
 /// The host refuses to wait: nothing is left to wait for.
 fn fail_all(state: &SharedState, error: &HostError) -> Vec<ExchangeProgress> {
-    let open = std::mem::take(&mut state.http.borrow_mut().open);
-    let failed = |exchange| ExchangeProgress { exchange, progress: HttpProgress::Failed(error.clone()) };
-    open.into_iter().map(failed).collect()
+    let failed = |exchange: &u64| ExchangeProgress {
+        exchange: *exchange,
+        progress: HttpProgress::Failed(error.clone()),
+    };
+    state.http.borrow().open.keys().map(failed).collect()
 }
 
 /// `[exchange, kind, …]`.
-fn shown<'js>(ctx: &Ctx<'js>, exchange: u64, progress: HttpProgress) -> Result<Array<'js>> {
+fn shown(exchange: Object<'_>, progress: HttpProgress) -> Result<Array<'_>> {
+    let ctx = &exchange.ctx().clone();
     let item = Array::new(ctx.clone())?;
-    item.set(0, exchange as f64)?;
+    item.set(0, exchange)?;
     match progress {
         HttpProgress::Sent => item.set(1, "sent")?,
         HttpProgress::Head { status, reason, headers, http2 } => {

@@ -1,20 +1,20 @@
 // HTTP exchanges: what `fetch` and the modules `http` and `https` have in common. The engine makes the calls.
 0,function (own, _native, captured) {
   'use strict';
-  const { Error, Map, Uint8Array } = captured.globals;
+  const { Error, Uint8Array } = captured.globals;
   const { coded } = captured;
   // As in `HTTP_PIECE_BYTES`.
   const PIECE = 60 * 1024;
   const EMPTY = new Uint8Array(0);
-  const exchanges = new Map();
 
   const failure = (code, message) => coded(new Error(message), code);
   own.handle((list) => {
     for (const item of list) {
-      const exchange = exchanges.get(item[0]);
-      if (exchange === undefined) continue;
+      const exchange = item[0];
+      // Closed by what arrived before it.
+      if (!exchange.isOpen) continue;
       const { on } = exchange;
-      if (item[1] === 'end' || item[1] === 'failed') exchanges.delete(item[0]);
+      if (item[1] === 'end' || item[1] === 'failed') exchange.isOpen = false;
       switch (item[1]) {
         case 'sent': exchange.sent(); break;
         case 'head': on.head(item[2], item[3], item[4], item[5]); break;
@@ -31,14 +31,14 @@
   const begin = (method, url, headers, bytes, end, on) => {
     const whole = bytes ?? EMPTY;
     const first = whole.length > PIECE ? whole.subarray(0, PIECE) : whole;
-    const [number, code, message] = own.open(method, url, headers, first, end && first.length === whole.length);
-    if (code !== undefined) throw failure(code, message);
     // What is not sent yet of the bytes that were given.
     let rest = whole.subarray(first.length);
     let last = end;
     let ready = first.length === 0;
+    // The engine holds it while the exchange is open, no longer than the execution: nothing else may.
     const exchange = {
       on,
+      isOpen: true,
       sent() {
         ready = true;
         if (rest.length > 0) exchange.next();
@@ -51,11 +51,14 @@
         own.send(number, piece, last && rest.length === 0);
       },
     };
-    exchanges.set(number, exchange);
+    const [number, code, message] = own.open(method, url, headers, first, end && first.length === whole.length, exchange);
+    if (code !== undefined) throw failure(code, message);
     return {
       pull() { own.pull(number); },
       close() {
-        if (exchanges.delete(number)) own.close(number);
+        if (!exchange.isOpen) return;
+        exchange.isOpen = false;
+        own.close(number);
       },
       // The next bytes of the body; only after `sent()`, or at the beginning if there were none.
       send(more, isLast) {
@@ -63,7 +66,7 @@
         last = isLast;
         if (ready) exchange.next();
       },
-      isOpen: () => exchanges.has(number),
+      isOpen: () => exchange.isOpen,
     };
   };
   return { begin, failure };
