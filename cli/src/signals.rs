@@ -3,17 +3,23 @@
 use crate::error::{CliError, exit};
 use nix::errno::Errno;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use std::cell::Cell;
 use std::io;
 use std::os::unix::net::UnixStream as StdStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 use tokio::net::UnixStream;
+use tokio::time::{Instant, sleep_until};
 
 /// Receives the signals that end a command. While it exists, these signals no longer end the process by themselves.
 pub(crate) struct Interrupts {
     pipe: UnixStream,
     /// The last received signal.
     last: Arc<AtomicUsize>,
+    /// When the command is interrupted without a signal.
+    deadline: Cell<Option<Instant>>,
+    time_is_over: Cell<bool>,
 }
 
 impl Interrupts {
@@ -46,11 +52,37 @@ impl Interrupts {
             signal_hook::low_level::pipe::register(*signal, write.try_clone()?)?;
         }
         read.set_nonblocking(true)?;
-        Ok(Self { pipe: UnixStream::from_std(read)?, last })
+        Ok(Self {
+            pipe: UnixStream::from_std(read)?,
+            last,
+            deadline: Cell::new(None),
+            time_is_over: Cell::new(false),
+        })
     }
 
-    /// Waits for the next signal. Cancel safe.
+    /// Interrupts the command once, after this time.
+    pub(crate) fn interrupt_after(&self, time: Duration) {
+        self.deadline.set(Instant::now().checked_add(time));
+    }
+
+    /// Whether the time was the reason of the interruption.
+    pub(crate) fn time_is_over(&self) -> bool {
+        self.time_is_over.get()
+    }
+
+    /// Waits for the next signal, or the end of the time. Cancel safe.
     pub(crate) async fn next(&self) {
+        let Some(deadline) = self.deadline.get() else { return self.signal().await };
+        tokio::select! {
+            () = self.signal() => {}
+            () = sleep_until(deadline) => {
+                self.deadline.set(None);
+                self.time_is_over.set(true);
+            }
+        }
+    }
+
+    async fn signal(&self) {
         loop {
             // The channel cannot close: its senders exist as long as the process.
             let _ = self.pipe.readable().await;
@@ -60,8 +92,11 @@ impl Interrupts {
         }
     }
 
-    /// The exit code of a command that a signal ended: 128 plus the signal, as in shells.
+    /// The exit code of a command that a signal ended: 128 plus the signal, as in shells; or that of a time limit.
     pub(crate) fn exit_code(&self) -> u8 {
+        if self.time_is_over() {
+            return exit::TIMEOUT;
+        }
         u8::try_from(self.last.load(Ordering::Relaxed)).map_or(exit::INTERRUPTED, |signal| 128 + signal)
     }
 

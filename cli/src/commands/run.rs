@@ -25,6 +25,9 @@ use vm_system_protocol::control::{NewCapability, NewExecution, NewSession, Op, R
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{CapabilityKind, Engine, Limits, Settings};
 
+/// The engine ends a script that computes, with its own message. What a script waits for takes none of the engine's time.
+const LATER_THAN_ENGINE: Duration = Duration::from_millis(100);
+
 /// Arguments of `run`.
 #[derive(Debug, clap::Args)]
 #[command(
@@ -67,7 +70,7 @@ pub struct Args {
     /// Show the script's requests when they have ended, and the figures of the execution
     #[arg(long)]
     verbose: bool,
-    /// Time limit, for CPU time and for wall-clock time: 500ms, 10s, 2m
+    /// Time limit of the script, waits included: 500ms, 10s, 2m
     #[arg(long, value_name = "TIME", value_parser = parse::duration, default_value = "30s")]
     timeout: Duration,
     /// Memory limit (MiB)
@@ -156,6 +159,7 @@ async fn in_embedded(context: &Context, args: Args, script: Script) -> Result<u8
             .limited_by("--max-output-kb KIB");
         let is_outside = script.file().is_some() && sent.input.is_some();
         let new = execution(session, sent, &args.allow_env);
+        interrupts.interrupt_after(args.timeout + LATER_THAN_ENGINE);
         let ended = start::to_its_end(context, own.backend(), &interrupts, new, None, &output).await;
         let code = ended.map_err(|error| {
             error
@@ -163,7 +167,9 @@ async fn in_embedded(context: &Context, args: Args, script: Script) -> Result<u8
                 .with_flag("max_output_kb", "--max-output-kb KIB")
                 .with_flag("max_events", "--max-events N")
         })?;
-        if output.has_syntax_error()
+        if interrupts.time_is_over() {
+            context.out.note(&format!("the script took longer than {:?} (--timeout)", args.timeout));
+        } else if output.has_syntax_error()
             && let Some(hint) = script.syntax_hint()
         {
             context.out.note(hint);
