@@ -42,6 +42,8 @@ struct Verifier<'v> {
     program: &'v CompiledProgram,
     state: &'v VmState,
     depths: HashMap<u32, Vec<u16>>,
+    /// By template, see `coroutine_begins`.
+    begins: HashMap<u32, Option<u32>>,
     scopes: Scopes,
 }
 
@@ -51,7 +53,13 @@ pub(super) fn verify(program: &CompiledProgram, state: &VmState) -> Res {
     if heap.cursor < heap.base || heap.cursor as usize > heap.cells.len() {
         return fail("cursor");
     }
-    let mut v = Verifier { program, state, depths: HashMap::new(), scopes: Scopes::default() };
+    let mut v = Verifier {
+        program,
+        state,
+        depths: HashMap::new(),
+        begins: HashMap::new(),
+        scopes: Scopes::default(),
+    };
     for (i, cell) in state.heap.cells.iter().enumerate() {
         // Cells of the base are trusted.
         if !state.heap.is_pristine(i) {
@@ -138,12 +146,16 @@ impl Verifier<'_> {
     }
 
     /// The position of the instruction that turns a function's frame into a coroutine's; none of an ordinary function.
-    fn coroutine_begins(&self, template: u32) -> Option<u32> {
-        let t = self.program.template(template);
-        let code = self.program.code.get(t.start as usize..(t.start + t.len) as usize)?;
-        code.iter()
-            .position(|instruction| matches!(instruction.op, Opcode::InitialYield | Opcode::AsyncStart))
-            .map(|position| position as u32)
+    fn coroutine_begins(&mut self, template: u32) -> Option<u32> {
+        let program = self.program;
+        // Found once: a long function may have thousands of frames.
+        *self.begins.entry(template).or_insert_with(|| {
+            let t = program.template(template);
+            let code = program.code.get(t.start as usize..(t.start + t.len) as usize)?;
+            code.iter()
+                .position(|instruction| matches!(instruction.op, Opcode::InitialYield | Opcode::AsyncStart))
+                .map(|position| position as u32)
+        })
     }
 
     fn kind(&self, id: Id) -> Result<&Cell, FormatError> {

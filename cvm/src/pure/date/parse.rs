@@ -209,6 +209,11 @@ impl Parts {
         self.zone_hour.is_some() && self.zone_minute.is_none() && MINUTES.contains(&number)
     }
 
+    /// Day and month are known, by its name.
+    fn expects_year(&self) -> bool {
+        self.month.is_some() && self.numbers.len() == 1
+    }
+
     fn is_utc(&self) -> bool {
         (self.zone_hour, self.zone_minute) == (Some(0), Some(0))
     }
@@ -311,6 +316,7 @@ impl Parser<'_> {
                     has_number = true;
                     self.zone(token)?;
                 }
+                Token::Symbol(b'-') if self.parts.expects_year() => self.negative_year()?,
                 Token::Symbol(b'+' | b'-' | b')') if has_number => return None,
                 _ => {}
             }
@@ -361,6 +367,14 @@ impl Parser<'_> {
             _ => return (!has_number && !matches!(self.tokens.peek(), Token::Number(..))).then_some(()),
         }
         Some(())
+    }
+
+    /// A year before the year 0 as `toString` and `toUTCString` print it; V8 does not read what it prints.
+    fn negative_year(&mut self) -> Option<()> {
+        match self.tokens.next() {
+            Token::Number(year, 4..) => self.parts.add_number(-year),
+            _ => None,
+        }
     }
 
     /// `+1`, `-08`, `+0530`, `+5:30` behind a time or UTC.
