@@ -7,6 +7,7 @@ mod programs;
 
 use hostile::{
     Checked, HEADER, PAUSING, Pages, check_pages, check_program, check_source, edit, paused, seal,
+    waiting_states,
 };
 use std::collections::BTreeMap;
 use vm_system_cvm::CompiledProgram;
@@ -105,7 +106,10 @@ fn mutated_programs_are_refused_or_run_within_limits() {
     }
 }
 
-/// Mutations of the state of each program; `.ci/long` makes more.
+/// Pauses of each program whose states are changed.
+const PAUSES: usize = 4;
+
+/// Mutations of the states of each program; `.ci/long` makes more.
 fn mutations() -> usize {
     std::env::var("VM_SYSTEM_MUTATIONS").map_or(500, |count| count.parse().expect("a number"))
 }
@@ -121,9 +125,9 @@ fn mutated_pages_are_refused_or_run_to_an_end_of_their_own() {
         Checked::Invalid(what) => *found.entry(what).or_insert(0) += 1,
     };
     for source in PAUSING {
-        let Some((program, pages)) = paused(source) else { panic!("it pauses: {source}") };
-        for _ in 0..mutations() {
-            let mut changed = pages.clone();
+        let Some((program, states)) = waiting_states(source, PAUSES) else { panic!("it pauses: {source}") };
+        for number in 0..mutations() {
+            let mut changed = states[number % states.len()].clone();
             for _ in 0..=random.index(2) {
                 let place = random.index(changed.len());
                 let (number, bytes) = &mut changed[place];
@@ -132,12 +136,60 @@ fn mutated_pages_are_refused_or_run_to_an_end_of_their_own() {
             }
             check(&program, &changed);
         }
-        for missing in 0..pages.len() {
-            let mut changed = pages.clone();
+        for missing in 0..states[0].len() {
+            let mut changed = states[0].clone();
             changed.remove(missing);
             check(&program, &changed);
         }
     }
     assert!(accepted > mutations() / 10, "too few states run: {accepted}");
     assert_eq!(found, BTreeMap::new(), "accepted, and found invalid while they ran; {accepted} ran");
+}
+
+/// The phase is the byte behind the program's fingerprint, which is a number of at most five bytes.
+#[test]
+fn phase_that_does_not_fit_what_waits_is_refused() {
+    for source in PAUSING {
+        let Some((program, states)) = waiting_states(source, PAUSES) else { panic!("it pauses: {source}") };
+        for pages in states {
+            let frames = pages.iter().position(|(number, _)| *number == 0).expect("page 0");
+            let place = HEADER
+                + pages[frames].1[HEADER..].iter().position(|byte| byte & 0x80 == 0).expect("a number")
+                + 1;
+            let phase = pages[frames].1[place];
+            assert!(phase == 2 || phase == 3, "it waits: {phase}");
+            for other in (0..=u8::MAX).filter(|other| *other != phase) {
+                let mut changed = pages.clone();
+                changed[frames].1[place] = other;
+                seal(0, &mut changed[frames].1);
+                assert!(
+                    matches!(check_pages(&program, &changed), Checked::Refused),
+                    "{phase} -> {other}: {source}"
+                );
+            }
+        }
+    }
+}
+
+/// Tags of values, ids of cells and positions in code are single bytes there; one is changed at a time.
+#[test]
+fn frames_with_another_value_or_position_are_refused_or_end_the_program_by_themselves() {
+    let mut found = BTreeMap::new();
+    let source = PAUSING[2];
+    let Some((program, states)) = waiting_states(source, 2) else { panic!("it pauses: {source}") };
+    for pages in states {
+        let frames = pages.iter().position(|(number, _)| *number == 0).expect("page 0");
+        for place in HEADER..pages[frames].1.len() {
+            let byte = pages[frames].1[place];
+            for other in [0, 6, 8, 11, byte ^ 1, byte ^ 2, byte ^ 4, byte ^ 8] {
+                let mut changed = pages.clone();
+                changed[frames].1[place] = other;
+                seal(0, &mut changed[frames].1);
+                if let Checked::Invalid(what) = check_pages(&program, &changed) {
+                    *found.entry(what).or_insert(0) += 1;
+                }
+            }
+        }
+    }
+    assert_eq!(found, BTreeMap::new(), "accepted, and found invalid while they ran");
 }

@@ -272,3 +272,28 @@ fn a_program_without_intl_stores_nothing_of_it() {
     // As many as before programs had `Intl`.
     assert_eq!((stored.len(), bytes), (1, 65));
 }
+
+/// Halves of surrogate pairs stay as they are.
+#[test]
+fn texts_that_are_not_well_formed_are_kept() {
+    let source = r"
+const units = (text) => Array.from({ length: text.length }, (_, i) => text.charCodeAt(i).toString(16)).join(' ');
+const print = (text) => console.log(units(text));
+print(new Intl.ListFormat('en').format(['\uD800', 'a']));
+print(new Intl.ListFormat('en').format(['\uDC00b', '\uD83D\uDE00', '\uD800']));
+print(new Intl.ListFormat('es').format(['\uD800', 'i']));
+print('i\ud800'.toLocaleUpperCase('tr'));
+print('\udc00I\ud800I'.toLocaleLowerCase('tr'));
+print('\u00cc\ud800'.toLocaleLowerCase('lt'));";
+    let (found, end) = lines(source, &[]);
+    let found: Vec<&str> = found.iter().map(|(_, line)| line.as_str()).collect();
+    let expected = [
+        "d800 20 61 6e 64 20 61",
+        "dc00 62 2c 20 d83d de00 2c 20 61 6e 64 20 d800",
+        "d800 20 65 20 69",
+        "130 d800",
+        "dc00 131 d800 131",
+        "69 307 300 d800",
+    ];
+    assert_eq!(found, expected, "{end}");
+}

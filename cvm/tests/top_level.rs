@@ -196,12 +196,12 @@ fn names_that_the_program_tests_or_defines_are_allowed() {
 #[test]
 fn arguments_of_wrong_types_are_type_errors() {
     for (call, message) in [
-        ("CC({ a: 1 })", "The first argument of CC must be a string, not an object"),
-        ("CC([1])", "The first argument of CC must be a string, not an array"),
-        ("CC(5n)", "The first argument of CC must be a string, not a bigint"),
-        ("CC(null)", "The first argument of CC must be a string, not null"),
-        ("CC(() => 1)", "The first argument of CC must be a string, not a function"),
-        ("CC('q', 5)", "The second argument of CC must be an object, not a number"),
+        ("CC([{ a: 1 }][0])", "The first argument of CC must be a string, not an object"),
+        ("CC([[1]][0])", "The first argument of CC must be a string, not an array"),
+        ("CC([5n][0])", "The first argument of CC must be a string, not a bigint"),
+        ("CC([null][0])", "The first argument of CC must be a string, not null"),
+        ("CC([() => 1][0])", "The first argument of CC must be a string, not a function"),
+        ("CC('q', [5][0])", "The second argument of CC must be an object, not a number"),
         ("fs.readFile(5)", "The path of readFile must be a string, not a number"),
         ("fs.readFile()", "The path of readFile must be a string, not undefined"),
         ("fs.writeFile('p', { a: 1 })", "The text of writeFile must be a string, not an object"),
@@ -221,15 +221,66 @@ fn arguments_of_wrong_types_are_type_errors() {
     }
     assert_eq!(end("function main() { return [CC(5), CC(true)]; }"), "[\"<5>\",\"<true>\"]");
     // JSON would make them null, and the question would have no limit.
-    for (option, shown) in
-        [("timeout_ms: NaN", "NaN"), ("retries: 1 / 0", "Infinity"), ("default: -1 / 0", "-Infinity")]
-    {
+    for (option, shown) in [
+        ("timeout_ms: 0 / 0", "NaN"),
+        ("retries: Object(NaN)", "NaN"),
+        ("timeout_ms: Object(1 / 0)", "Infinity"),
+        ("retries: 1 / 0", "Infinity"),
+        ("default: -1 / 0", "-Infinity"),
+    ] {
         let caught = format!(
             "try {{ CC('q', {{ {option} }}); }} catch (e) {{ console.log(e instanceof RangeError, e.message); }}"
         );
         let name = option.split(':').next().unwrap_or_default();
         let message = format!("true The option {name} of CC must be a finite number, not {shown} null");
         assert_eq!(end(&caught), message, "{option}");
+    }
+}
+
+#[test]
+fn options_of_a_task_that_would_be_lost_are_errors() {
+    for (call, message) in [
+        (
+            "CC('q', { timeout_ms: new Date(NaN) })",
+            "The option timeout_ms of CC must be a number, not an object",
+        ),
+        ("CC('q', { retries: Symbol() })", "The option retries of CC must be a number, not a symbol"),
+        (
+            "CC('q', { timeout_ms: Object(Symbol()) })",
+            "The option timeout_ms of CC must be a number, not a symbol",
+        ),
+        (
+            "const f = () => 1; CC('q', { timeout_ms: f })",
+            "The option timeout_ms of CC must be a number, not a function",
+        ),
+        (
+            "const f = () => 1; CC('q', { default: f })",
+            "The option default of CC must be a value that JSON can hold, not a function",
+        ),
+        ("CC('q', { schema: Symbol() })", "The option schema of CC must be an object, not a symbol"),
+        (
+            "const o = { get timeout_ms() { return 1; } }; CC('q', o)",
+            "The option timeout_ms of CC is an accessor or not enumerable: it must be a plain property",
+        ),
+        (
+            "CC('q', Object.defineProperty({}, 'retries', { value: 1 }))",
+            "The option retries of CC is an accessor or not enumerable: it must be a plain property",
+        ),
+        (
+            "CC('q', Object.create({ default: 1 }))",
+            "The option default of CC is inherited: it must be the object's own property",
+        ),
+    ] {
+        let caught =
+            format!("try {{ {call}; }} catch (e) {{ console.log(e instanceof TypeError, e.message); }}");
+        assert_eq!(end(&caught), format!("true {message} null"), "{call}");
+    }
+    for call in [
+        "CC('q', Object.create(null))",
+        "CC('q', new (class { timeout_ms = Object(5); default = null; retries = undefined; }))",
+        "CC('q', { timeout_ms: undefined, default: [NaN] })",
+    ] {
+        assert_eq!(end(&format!("function main() {{ return {call}; }}")), "\"<q>\"", "{call}");
     }
 }
 
@@ -245,13 +296,39 @@ fn constant_options_of_a_task_are_checked_when_the_program_is_loaded() {
         ("{ timeout_ms: -5 }", "it is a whole number of milliseconds"),
         ("{ retries: 1.5 }", "it is a whole number"),
         ("{ schema: 'string' }", "a schema is an object"),
+        ("{ timeout_ms: NaN }", "it is a whole number of milliseconds"),
+        ("{ retries: -Infinity }", "it is a whole number"),
+        ("{ timeout_ms: () => 1 }", "it is a whole number of milliseconds"),
+        ("{ get timeout_ms() { return 1; } }", "an option is a plain property, no accessor"),
+        ("{ default: NaN }", "it is a value that JSON can hold"),
+        ("{ schema: { type: 'nope' } }", "a type is string, number, integer, boolean, object, array or null"),
+        ("{ schema: { type: ['string', 'text'] } }", "a type is string, number"),
+        ("{ schema: { properties: { a: { items: { type: 5 } } } } }", "a type is string, number"),
     ] {
         let source = format!("function main() {{\n  return CC('q', {options});\n}}");
         let errors = compile(&source, &CompileOptions::default()).expect_err(options);
         assert_eq!((errors.0.len(), errors.0[0].line), (1, 2), "{errors}");
         assert!(errors.0[0].message.contains(why), "{errors}");
     }
+    for (call, why) in [
+        ("CC()", "`CC()` is not supported: it needs a prompt"),
+        ("CC(5n)", "the prompt is a string"),
+        ("CC(null)", "the prompt is a string"),
+        ("CC({ prompt: 'q' })", "the prompt is a string"),
+        ("CC('a', 5)", "its options are an object"),
+        ("CC('a', null)", "its options are an object"),
+        ("CC('a', ['x'])", "its options are an object"),
+    ] {
+        let source = format!("function main() {{\n  return {call};\n}}");
+        let errors = compile(&source, &CompileOptions::default()).expect_err(call);
+        assert_eq!((errors.0.len(), errors.0[0].line), (1, 2), "{errors}");
+        assert!(errors.0[0].message.contains(why), "{errors}");
+    }
     for call in [
+        "CC(5)",
+        "CC(true, undefined)",
+        "CC(`${args}`, args[0])",
+        "CC('q', { timeout_ms: -0, schema: { type: ['null', 'integer'], properties: { type: { type: 'string' } } } })",
         "CC('q', { timeout_ms: 1e3, retries: 0, default: undefined, schema: null })",
         "CC('q', { timeout_ms: args.length, schema: { type: 'string' } })",
         "CC('q', { other: undefined, ...JSON.parse('{}') })",

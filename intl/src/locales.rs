@@ -229,15 +229,30 @@ pub fn has_own_case(tag: &str) -> bool {
     ["az", "el", "hy", "lt", "nl", "tr"].contains(&tag.split('-').next().unwrap_or_default())
 }
 
-/// A text in upper or lower case by the rules of a locale's language.
-pub fn change_case(tag: &str, upper: bool, text: &str) -> String {
+/// A text in upper or lower case by the rules of a locale's language. Halves of surrogate pairs stay as they are.
+pub fn change_case(tag: &str, upper: bool, units: &[u16]) -> Vec<u16> {
     let language = tag.parse::<Locale>().map_or(LanguageIdentifier::UNKNOWN, |locale| locale.id);
     let mapper = CaseMapper::new();
-    if upper {
-        mapper.uppercase_to_string(text, &language).into_owned()
-    } else {
-        mapper.lowercase_to_string(text, &language).into_owned()
+    let change = |text: &str, changed: &mut Vec<u16>| {
+        let text = if upper {
+            mapper.uppercase_to_string(text, &language)
+        } else {
+            mapper.lowercase_to_string(text, &language)
+        };
+        changed.extend(text.encode_utf16());
+    };
+    let (mut changed, mut text) = (Vec::with_capacity(units.len()), String::new());
+    for one in char::decode_utf16(units.iter().copied()) {
+        match one {
+            Ok(character) => text.push(character),
+            Err(half) => {
+                change(&std::mem::take(&mut text), &mut changed);
+                changed.push(half.unpaired_surrogate());
+            }
+        }
     }
+    change(&text, &mut changed);
+    changed
 }
 
 #[cfg(test)]

@@ -6,10 +6,10 @@ use icu_experimental::displaynames::multi::{
 };
 use icu_experimental::displaynames::{DisplayNamesOptions, LanguageDisplay, Style};
 use icu_experimental::relativetime::{RelativeTimeFormatter, RelativeTimeFormatterOptions, options::Numeric};
-use icu_list::ListFormatter;
 use icu_list::options::{ListFormatterOptions, ListLength};
+use icu_list::{ListFormatter, parts};
 use icu_locale::Locale;
-use writeable::Writeable;
+use writeable::{Part, PartsWrite, Writeable};
 
 /// Joins texts by the rules of a locale.
 #[derive(Debug)]
@@ -34,6 +34,50 @@ impl ListTexts {
 
     pub fn join(&self, items: &[String]) -> String {
         self.0.format(items.iter()).write_to_string().into_owned()
+    }
+
+    /// As [`Self::join`]; halves of surrogate pairs stay as they are.
+    pub fn join_units(&self, items: &[Vec<u16>]) -> Vec<u16> {
+        let texts: Vec<String> = items.iter().map(|item| String::from_utf16_lossy(item)).collect();
+        let mut joined = JoinedUnits { units: Vec::new(), items: items.iter(), is_in_item: false };
+        // The sink never fails.
+        let _ = self.0.format(texts.iter()).write_to_parts(&mut joined);
+        joined.units
+    }
+}
+
+/// Takes the text between the items as it is written, and the items themselves from their units.
+struct JoinedUnits<'a> {
+    units: Vec<u16>,
+    items: std::slice::Iter<'a, Vec<u16>>,
+    is_in_item: bool,
+}
+
+impl std::fmt::Write for JoinedUnits<'_> {
+    fn write_str(&mut self, text: &str) -> std::fmt::Result {
+        if !self.is_in_item {
+            self.units.extend(text.encode_utf16());
+        }
+        Ok(())
+    }
+}
+
+impl PartsWrite for JoinedUnits<'_> {
+    type SubPartsWrite = Self;
+
+    fn with_part(
+        &mut self,
+        part: Part,
+        mut write: impl FnMut(&mut Self) -> std::fmt::Result,
+    ) -> std::fmt::Result {
+        if part != parts::ELEMENT {
+            return write(self);
+        }
+        self.units.extend(self.items.next().into_iter().flatten());
+        self.is_in_item = true;
+        let result = write(self);
+        self.is_in_item = false;
+        result
     }
 }
 

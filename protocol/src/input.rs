@@ -2,7 +2,7 @@
 //! that reads the messages of the serde libraries; they never reach a user as they are.
 
 use serde::Deserializer;
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::Value;
 
 /// Longest quotation of a text in an error (characters).
@@ -36,16 +36,44 @@ pub fn not_json(error: &serde_json::Error) -> String {
     syntax("it", error)
 }
 
+/// Why a text is no value for a script; both reasons are in plain words.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NotForScript {
+    /// It is not JSON, and may be meant as a text.
+    NotJson(String),
+    /// It is JSON that no script can hold: a number is out of range or would be rounded, it is nested too deeply, or a text has half of
+    /// a surrogate pair.
+    Unsupported(String),
+}
+
+impl NotForScript {
+    /// The reason.
+    pub fn why(self) -> String {
+        let (Self::NotJson(why) | Self::Unsupported(why)) = self;
+        why
+    }
+}
+
 /// Parses JSON for JavaScript, whose numbers are doubles: an integer that would be rounded is refused, never changed. The error is in
 /// plain words.
-pub fn json_for_script(text: &str) -> Result<serde_json::Value, String> {
-    let value = serde_json::from_str(text).map_err(|error| not_json(&error))?;
+pub fn json_for_script(text: &str) -> Result<Value, String> {
+    parse_for_script(text).map_err(NotForScript::why)
+}
+
+/// As [`json_for_script`], for texts that need not be JSON: the error tells one from the other.
+pub fn parse_for_script(text: &str) -> Result<Value, NotForScript> {
+    let value = serde_json::from_str(text).map_err(|error| {
+        // A skipped value is checked for its syntax alone: no number, escape or nesting is refused.
+        let is_json = serde_json::from_str::<IgnoredAny>(text).is_ok();
+        let why = not_json(&error);
+        if is_json { NotForScript::Unsupported(why) } else { NotForScript::NotJson(why) }
+    })?;
     match rounded_integer(text) {
         None => Ok(value),
-        Some(integer) => Err(format!(
+        Some(integer) => Err(NotForScript::Unsupported(format!(
             "the integer {} has more digits than a number of JavaScript keeps; send it as a string",
             shortened(integer)
-        )),
+        ))),
     }
 }
 
@@ -53,6 +81,36 @@ pub fn json_for_script(text: &str) -> Result<serde_json::Value, String> {
 fn shortened(digits: &str) -> std::borrow::Cow<'_, str> {
     const SHOWN: usize = 40;
     if digits.len() > SHOWN { format!("{}…", &digits[..SHOWN]).into() } else { digits.into() }
+}
+
+/// Whether a number without a sign is an integer that a double does not keep.
+fn is_rounded(number: &str) -> bool {
+    let Ok(double) = number.parse::<f64>() else { return false };
+    // Without an exponent and to the last digit: the exact value of the double.
+    let exact = format!("{double:.0}");
+    if number.bytes().all(|byte| byte.is_ascii_digit()) {
+        return exact != number;
+    }
+    let Some((digits, point)) = significant(number) else { return false };
+    // A fraction is rounded everywhere. As a number with an exponent counts also the shortest text of a double, which is how a
+    // script writes a large one.
+    digits.len() <= point
+        && significant(&exact) != Some((digits.clone(), point))
+        && significant(&format!("{double:e}")) != Some((digits, point))
+}
+
+/// The digits of a number without the zeros around them, and how many of its digits are before the point. `None`: it is 0, or its
+/// exponent is beyond all doubles.
+fn significant(number: &str) -> Option<(String, usize)> {
+    let (mantissa, exponent) = number.split_once(['e', 'E']).unwrap_or((number, "0"));
+    let exponent: i32 = exponent.parse().ok()?;
+    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    let digits = format!("{whole}{fraction}");
+    let leading = digits.bytes().take_while(|byte| *byte == b'0').count();
+    let point =
+        i32::try_from(whole.len()).ok()?.checked_add(exponent)?.checked_sub(i32::try_from(leading).ok()?)?;
+    let digits = digits.trim_matches('0').to_owned();
+    (!digits.is_empty()).then_some((digits, usize::try_from(point).unwrap_or(0)))
 }
 
 /// The first integer of a valid JSON text that is not exactly a double.
@@ -78,10 +136,7 @@ fn rounded_integer(text: &str) -> Option<&str> {
                     })
                     .count();
                 let number = &text[at..at + length];
-                let is_integer =
-                    number.len() > EXACT_DIGITS && number.bytes().all(|byte| byte.is_ascii_digit());
-                // Without an exponent and to the last digit: the exact value of the double.
-                if is_integer && number.parse::<f64>().is_ok_and(|double| format!("{double:.0}") != number) {
+                if number.len() > EXACT_DIGITS && is_rounded(number) {
                     return Some(number);
                 }
                 at += length;
@@ -106,6 +161,20 @@ fn without_position(message: &str) -> &str {
 
 fn syntax(subject: &str, error: &serde_json::Error) -> String {
     let text = error.to_string();
+    // These are JSON, but no value can be made of them.
+    let limit = match without_position(&text) {
+        "number out of range" => Some("a number that is out of range"),
+        "recursion limit exceeded" => Some("lists or objects that are nested too deeply"),
+        "invalid unicode code point"
+        | "lone leading surrogate in hex escape"
+        | "unexpected end of hex escape" => {
+            Some("a text with half of a surrogate pair, which is no character")
+        }
+        _ => None,
+    };
+    if let Some(limit) = limit {
+        return format!("{subject} has {limit} ({})", position(error));
+    }
     let why = match without_position(&text) {
         eof if eof.starts_with("EOF") => {
             "it ends too early (is a bracket, a brace or a quotation mark missing?)"
@@ -118,12 +187,7 @@ fn syntax(subject: &str, error: &serde_json::Error) -> String {
         "expected `,` or `}`" => "a comma or `}` was expected here",
         "expected `,` or `]`" => "a comma or `]` was expected here",
         "invalid number" => "this is not a number of JSON",
-        "number out of range" => "this number is out of range",
         "invalid escape" => "the escape after this backslash is not one of JSON",
-        "recursion limit exceeded" => "it is nested too deeply",
-        "invalid unicode code point" | "lone leading surrogate in hex escape" => {
-            "the text contains a character that does not exist"
-        }
         control if control.starts_with("control character") => {
             "a text contains a line break or another control character; write \\n"
         }

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 use serde_json::Value;
-use vm_system_protocol::input::{json_for_script, read_json, read_value};
+use vm_system_protocol::input::{NotForScript, json_for_script, parse_for_script, read_json, read_value};
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -158,18 +158,63 @@ fn integers_that_javascript_would_round_are_refused() {
         "[1e300,0.1234567890123456789]",
         "\"9007199254740993\"",
         "{\"9007199254740993\\\"\":1}",
+        "9007199254740992.0",
+        "9007199254740992e0",
+        "0.00000000000000000000000001e3",
+        "9007199254740991.5",
+        "1e23",
+        "1.1805916207174113e+21",
+        "1.0000000000000000000",
+        "0.0000000000000000000e999",
+        "123456789012345678e-17",
+        "1e308",
     ] {
         assert!(json_for_script(exact).is_ok(), "{exact}: {:?}", json_for_script(exact));
     }
-    for rounded in ["9007199254740993", "{\"a\":[-123456789012345678901]}", "[1,10000000000000000000000001]"]
-    {
+    for rounded in [
+        "9007199254740993.0",
+        "9007199254740993e0",
+        "-9007199254740993.00E+0",
+        "9.007199254740993e15",
+        "90071992547409930e-1",
+        "{\"a\":12345678901234567891.0}",
+        "9007199254740993",
+        "{\"a\":[-123456789012345678901]}",
+        "[1,10000000000000000000000001]",
+    ] {
         let why = json_for_script(rounded).expect_err(rounded);
         assert!(why.contains("send it as a string"), "{why}");
     }
-    for (text, reason) in
-        [("1e400", "out of range"), (&"[".repeat(130), "nested too deeply"), ("\"\\ud800\"", "is not JSON")]
-    {
+    for (text, reason) in [
+        ("1e400", "out of range"),
+        (&"[".repeat(130), "nested too deeply"),
+        ("\"\\ud800\"", "surrogate pair"),
+    ] {
         let why = json_for_script(text).expect_err(text);
         assert!(why.contains(reason), "{text}: {why}");
+    }
+}
+
+#[test]
+fn json_that_no_script_can_hold_is_told_from_text_that_is_not_json() {
+    let deep = format!("{}1{}", "[".repeat(130), "]".repeat(130));
+    for (text, reason) in [
+        ("1e400", "it has a number that is out of range (line 1, column 5)"),
+        ("{\"a\":1e400}", "it has a number that is out of range"),
+        (deep.as_str(), "it has lists or objects that are nested too deeply"),
+        ("\"\\ud800\"", "it has a text with half of a surrogate pair, which is no character"),
+        ("[\"\\udc00\"]", "half of a surrogate pair"),
+        ("\"\\ud800\\u0041\"", "half of a surrogate pair"),
+        ("9007199254740993", "send it as a string"),
+        ("{\"a\":9007199254740993}", "send it as a string"),
+    ] {
+        match parse_for_script(text) {
+            Err(NotForScript::Unsupported(why)) => assert!(why.contains(reason), "{text}: {why}"),
+            other => panic!("{text}: {other:?}"),
+        }
+    }
+    for text in ["", "1e400 apples", "[[[", "hello", "\"\\ud800", "{\"a\":9007199254740993", "1,000", "0x10"]
+    {
+        assert!(matches!(parse_for_script(text), Err(NotForScript::NotJson(_))), "{text}");
     }
 }

@@ -269,7 +269,9 @@ fn config(context: &Context, args: Args) -> Result<Config, CliError> {
         overridden.push(&["secrets"]);
     }
     if let Some(source) = &mut config.source {
-        overridden.into_iter().for_each(|setting| source.override_setting(setting));
+        for setting in overridden {
+            source.override_setting(setting);
+        }
     }
     let place_of = |setting: &[&str]| config.source.as_ref().and_then(|source| source.place_of(setting));
     if let Some(folder) = &config.http.ui_dir {

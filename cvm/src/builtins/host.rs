@@ -6,6 +6,7 @@ use crate::heap::object::{Array, ObjectKind, attr};
 use crate::outcome::PendingRequest;
 use crate::state::VmState;
 use crate::value::{Id, Value};
+use crate::vm::props::PropertyRead;
 use crate::vm::{NativeCall, Raise, Res, Ret, Vm};
 
 pub(super) const MODULE: Module = Module {
@@ -65,7 +66,7 @@ fn cc(vm: &mut Vm<'_>, c: NativeCall) -> Res<Ret> {
     let options = match vm.arg(&c, 1) {
         Value::Undefined => None,
         Value::Obj(id) => {
-            check_numbers(vm, id)?;
+            check_options(vm, id)?;
             Some(export_json(vm, &c, 1, "The second argument of CC")?)
         }
         other => return Err(wrong_type(vm, "The second argument of CC", "an object", other)),
@@ -74,27 +75,57 @@ fn cc(vm: &mut Vm<'_>, c: NativeCall) -> Res<Ret> {
     Err(Raise::Wait(Box::new(PendingRequest::Task { prompt, options })))
 }
 
-/// JSON would make a number that is not finite `null`, which means that the option is not given.
-fn check_numbers(vm: &mut Vm<'_>, options: Id) -> Res<()> {
-    for option in ["timeout_ms", "retries", "default"] {
+/// Options that the export as JSON would leave out or make null, which means that they are not given, are errors.
+fn check_options(vm: &mut Vm<'_>, options: Id) -> Res<()> {
+    for option in ["schema", "timeout_ms", "default", "retries"] {
         let key = vm.st.heap.key(option);
-        let props = &vm.st.heap.obj(options).props;
-        let given = props.find(key).and_then(|slot| props.at(slot)).map(|prop| prop.value);
-        if let Some(Value::Num(number)) = given
-            && !number.is_finite()
-        {
-            let shown = if number.is_nan() {
-                "NaN"
-            } else if number > 0.0 {
-                "Infinity"
-            } else {
-                "-Infinity"
-            };
-            let message = format!("The option {option} of CC must be a finite number, not {shown}");
-            return Err(vm.range_error(&message));
-        }
+        let what = format!("The option {option} of CC");
+        let Some(own) = vm.get_own(options, key) else {
+            if !matches!(vm.get(options, key), PropertyRead::Value(Value::Undefined)) {
+                return Err(
+                    vm.type_error(&format!("{what} is inherited: it must be the object's own property"))
+                );
+            }
+            continue;
+        };
+        let given =
+            if own.flags & attr::ACCESSOR == 0 { Some(own.value) } else { vm.exported_value(own.value) };
+        let Some(given) = given.filter(|_| own.flags & attr::E != 0) else {
+            let message = format!("{what} is an accessor or not enumerable: it must be a plain property");
+            return Err(vm.type_error(&message));
+        };
+        check_option(vm, option, &what, given)?;
     }
     Ok(())
+}
+
+fn check_option(vm: &mut Vm<'_>, option: &str, what: &str, given: Value) -> Res<()> {
+    let is_date = |value: Value| {
+        value.as_obj().is_some_and(|id| matches!(vm.st.heap.obj(id).kind, ObjectKind::Date(_)))
+    };
+    let value = match given {
+        Value::Obj(id) => match vm.st.heap.obj(id).kind {
+            ObjectKind::Primitive(inside) => inside,
+            _ => given,
+        },
+        _ => given,
+    };
+    let wanted = match option {
+        "schema" => "an object",
+        "default" => "a value that JSON can hold",
+        _ => "a number",
+    };
+    match value {
+        Value::Num(number) if !number.is_finite() && option != "schema" => {
+            let shown = vm.plain_text(value);
+            Err(vm.range_error(&format!("{what} must be a finite number, not {shown}")))
+        }
+        Value::Sym(_) => Err(wrong_type(vm, what, wanted, value)),
+        _ if vm.is_callable(value) => Err(wrong_type(vm, what, wanted, value)),
+        // The text of a date would be refused later, but not of one that is none.
+        _ if option != "default" && is_date(value) => Err(wrong_type(vm, what, wanted, value)),
+        _ => Ok(()),
+    }
 }
 
 /// An argument as JSON.

@@ -362,10 +362,14 @@ fn list_texts(vm: &mut Vm<'_>, c: &NativeCall) -> Res<Rc<ListTexts>> {
 fn intl_list(vm: &mut Vm<'_>, c: NativeCall) -> Res<Ret> {
     let format = list_texts(vm, &c)?;
     let items = vm.dense(vm.arg(&c, 1)).map(|list| list.dense.clone()).unwrap_or_default();
-    let items: Vec<String> = items.into_iter().map(|item| vm.plain_text(item)).collect();
-    let text = format.join(&items);
+    let units = |item: Value| match item {
+        Value::Str(id) => vm.st.heap.str(id).to_wide(),
+        _ => Vec::new(),
+    };
+    let items: Vec<Vec<u16>> = items.into_iter().map(units).collect();
+    let text = format.join_units(&items);
     vm.charge_units(text.len() + items.len() * UNITS_PER_INSTRUCTION);
-    Ok(vm.st.heap.str_value(&text).into())
+    Ok(Value::Str(vm.st.heap.new_wide(&text)).into())
 }
 
 /// `$intlListLiterals(format, count)`: the texts around so many elements.

@@ -176,11 +176,9 @@ fn intl_case(vm: &mut Vm<'_>, c: NativeCall) -> Res<Ret> {
         return Err(crate::vm::Raise::Limit(crate::state::VmLimitKind::Heap));
     }
     let wide = text.to_wide();
-    let is_well_formed = char::decode_utf16(wide.iter().copied()).all(|unit| unit.is_ok());
-    // A lone surrogate has no place in the text of a mapper, and the other languages have the rules of all.
-    let mapped = if vm_system_intl::has_own_case(&tag) && is_well_formed {
-        let text = vm_system_intl::change_case(&tag, upper, &String::from_utf16_lossy(&wide));
-        text.encode_utf16().collect()
+    // The other languages have the rules of all.
+    let mapped = if vm_system_intl::has_own_case(&tag) {
+        vm_system_intl::change_case(&tag, upper, &wide)
     } else if upper {
         case::to_upper_case(&wide)
     } else {

@@ -4,6 +4,7 @@
 
 use super::Compiler;
 use super::control::Exit;
+use super::emit::Label;
 use crate::ops::Opcode;
 use oxc_ast::ast::YieldExpression;
 
@@ -37,6 +38,24 @@ impl Compiler<'_, '_> {
         let depth = self.f().depth();
         self.f().set_depth(depth + 1);
         self.bind(resumed);
+    }
+
+    /// An async generator awaits the value of a `return` request before the inner iterator gets it; a rejection is a `throw` request.
+    fn await_return_request(&mut self, mode: u16, value: u16, head: Label) {
+        let handler = self.label();
+        self.load_local(mode);
+        self.op_c(Opcode::Int, 2);
+        self.jump(Opcode::JNotSeq, head);
+        let region = self.f().open_region(handler);
+        self.load_local(value);
+        self.await_value();
+        self.f().close_region(region);
+        self.store_local(value);
+        self.jump(Opcode::Jump, head);
+        self.f().begin_handler(handler);
+        self.store_local(value);
+        self.op_c(Opcode::Int, 1);
+        self.store_local(mode);
     }
 
     pub(super) fn yield_star(&mut self) {
@@ -100,6 +119,9 @@ impl Compiler<'_, '_> {
         self.op(Opcode::YieldStar);
         self.store_local(mode);
         self.store_local(value);
+        if is_async {
+            self.await_return_request(mode, value, head);
+        }
         self.jump(Opcode::Jump, head);
         self.bind(back);
         self.op(Opcode::Pop);

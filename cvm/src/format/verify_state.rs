@@ -10,6 +10,8 @@ use super::scopes::{HeldScope, Scopes};
 use super::verify_code::{UNREACHED, depths};
 use crate::heap::object::{Code, Coroutine, Object, ObjectKind, attr};
 use crate::heap::{Cell, StrCell};
+use crate::ops::Opcode;
+use crate::outcome::PendingRequest;
 use crate::program::{CompiledProgram, USER_TEMPLATES};
 use crate::state::{Back, PendingJob, RunPhase, STACK_START, VmState};
 use crate::value::{Id, Key, Value};
@@ -40,6 +42,8 @@ struct Verifier<'v> {
     program: &'v CompiledProgram,
     state: &'v VmState,
     depths: HashMap<u32, Vec<u16>>,
+    /// By template, see `coroutine_begins`.
+    begins: HashMap<u32, Option<u32>>,
     scopes: Scopes,
 }
 
@@ -49,13 +53,21 @@ pub(super) fn verify(program: &CompiledProgram, state: &VmState) -> Res {
     if heap.cursor < heap.base || heap.cursor as usize > heap.cells.len() {
         return fail("cursor");
     }
-    let mut v = Verifier { program, state, depths: HashMap::new(), scopes: Scopes::default() };
+    let mut v = Verifier {
+        program,
+        state,
+        depths: HashMap::new(),
+        begins: HashMap::new(),
+        scopes: Scopes::default(),
+    };
     for (i, cell) in state.heap.cells.iter().enumerate() {
         // Cells of the base are trusted.
         if !state.heap.is_pristine(i) {
             v.cell(cell)?;
         }
     }
+    v.phase()?;
+    v.resumptions()?;
     v.prototypes()?;
     for value in state.roots() {
         if value != Value::Obj(Id::NONE) {
@@ -72,15 +84,80 @@ pub(super) fn verify(program: &CompiledProgram, state: &VmState) -> Res {
                 }
                 v.closure(*template, Value::Undefined)?;
             }
-            PendingJob::Resume(id, ..) => {
-                v.coroutine_at(*id)?;
-            }
+            // See `resumptions`.
+            PendingJob::Resume(..) => {}
         }
     }
     Ok(())
 }
 
 impl Verifier<'_> {
+    /// The phase fits the request that waits, and an ended program has nothing left to run.
+    fn phase(&self) -> Res {
+        let s = self.state;
+        let is_idle = s.frames.is_empty() && s.jobs.is_empty() && s.thrown.is_none();
+        let fits = match (s.phase, &s.request) {
+            (RunPhase::Paused, Some(PendingRequest::Task { .. }))
+            | (RunPhase::Host, Some(PendingRequest::Host { .. })) => {
+                !s.frames.is_empty() && s.thrown.is_none()
+            }
+            (RunPhase::Running, None) => true,
+            (RunPhase::Start | RunPhase::Done | RunPhase::Failed | RunPhase::Limited(_), None) => is_idle,
+            _ => false,
+        };
+        if fits { Ok(()) } else { fail("phase") }
+    }
+
+    /// Every coroutine that a job or a pending promise will resume waits in an `await`, and only one resumes it.
+    fn resumptions(&self) -> Res {
+        let mut known = HashSet::new();
+        let mut resumes = |id: Id| match self.coroutine_at(id)? {
+            c if c.state == state::SUSPENDED
+                && self.suspended_at(c) == Some(Opcode::Await)
+                && known.insert(id) =>
+            {
+                Ok(())
+            }
+            _ => fail("resumption"),
+        };
+        for job in &self.state.jobs {
+            if let PendingJob::Resume(id, ..) = job {
+                resumes(*id)?;
+            }
+        }
+        for cell in &self.state.heap.cells {
+            if let Cell::Obj(o) = cell
+                && let ObjectKind::Promise(p) = &o.kind
+            {
+                for reaction in &p.reactions {
+                    if let (Value::Obj(id), Value::Uninit, _) = reaction {
+                        resumes(*id)?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The instruction that suspended a coroutine.
+    fn suspended_at(&self, c: &Coroutine) -> Option<Opcode> {
+        let next = self.program.template(c.template).start.checked_add(c.pc)?;
+        self.program.code.get(next.checked_sub(1)? as usize).map(|instruction| instruction.op)
+    }
+
+    /// The position of the instruction that turns a function's frame into a coroutine's; none of an ordinary function.
+    fn coroutine_begins(&mut self, template: u32) -> Option<u32> {
+        let program = self.program;
+        // Found once: a long function may have thousands of frames.
+        *self.begins.entry(template).or_insert_with(|| {
+            let t = program.template(template);
+            let code = program.code.get(t.start as usize..(t.start + t.len) as usize)?;
+            code.iter()
+                .position(|instruction| matches!(instruction.op, Opcode::InitialYield | Opcode::AsyncStart))
+                .map(|position| position as u32)
+        })
+    }
+
     fn kind(&self, id: Id) -> Result<&Cell, FormatError> {
         self.state.heap.cell(id).ok_or(FormatError::Invalid("id"))
     }
@@ -216,20 +293,15 @@ impl Verifier<'_> {
     }
 
     fn coroutine(&mut self, c: &Coroutine) -> Res {
-        if c.state > 3 {
+        if c.state > state::DONE {
             return fail("coroutine");
         }
-        if c.state == 0 || c.state == 1 {
+        if matches!(c.state, state::START | state::SUSPENDED) {
             // The value that resuming pushes is not on the stack yet.
-            let op = self.program.template(c.template).start.checked_add(c.pc);
-            let op = op
-                .and_then(|pc| pc.checked_sub(1))
-                .and_then(|i| self.program.code.get(i as usize))
-                .map(|i| i.op);
-            let pushed = match op {
-                Some(crate::ops::Opcode::Yield | crate::ops::Opcode::YieldStar) => 2,
-                Some(crate::ops::Opcode::Await) => 1,
-                Some(crate::ops::Opcode::InitialYield) if c.state == 0 => 0,
+            let pushed = match (self.suspended_at(c), c.state) {
+                (Some(Opcode::Yield | Opcode::YieldStar), state::SUSPENDED) => 2,
+                (Some(Opcode::Await), state::SUSPENDED) => 1,
+                (Some(Opcode::InitialYield), state::START) => 0,
                 _ => return fail("coroutine"),
             };
             let slots = self.program.template(c.template).slots as usize;
@@ -298,6 +370,10 @@ impl Verifier<'_> {
             }
             let t = self.program.template(f.template);
             let pc = f.pc.checked_sub(t.start).ok_or(FormatError::Invalid("position"))?;
+            let is_coroutine = self.coroutine_begins(f.template).is_some_and(|begin| begin < pc);
+            if is_coroutine != (f.coroutine != Id::NONE) {
+                return fail("coroutine");
+            }
             let depth = self.depth(f.template, pc)? as usize;
             let waits = matches!(machine.phase, RunPhase::Paused | RunPhase::Host);
             // The operand that the callee's return pushes, or the result of a pause or host call.

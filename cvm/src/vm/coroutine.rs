@@ -254,9 +254,16 @@ impl Vm<'_> {
         }
     }
 
-    /// promise -> value, when it is settled
+    /// promise -> value, when it is settled. Compiled code awaits promises only; any other value counts as the result of one.
     pub(crate) fn op_await(&mut self) -> Res<()> {
-        let Value::Obj(promise) = self.pop() else { return Err(Raise::Fault("await of no promise")) };
+        let promise = match self.pop() {
+            Value::Obj(id) if matches!(self.st.heap.obj(id).kind, ObjectKind::Promise(_)) => id,
+            value => {
+                let Value::Obj(id) = self.new_promise(ids::PROMISE_PROTO) else { return Ok(()) };
+                self.settle(id, 1, value);
+                id
+            }
+        };
         let frame = self.suspend()?;
         self.react(promise, Value::Obj(frame.coroutine), Value::Uninit, Value::Uninit);
         if frame.back == Back::Discard {

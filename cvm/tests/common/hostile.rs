@@ -94,7 +94,7 @@ pub(crate) fn check_source(text: &str) {
 
 fn run_from_start(program: &CompiledProgram) {
     let state = VmState::new(program, &StateConfig { limits: limits(), ..StateConfig::default() });
-    drive(program, state);
+    drive(program, state, 0);
 }
 
 /// Decodes a program; an accepted program must run within its limits.
@@ -118,28 +118,52 @@ pub(crate) enum Checked {
     Invalid(&'static str),
 }
 
-/// Restores a state; an accepted state must run within its limits, and can be stored and restored again.
+/// Restores a state; an accepted state must run within its limits with answers of each kind, and can be stored and restored again.
 pub(crate) fn check_pages(program: &CompiledProgram, pages: &[(u64, Vec<u8>)]) -> Checked {
-    let pages = pages.iter().map(|(number, bytes)| (*number, bytes.as_slice()));
-    match VmState::restore(program, limits(), pages) {
-        Ok(state) => match drive(program, state) {
-            None | Some(SORT) => Checked::Ran,
-            Some(what) => Checked::Invalid(what),
-        },
-        Err(_) => Checked::Refused,
+    let mut result = Checked::Refused;
+    for kind in 0..ANSWERS {
+        let pages = pages.iter().map(|(number, bytes)| (*number, bytes.as_slice()));
+        let Ok(state) = VmState::restore(program, limits(), pages) else { return Checked::Refused };
+        match drive(program, state, kind) {
+            None | Some(SORT) => result = Checked::Ran,
+            Some(what) => return Checked::Invalid(what),
+        }
     }
+    result
+}
+
+/// Kinds of answers.
+const ANSWERS: usize = 3;
+
+/// Answers the request for which a program waits; false if the program does not take the answer.
+fn answer(program: &CompiledProgram, state: &mut VmState, outcome: &RunOutcome, kind: usize) -> bool {
+    let text = || "z".to_owned();
+    if matches!(outcome, RunOutcome::Pause { .. }) {
+        let answer = match kind {
+            0 => PauseAnswer::Json("[1]".to_owned()),
+            1 => PauseAnswer::Text(text()),
+            _ => PauseAnswer::Timeout(text()),
+        };
+        return vm_system_cvm::resume_pause(program, state, &answer);
+    }
+    let result = match kind {
+        0 => HostResult::Json("{\"a\":[\"b\"]}".to_owned()),
+        1 => HostResult::Error(text()),
+        _ => HostResult::Failed { code: text(), message: text() },
+    };
+    vm_system_cvm::resume_host(program, state, &result)
 }
 
 /// Runs to the end, answering every pause and host call; then stores and restores the ended state. The result is what the interpreter
 /// found invalid.
-fn drive(program: &CompiledProgram, mut state: VmState) -> Option<&'static str> {
-    for _ in 0..20 {
-        match vm_system_cvm::run(program, &mut state, 20_000) {
-            RunOutcome::Pause { .. } => {
-                vm_system_cvm::resume_pause(program, &mut state, &PauseAnswer::Json("[1]".to_owned()));
-            }
-            RunOutcome::Host { .. } => {
-                vm_system_cvm::resume_host(program, &mut state, &HostResult::Error("no".to_owned()));
+fn drive(program: &CompiledProgram, mut state: VmState, kind: usize) -> Option<&'static str> {
+    for turn in 0..20 {
+        let outcome = vm_system_cvm::run(program, &mut state, 20_000);
+        match &outcome {
+            RunOutcome::Pause { .. } | RunOutcome::Host { .. } => {
+                if !answer(program, &mut state, &outcome, kind + turn / 4) {
+                    return Some("a request that takes no answer");
+                }
             }
             RunOutcome::OutOfFuel => {}
             RunOutcome::Corrupt(what) => return Some(what),
@@ -179,6 +203,13 @@ pub(crate) const PAUSING: &[&str] = &[
      u.set(w, 3); u.sort(); v.setFloat64(1, 2.5); for (const x of g) u[1] += Number(x); console.log(u, w, v, g, d.decode(w), u.slice(1, 5), \
      u.indexOf(7), structuredClone(w), u.toSorted((x, y) => y - x), w.join(), u.subarray(1).reverse(), b.transfer(5), new Float32Array(u));",
     RICH,
+    "class Base { #p = 1; get v() { return this.#p } inc() { this.#p++; return this } } \
+     class D extends Base { constructor(x) { super(); this.x = x } async am() { await null; return this.inc().v } \
+     *[Symbol.iterator]() { yield this.x; yield CC('it') } } const d = new D({ a: [1, , 3], gen: (function* () { let i = 0; for (;;) yield i++ })() }); \
+     d.x.gen.next(); let n = 0; const fns = [1, 2].map((i) => () => { n += i; return CC('f' + i) + n }); \
+     async function* ag() { try { for (let i = 0; i < 3; i++) { await null; yield CC('ag' + i) } } finally { n++; await null } } \
+     async function main() { const out = [fns[0]()]; for await (const x of ag()) out.push(x, d.x.gen.next().value); \
+     out.push(...[...d].map(String), await d.am(), fns[1]()); return out }",
     include_str!("../golden/async.js"),
     include_str!("../golden/finally.js"),
     include_str!("../golden/generator.js"),
@@ -194,13 +225,21 @@ pub(crate) type Pages = Vec<(u64, Vec<u8>)>;
 
 /// A program and the pages of its state at the first pause.
 pub(crate) fn paused(source: &str) -> Option<(CompiledProgram, Pages)> {
+    let (program, mut states) = waiting_states(source, 1)?;
+    Some((program, states.pop()?))
+}
+
+/// A program and the pages of its states at its first `most` pauses and host calls, of which there is at least one.
+pub(crate) fn waiting_states(source: &str, most: usize) -> Option<(CompiledProgram, Vec<Pages>)> {
     let program = compile(source, &CompileOptions::default()).ok()?;
     let mut state = VmState::new(&program, &StateConfig { limits: limits(), ..StateConfig::default() });
-    let (RunOutcome::Pause { .. } | RunOutcome::Host { .. }) =
-        vm_system_cvm::run(&program, &mut state, u64::MAX)
-    else {
-        return None;
-    };
-    let pages = state.pages_since(&program, 0).pages;
-    Some((program, pages.into_iter().map(|page| (page.number, page.bytes)).collect()))
+    let mut found = Vec::new();
+    while found.len() < most {
+        let outcome = vm_system_cvm::run(&program, &mut state, u64::MAX);
+        let (RunOutcome::Pause { .. } | RunOutcome::Host { .. }) = &outcome else { break };
+        let pages = state.pages_since(&program, 0).pages;
+        found.push(pages.into_iter().map(|page| (page.number, page.bytes)).collect());
+        answer(&program, &mut state, &outcome, 1);
+    }
+    (!found.is_empty()).then_some((program, found))
 }

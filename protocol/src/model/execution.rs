@@ -121,6 +121,10 @@ pub const EXECUTION_CODES: &[(&str, &str)] = &[
         "STACK_LIMIT",
         "A program of an earlier version had more nested calls than `max_stack_depth`: a `RangeError` now.",
     ),
+    (
+        "STATE_DAMAGED",
+        "The stored state or code of a program is damaged, or a newer release wrote it: no worker can continue it.",
+    ),
     ("STEP_LIMIT", "A program executed more instructions than `max_steps`."),
     ("STORAGE_LIMIT", "Its stored states would have exceeded the quota of its owner or of the execution."),
     ("SYNTAX_ERROR", "The code could not be compiled."),

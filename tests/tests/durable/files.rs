@@ -150,8 +150,9 @@ fn execution_with_any_state_that_no_worker_can_restore_is_not_imported() {
     daemon.stop();
 }
 
-#[test]
-fn branch_or_rewinding_to_a_damaged_checkpoint_is_refused_and_leaves_the_execution() {
+/// A daemon with the execution `questions`, which waits at its third checkpoint; the state of checkpoint `damaged` is not what was
+/// stored.
+fn with_damaged_state(damaged: u64) -> Daemon {
     let daemon = cold_daemon();
     let mut client = daemon.client();
     // Each question is text that only the state and the task have, not the code.
@@ -164,7 +165,7 @@ fn branch_or_rewinding_to_a_damaged_checkpoint_is_refused_and_leaves_the_executi
     let place = daemon.stop();
     let path = place.path("state/vm-system.db");
     let mut content = std::fs::read(&path).expect("readable");
-    let text = b"Question-number-2";
+    let text = format!("Question-number-{damaged}").into_bytes();
     let found: Vec<_> = content.windows(text.len()).enumerate().filter(|(_, part)| part == text).collect();
     let places: Vec<_> = found.into_iter().map(|(at, _)| at).collect();
     assert!(!places.is_empty(), "the state has the question");
@@ -172,8 +173,40 @@ fn branch_or_rewinding_to_a_damaged_checkpoint_is_refused_and_leaves_the_executi
         content[at] ^= 1;
     }
     std::fs::write(&path, content).expect("ours");
+    Daemon::start_with(place, &cold())
+}
 
-    let daemon = Daemon::start_with(place, &cold());
+#[test]
+fn an_answer_to_a_damaged_state_is_not_taken_and_the_execution_is_not_exported() {
+    let daemon = with_damaged_state(3);
+    let file = daemon.place.worktree().join("damaged.json");
+    let export = ["program", "export", "--execution", "questions", "--to", &file.to_string_lossy()];
+    let refused = daemon.cli(&export).fails(1);
+    assert!(refused.contains("the stored state of checkpoint 3 is damaged"), "{refused}");
+    assert!(!file.exists(), "a file that cannot be imported");
+    let mut client = daemon.client();
+    let run = client.submit("questions", "3").expect("its end");
+    assert_eq!(run.execution.status, ExecutionStatus::Error);
+    assert_eq!(run.execution.error.expect("an error").code, "STATE_DAMAGED");
+    drop(client);
+    let mut http = daemon.http();
+    let tasks = http.get("/api/v1/tasks?status=answered").text();
+    assert!(tasks.contains("Question-number-2"), "{tasks}");
+    // The damage is in the copy that the task has, too.
+    let unanswered = http.get("/api/v1/tasks?status=withdrawn").text();
+    assert!(
+        unanswered.contains("uestion-number-") && !unanswered.contains("Question-number-2"),
+        "{unanswered}"
+    );
+    drop(http);
+    daemon.stop();
+}
+
+#[test]
+fn branch_or_rewinding_to_a_damaged_checkpoint_is_refused_and_leaves_the_execution() {
+    let daemon = with_damaged_state(2);
+    let refused = daemon.cli(&["program", "export", "--execution", "questions"]).fails(1);
+    assert!(refused.contains("the stored state of checkpoint 2 is damaged"), "{refused}");
     let mut client = daemon.client();
     let fork = |checkpoint| DurableOp::Fork {
         execution: "questions".to_owned(),

@@ -78,6 +78,14 @@ pub(crate) fn run(link: &mut Link, first: ToDurable) -> i32 {
     }
 }
 
+/// The restored state is not at the request that its execution's rows name: the two do not belong together.
+fn waits_for_something_else(link: &mut Link) {
+    send(
+        link,
+        FromDurable::Refused { why: "the state: it waits for something else than this answer".to_owned() },
+    );
+}
+
 /// Sends a message to the supervisor.
 fn send(link: &mut Link, message: FromDurable) {
     link.send_unkept(&FromWorker::Durable(Box::new(message)));
@@ -106,7 +114,8 @@ impl Machine {
             ToDurable::Answer { answer, segment } => {
                 let (program, state) = (self.program.as_ref()?, self.state.as_mut()?);
                 if !resume_pause(program, state, &engine_answer(answer)) {
-                    return None;
+                    waits_for_something_else(link);
+                    return Some(());
                 }
                 self.run(segment, link)?;
             }
@@ -117,14 +126,16 @@ impl Machine {
                     Err(message) => HostResult::Error(message),
                 };
                 if !resume_host(program, state, &result) {
-                    return None;
+                    waits_for_something_else(link);
+                    return Some(());
                 }
                 self.run(segment, link)?;
             }
             ToDurable::Response { result, segment } => {
                 let (program, state) = (self.program.as_ref()?, self.state.as_mut()?);
                 if !resume_host(program, state, &requests::response(result)) {
-                    return None;
+                    waits_for_something_else(link);
+                    return Some(());
                 }
                 self.clock.begin(segment, state.steps());
                 let cause = segment::response_cause(program, state);

@@ -7,6 +7,7 @@ use vm_system_cvm::{
     CompiledProgram, DroppedOutput, FETCH, PauseAnswer, RunOutcome, VmLimitKind, VmState, resume_host,
     resume_pause, run,
 };
+use vm_system_protocol::counted::counted;
 use vm_system_protocol::durable::{
     Cause, DurableLimit, End, FromDurable, HostCall, MESSAGE_BYTES, PROMPT_BYTES, RESULT_BYTES, Segment,
 };
@@ -113,8 +114,10 @@ impl Machine {
 /// The event that says how much output was dropped before it.
 fn dropped_mark(dropped: DroppedOutput) -> EventPayload {
     let DroppedOutput { lines, bytes } = dropped;
+    let were = if lines == 1 { "was" } else { "were" };
+    let (lines, bytes) = (counted(lines, "line"), counted(bytes, "byte"));
     let message = format!(
-        "{lines} lines of output ({bytes} bytes) were dropped: more than max_events and max_output_kb permit between two answers"
+        "{lines} of output ({bytes}) {were} dropped: more than max_events and max_output_kb permit between two answers"
     );
     EventPayload::System { message, level: ConsoleLevel::Warn }
 }
@@ -157,7 +160,17 @@ fn thrown(text: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
-    use super::thrown;
+    use super::{DroppedOutput, EventPayload, dropped_mark, thrown};
+
+    #[test]
+    fn one_dropped_line_has_no_plural() {
+        let mark = |lines, bytes| match dropped_mark(DroppedOutput { lines, bytes }) {
+            EventPayload::System { message, .. } => message,
+            other => panic!("{other:?}"),
+        };
+        assert!(mark(1, 1).starts_with("1 line of output (1 byte) was dropped: "), "{}", mark(1, 1));
+        assert!(mark(2, 0).starts_with("2 lines of output (0 bytes) were dropped: "), "{}", mark(2, 0));
+    }
 
     #[test]
     fn the_thrown_value_ends_where_the_stack_begins() {

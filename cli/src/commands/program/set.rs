@@ -5,7 +5,7 @@ use crate::context::Context;
 use crate::error::CliError;
 use serde_json::Value;
 use vm_system_protocol::control::DurableOp;
-use vm_system_protocol::input::json_for_script;
+use vm_system_protocol::input::{NotForScript, parse_for_script};
 use vm_system_protocol::json::JsonText;
 
 /// Arguments of `program set`.
@@ -27,9 +27,10 @@ pub struct Args {
 
 pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
     let Args { execution, name, value, frame } = args;
-    let value = match serde_json::from_str::<Value>(&value) {
-        Ok(_) => json_for_script(&value).map_err(CliError::unfit)?,
-        Err(_) => Value::String(value),
+    let value = match parse_for_script(&value) {
+        Ok(value) => value,
+        Err(NotForScript::NotJson(_)) => Value::String(value),
+        Err(NotForScript::Unsupported(why)) => return Err(CliError::unfit(format!("the value: {why}"))),
     };
     let value = JsonText::from_value(&value);
     let op = DurableOp::StateSet { execution, name, value, frame };

@@ -9,15 +9,9 @@ const MONTHS: [&str; 12] =
 /// The text of all formats for NaN.
 const INVALID: &str = "Invalid Date";
 
-/// The month with this English abbreviation, 0 to 11; case does not matter, more letters may follow.
-pub(super) fn month_by_name(name: &str) -> Option<usize> {
-    let start = name.get(..3)?;
-    MONTHS.iter().position(|month| month.eq_ignore_ascii_case(start))
-}
-
-/// True for a word that begins with the English abbreviation of a week day.
-pub(super) fn is_day_name(name: &str) -> bool {
-    name.get(..3).is_some_and(|start| DAYS.iter().any(|day| day.eq_ignore_ascii_case(start)))
+/// The month, 0 to 11, whose English abbreviation these lower-case letters are.
+pub(super) fn month_by_prefix(letters: &[u8]) -> Option<usize> {
+    MONTHS.iter().position(|month| month.as_bytes().eq_ignore_ascii_case(letters))
 }
 
 /// `YYYY-MM-DDTHH:mm:ss.sssZ`, with six digits and a sign for years outside 0 to 9999. `None` (a `RangeError`) for NaN.

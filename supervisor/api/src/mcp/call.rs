@@ -200,11 +200,12 @@ impl ToolCall<'_> {
     }
 }
 
-/// A value of a call's arguments as JSON for JavaScript. An integer beyond 64 bits has been rounded when the call was parsed.
+/// A value of a call's arguments as JSON for JavaScript. An integer beyond 64 bits, and one beyond 2^53 with a point or an exponent,
+/// may have been rounded when the call was parsed.
 pub(super) fn exact_json(value: &Value) -> Result<JsonText, ToolError> {
     fn has_rounded(value: &Value) -> bool {
-        // 2^64: smaller integers are parsed as integers.
-        const PARSED_EXACTLY: f64 = 18_446_744_073_709_551_616.0;
+        // 2^53: smaller integers are exact.
+        const PARSED_EXACTLY: f64 = 9_007_199_254_740_992.0;
         match value {
             Value::Number(number) => number.as_f64().is_some_and(|double| {
                 number.is_f64() && double.fract() == 0.0 && double.abs() >= PARSED_EXACTLY
@@ -216,7 +217,8 @@ pub(super) fn exact_json(value: &Value) -> Result<JsonText, ToolError> {
     }
     if has_rounded(value) {
         return Err(ToolError::invalid(
-            "an integer of 2^64 or more is not kept exactly: send it as a string",
+            "an integer of 2^64 or more, or one of 2^53 or more that is written with a point or an exponent, is not kept exactly: \
+             write its digits, or send it as a string",
         ));
     }
     Ok(JsonText::from_value(value))

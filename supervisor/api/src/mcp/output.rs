@@ -105,7 +105,8 @@ impl ToolError {
     /// A failed verb, for a client with these sets of tools.
     pub(super) fn from_verb(error: OpError, sets: &ToolSets) -> Self {
         let mut message = error.message;
-        let details = error.details.as_ref().and_then(|details| details.to_value()).unwrap_or_default();
+        let details =
+            error.details.as_ref().and_then(vm_system_protocol::json::JsonText::to_value).unwrap_or_default();
         let next = match error.code {
             ErrorCode::AnswerInvalid if details["task_failed"] == true => Some(
                 "It was the last attempt: the task has failed, and the program gets an error.".to_owned(),

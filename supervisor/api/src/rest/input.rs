@@ -15,7 +15,7 @@ use serde_json::value::RawValue;
 use std::str::FromStr;
 use std::sync::Arc;
 use tokio::time::timeout;
-use vm_system_protocol::input::read_json;
+use vm_system_protocol::input::{not_json, read_json};
 use vm_system_protocol::json::JsonText;
 
 /// Most parameters of a query.
@@ -130,13 +130,13 @@ fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, RestError> {
 pub(super) fn object(field: &str, raw: Option<&RawValue>) -> Result<Option<JsonText>, RestError> {
     let Some(raw) = raw.filter(|raw| raw.get() != "null") else { return Ok(None) };
     let text = JsonText::from_untrusted(compact(raw.get()));
-    match text.to_value() {
-        Some(value) if value.is_object() => Ok(Some(text)),
-        Some(_) => Err(RestError::request(StatusCode::BAD_REQUEST, format!("{field} must be an object"))),
-        None => Err(RestError::request(
-            StatusCode::BAD_REQUEST,
-            format!("{field} is nested too deeply or has a number out of range"),
-        )),
+    match serde_json::from_str::<serde_json::Value>(text.as_str()) {
+        Ok(value) if value.is_object() => Ok(Some(text)),
+        Ok(_) => Err(RestError::request(StatusCode::BAD_REQUEST, format!("{field} must be an object"))),
+        Err(error) => {
+            let why = not_json(&error);
+            Err(RestError::request(StatusCode::BAD_REQUEST, format!("{field}: {why}")))
+        }
     }
 }
 

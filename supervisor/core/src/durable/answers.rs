@@ -9,7 +9,7 @@ use serde_json::Value;
 use vm_system_protocol::control::GivenAnswer;
 use vm_system_protocol::counted::counted;
 use vm_system_protocol::ids::TaskId;
-use vm_system_protocol::input::json_for_script;
+use vm_system_protocol::input::{NotForScript, json_for_script, parse_for_script};
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{ExecutionError, ExecutionStatus};
 use vm_system_protocol::time::Timestamp;
@@ -67,6 +67,9 @@ impl DurableMachine {
     /// Ends the task; the program resumes with its outcome.
     fn accept(&mut self, outcome: TaskOutcome, answer: String, now: Now, actions: &mut Vec<Action>) {
         let Some(mut row) = self.task.take() else { return };
+        if !matches!(self.stage, Stage::Warm(_)) {
+            self.requests.held_answer = Some(row.clone());
+        }
         let at = Timestamp(now.unix_ms);
         row.outcome = Some(outcome);
         row.answer = Some(answer.clone());
@@ -85,15 +88,22 @@ impl DurableMachine {
         }
         match self.stage {
             Stage::Warm(_) => self.go_on(now, actions),
-            Stage::Cold => {
-                // A worker for a small state is started and done within the time for which an answer may wait.
-                self.writes.commit_at = Some(now.mono_ms + COMMIT_MS);
-                self.spawn(actions);
-            }
-            // The next worker is started as soon as this one has exited.
-            Stage::Exiting => self.writes.commit_at = Some(now.mono_ms + COMMIT_MS),
-            // A worker that is being started gets the answer once it is loaded.
-            _ => self.commit_alone(now, actions),
+            Stage::Cold => self.spawn(actions),
+            // The next worker is started as soon as this one has exited; one that is being started gets the answer once it is loaded.
+            _ => {}
+        }
+    }
+
+    /// The state is restored: the answer to it is stored, alone if a caller waits for only that.
+    pub(super) fn store_held_answer(&mut self, now: Now, actions: &mut Vec<Action>) {
+        if self.requests.held_answer.take().is_none() {
+            return;
+        }
+        if self.requests.early.is_empty() {
+            // A worker for a small state is done within the time for which an answer may wait.
+            self.writes.commit_at = self.writes.commit_at.or(Some(now.mono_ms + COMMIT_MS));
+        } else {
+            self.commit_alone(now, actions);
         }
     }
 
@@ -177,6 +187,7 @@ impl DurableMachine {
     /// The supervisor stops: accepted requests are stored, deferred ones are refused.
     pub(super) fn stop(&mut self, now: Now, actions: &mut Vec<Action>) {
         self.released = true;
+        self.requests.held_answer = None;
         self.refuse_all(&DurableRefusal::Stopping, actions);
         self.refuse_deferred(&DurableRefusal::Stopping, actions);
         if self.creation_pending() {
@@ -260,7 +271,8 @@ fn as_stored(schema: Option<&Schema>, answer: &GivenAnswer) -> Result<String, St
     }
 }
 
-/// An answer as it was typed: JSON, also in a fence of Markdown, or a string that need not be quoted where the schema names one.
+/// An answer as it was typed: JSON, also in a fence of Markdown, or a string that need not be quoted where the schema names one. JSON
+/// that no program can hold is no string, unless the schema allows nothing else.
 fn typed(answer: &str, schema: &Schema) -> Result<String, String> {
     let text_fits = |text: &str| {
         let text = Value::from(text);
@@ -271,19 +283,18 @@ fn typed(answer: &str, schema: &Schema) -> Result<String, String> {
         (_, Some(Ok(text))) => Some(Ok(text)),
         (whole, _) => whole,
     };
-    let parsed = json_for_script(answer);
-    let parsed = parsed.or_else(|error| match content.map(json_for_script) {
-        Some(Ok(value)) => Ok(value),
+    let parsed = match (parse_for_script(answer), content) {
         // The text inside of a fence is what was meant to be JSON.
-        Some(Err(inside)) => Err(inside),
-        None => Err(error),
-    });
+        (Err(NotForScript::NotJson(_)), Some(content)) => parse_for_script(content),
+        (parsed, _) => parsed,
+    };
     match parsed {
         Ok(value) => match schema.fits(&value) {
             Ok(()) => Ok(value.to_string()),
             Err(why) => bare().and_then(Result::ok).ok_or(why),
         },
-        Err(error) => bare().unwrap_or(Err(error)),
+        Err(NotForScript::Unsupported(why)) if !schema.is_for_strings() => Err(why),
+        Err(error) => bare().unwrap_or_else(|| Err(error.why())),
     }
 }
 
@@ -317,6 +328,37 @@ mod tests {
             let schema = Schema::new(schema).expect("a schema");
             let typed = super::typed(answer, &schema);
             assert_eq!(typed.as_deref().ok(), expected, "{answer}: {typed:?}");
+        }
+    }
+
+    #[test]
+    fn json_that_no_program_can_hold_is_no_text() {
+        let any = r#"{"type":["string","number","array","object"]}"#;
+        let deep = format!("{}1{}", "[".repeat(130), "]".repeat(130));
+        for (schema, answer, expected) in [
+            (any, "1e400", Err("out of range")),
+            (any, r#"{"a":1e400}"#, Err("out of range")),
+            (any, deep.as_str(), Err("nested too deeply")),
+            (any, r#""\ud800""#, Err("surrogate pair")),
+            (any, "9007199254740993", Err("send it as a string")),
+            (any, r#"{"a":9007199254740993}"#, Err("send it as a string")),
+            (any, "9007199254740993.0", Err("send it as a string")),
+            (any, "```json\n1e400\n```", Err("out of range")),
+            (any, "1e400 apples", Ok("\"1e400 apples\"")),
+            (any, "5", Ok("5")),
+            (any, "five", Ok("\"five\"")),
+            // A card number.
+            (r#"{"type":"string"}"#, "9007199254740993", Ok("\"9007199254740993\"")),
+            (r#"{"enum":["1e400","b"]}"#, "1e400", Ok("\"1e400\"")),
+        ] {
+            let schema = Schema::new(schema).expect("a schema");
+            let typed = super::typed(answer, &schema);
+            match expected {
+                Ok(expected) => assert_eq!(typed.as_deref(), Ok(expected), "{answer}"),
+                Err(reason) => {
+                    assert!(typed.as_ref().is_err_and(|why| why.contains(reason)), "{answer}: {typed:?}");
+                }
+            }
         }
     }
 

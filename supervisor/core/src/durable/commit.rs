@@ -25,6 +25,7 @@ impl DurableMachine {
     /// depend on it, and are lost with it.
     pub(super) fn flush(&mut self, _now: Now, then: AfterCommit, actions: &mut Vec<Action>) {
         self.writes.commit_at = None;
+        self.requests.held_answer = None;
         let batch = std::mem::take(&mut self.writes.unwritten);
         if batch.is_empty() && then == AfterCommit::Nothing {
             return;
@@ -51,7 +52,7 @@ impl DurableMachine {
     /// Unwritten rows have waited long enough for a checkpoint: they are stored without one.
     pub(super) fn commit_alone(&mut self, now: Now, actions: &mut Vec<Action>) {
         self.writes.commit_at = None;
-        if self.writes.unwritten.is_empty() {
+        if self.writes.unwritten.is_empty() || self.requests.held_answer.is_some() {
             return;
         }
         if self.creation_pending() {

@@ -279,6 +279,7 @@ impl DurableMachine {
             );
             return;
         }
+        self.requests.held_answer = None;
         self.refuse_all(&DurableRefusal::NoWorker(why), actions);
         self.released = true;
         if self.creation_pending() {

@@ -95,6 +95,17 @@ impl Schema {
         names_strings(&self.root)
     }
 
+    /// Whether the schema allows strings alone.
+    pub fn is_for_strings(&self) -> bool {
+        let only_strings =
+            |values: &Value| values.as_array().is_some_and(|all| all.iter().all(Value::is_string));
+        let kinds = &self.root["type"];
+        kinds == "string"
+            || kinds.as_array().is_some_and(|kinds| kinds.iter().all(|kind| kind == "string"))
+            || self.root["const"].is_string()
+            || only_strings(&self.root["enum"])
+    }
+
     /// A compiled pattern of the schema. `None`: it does not compile, which its check excludes.
     fn pattern(&self, pattern: &str) -> Option<&CompiledPattern> {
         self.patterns.get(pattern)?.get_or_init(|| CompiledPattern::new(pattern).ok()).as_ref()

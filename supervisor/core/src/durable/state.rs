@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, VecDeque};
 use vm_system_protocol::durable::{HostCall, TaskAnswer};
 use vm_system_protocol::egress::HttpRequest;
 use vm_system_protocol::model::EventPayload;
-use vm_system_record::Write;
+use vm_system_record::{TaskRow, Write};
 
 /// The program's next step from its last checkpoint.
 #[derive(Debug, Clone, PartialEq)]
@@ -109,6 +109,9 @@ pub(super) struct Requests {
     pub(super) waiting: Vec<Token>,
     /// Requests that arrived while a batch was being written.
     pub(super) deferred: Vec<Input>,
+    /// The task of an accepted answer, as it was before: the answer is not stored until a worker has restored the state that it is
+    /// for, and is withdrawn if none can.
+    pub(super) held_answer: Option<TaskRow>,
     /// A change to send to the worker when it is paused.
     pub(super) set: Option<(Token, u32, String, vm_system_protocol::json::JsonText)>,
     /// A change was sent to the worker, and its result is not reported yet.

@@ -15,6 +15,7 @@ use vm_system_protocol::model::{EventPayload, ExecutionError, ExecutionStatus, R
 use vm_system_protocol::reason::{CloseReason, LimitKind};
 use vm_system_protocol::time::Timestamp;
 use vm_system_protocol::worker::{EXIT_OUT_OF_MEMORY, WorkerEvent};
+use vm_system_record::Write;
 
 /// A first state of at most so many bytes is stored together with the rows of its execution.
 const BEGINNING_BYTES: u64 = 1 << 20;
@@ -29,16 +30,18 @@ impl DurableMachine {
             (Stage::Exiting | Stage::Cold, _) => return,
             (Stage::Restoring, FromDurable::Restored) => {
                 self.go_on(now, actions);
+                self.store_held_answer(now, actions);
                 return;
             }
             (Stage::Running, FromDurable::Restored) if self.worker.owes_restored => {
                 self.worker.owes_restored = false;
+                self.store_held_answer(now, actions);
                 return;
             }
             (Stage::Restoring | Stage::Running, FromDurable::Refused { why }) => {
                 let why = why.clone();
                 self.give_up(
-                    "WORKER_DIED",
+                    "STATE_DAMAGED",
                     &format!("the program cannot continue: {why}"),
                     Some("refused".to_owned()),
                     now,
@@ -243,7 +246,7 @@ impl DurableMachine {
                 // The prompt counts as the output of that event.
                 self.record.metrics.output_bytes += more as u64;
                 self.take_checkpoint("pause", NextStep::Wait, now);
-                self.writes.unwritten.push(vm_system_record::Write::TaskInsert(Box::new(task.clone())));
+                self.writes.unwritten.push(Write::TaskInsert(Box::new(task.clone())));
                 self.task = Some(task);
                 self.add_progress(ExecutionStatus::Waiting);
                 self.flush(now, AfterCommit::Wait, actions);
@@ -281,7 +284,10 @@ impl DurableMachine {
             End::Interrupted => {
                 (ExecutionStatus::Cancelled, Some(ExecutionError::new("CANCELLED", "ended on request")))
             }
-            End::Corrupt(what) => (ExecutionStatus::Error, Some(ExecutionError::new("WORKER_DIED", what))),
+            End::Corrupt(what) => {
+                let message = format!("the program cannot continue: its state is invalid ({what})");
+                (ExecutionStatus::Error, Some(ExecutionError::new("STATE_DAMAGED", message)))
+            }
         };
         self.stage = Stage::Held;
         self.end(status, failure, now, actions);
@@ -319,6 +325,14 @@ impl DurableMachine {
         now: Now,
         actions: &mut Vec<Action>,
     ) {
+        if let Some(task) = self.requests.held_answer.take() {
+            // The answer was not used: its task ends without one.
+            let id = task.id;
+            self.writes
+                .unwritten
+                .retain(|write| !matches!(write, Write::TaskEnd { id: ended, .. } if *ended == id));
+            self.task = Some(task);
+        }
         if self.creation_pending() && self.gathered.pages.is_empty() && self.seq == 0 {
             // It fails before its beginning was reported: its rows record that, without a state.
             self.gathered.events.clear();

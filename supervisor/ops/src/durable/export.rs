@@ -6,7 +6,7 @@ use super::archive::{
     TaskPart, VersionPart,
 };
 use super::import::VERSIONS;
-use crate::errors::{not_found, stored};
+use crate::errors::{invalid, not_found, stored};
 use crate::{Ops, VerbCall, now};
 use vm_system_protocol::control::{
     ArchiveKind, DurableReply, ErrorCode, ExportCursor, ExportPart, ExportPlace, OpError, PART_BYTES,
@@ -137,6 +137,17 @@ impl Ops {
             let message = "the execution runs: its state can be exported when it waits or has ended";
             return Err(OpError::new(ErrorCode::SessionBusy, message).with_hint("try again later"));
         }
+        let checkpoints = self.reads_of(call.caller).checkpoints(execution.id).await.map_err(stored)?;
+        let numbers: Vec<u64> = checkpoints.iter().map(|row| row.seq).collect();
+        // An import restores each of them: a file with one that no worker can restore would be of no use.
+        self.durables()?.verify_all_stored(execution.id, &numbers).await?.map_err(|(seq, why)| {
+            invalid(format!(
+                "the stored state of checkpoint {seq} is damaged, and a file with it cannot be imported: {why}"
+            ))
+            .with_hint(
+                "a branch at a sound checkpoint can be exported: `vm-system program fork … --checkpoint N`",
+            )
+        })?;
         put(sheet, &header("execution"))?;
         let name = run.program_name.clone().unwrap_or_else(|| run.program.to_string());
         put(sheet, &ArchiveRecord::Program(ProgramPart { name }))?;
@@ -158,7 +169,7 @@ impl Ops {
                 metrics: execution.metrics,
             }),
         )?;
-        for row in self.reads_of(call.caller).checkpoints(execution.id).await.map_err(stored)? {
+        for row in checkpoints {
             *last = row.seq;
             put(
                 sheet,

@@ -38,6 +38,9 @@ pub(super) fn format_of(source: &str) -> u32 {
     if crate::plans::walks(source) { WALK_FORMAT } else { CODE_FORMAT }
 }
 
+/// Most digits of the number of a version in an error.
+const SHOWN_DIGITS: usize = 40;
+
 impl Ops {
     pub(super) async fn program_load(
         &self,
@@ -160,7 +163,7 @@ impl Ops {
     ) -> Result<ProgramRow, OpError> {
         let named = reference.trim().rsplit_once('@').and_then(|(program, version)| {
             let digits = !version.is_empty() && version.bytes().all(|digit| digit.is_ascii_digit());
-            digits.then(|| (program, version.parse::<u32>().unwrap_or(u32::MAX)))
+            digits.then_some((program, version))
         });
         let Some((program, version)) = named else { return self.program(call, reference).await };
         // As everywhere, a whole id comes before a name.
@@ -171,6 +174,11 @@ impl Ops {
             }
         }
         let newest = self.program(call, program).await?;
+        // No version has a number beyond.
+        let Ok(version) = version.parse::<u32>() else {
+            let shown: String = version.chars().take(SHOWN_DIGITS).collect();
+            return Err(no_version(&newest.name, shown));
+        };
         let below = version.saturating_add(1);
         let rows =
             self.reads_of(call.caller).program_versions(newest.id, Some(below), 1).await.map_err(stored)?;
@@ -215,7 +223,7 @@ impl Ops {
     }
 }
 
-fn no_version(name: &str, version: u32) -> OpError {
+fn no_version(name: &str, version: impl std::fmt::Display) -> OpError {
     OpError::new(ErrorCode::ProgramNotFound, format!("program {name:?} has no version {version}"))
         .with_hint("`vm-system program versions` lists the existing versions")
 }

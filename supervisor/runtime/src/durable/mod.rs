@@ -278,6 +278,16 @@ impl Durables {
         single_request::verify_stored(self, execution, checkpoint).await
     }
 
+    /// Whether a worker can restore each of these stored checkpoints; the inner error is the number of the first that it cannot, and the
+    /// reason as text.
+    pub async fn verify_all_stored(
+        &self,
+        execution: ExecutionId,
+        checkpoints: &[u64],
+    ) -> Result<Result<(), (u64, String)>, RuntimeError> {
+        single_request::verify_all_stored(self, execution, checkpoints).await
+    }
+
     /// Whether a worker with these limits can restore each of these numbered states; the inner error is the number of the first that
     /// it cannot, and the reason as text.
     pub async fn verify<'a>(

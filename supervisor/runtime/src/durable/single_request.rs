@@ -117,6 +117,49 @@ pub(super) async fn verify_stored(
     }
 }
 
+/// Restores stored checkpoints one after the other in the same worker; the first that it refuses is an error with its number and
+/// the reason. A checkpoint that is deleted meanwhile is passed over.
+pub(super) async fn verify_all_stored(
+    durables: &Durables,
+    execution: ExecutionId,
+    checkpoints: &[u64],
+) -> Result<Result<(), (u64, String)>, RuntimeError> {
+    let Some(&first) = checkpoints.first() else { return Ok(Ok(())) };
+    let order_ = stored_order(durables, execution, first).await?;
+    let holder = durables.shared.holder(&order_.owner);
+    let _turn = durables.inspections.wait(&holder, 1).await.ok_or(WorkerStartError::Stopping)?;
+    let LoadedWorker { mut handle, start_permit, slot, jail, .. } =
+        durables.start_worker(order_.clone()).await?;
+    drop(start_permit);
+    let refused = first_refused(durables, &mut handle, order_, checkpoints).await;
+    durables.end(handle.process.clone(), (handle, slot, jail));
+    let Some((number, why)) = refused? else { return Ok(Ok(())) };
+    let kept = durables.shared.store.checkpoints(execution).await.map_err(RuntimeError::Store)?;
+    Ok(if kept.iter().any(|row| row.seq == number) { Err((number, why)) } else { Ok(()) })
+}
+
+/// The first checkpoint that a worker refuses; the worker has the first one already.
+async fn first_refused(
+    durables: &Durables,
+    handle: &mut WorkerHandle,
+    mut order: Order,
+    checkpoints: &[u64],
+) -> Result<Option<(u64, String)>, RuntimeError> {
+    for (index, &number) in checkpoints.iter().enumerate() {
+        if index > 0 {
+            order.from = LoadFrom::Checkpoint(number);
+            let part = durables.part(&order, None).await.map_err(RuntimeError::Store)?;
+            durables.send_checkpoint(handle, &order, part).await?;
+        }
+        match receive(handle).await? {
+            FromDurable::Restored => {}
+            FromDurable::Refused { why } => return Ok(Some((number, why))),
+            _ => return Err(RuntimeError::Internal("the worker sent an unexpected reply".to_owned())),
+        }
+    }
+    Ok(None)
+}
+
 /// The reply of a worker that has restored a stored checkpoint, to that or to a request that follows.
 async fn restore_stored(
     durables: &Durables,
@@ -124,6 +167,28 @@ async fn restore_stored(
     checkpoint: u64,
     then: Option<ToDurable>,
 ) -> Result<FromDurable, RuntimeError> {
+    let order_ = stored_order(durables, execution, checkpoint).await?;
+    let holder = durables.shared.holder(&order_.owner);
+    let _turn = durables.inspections.wait(&holder, 1).await.ok_or(WorkerStartError::Stopping)?;
+    // The start slot is released at once: restoring may take long.
+    let LoadedWorker { mut handle, start_permit, slot, jail, .. } = durables.start_worker(order_).await?;
+    drop(start_permit);
+    let reply = restored(&mut handle, then).await;
+    durables.end(handle.process.clone(), (handle, slot, jail));
+    // A large state is read in parts: no part may have been deleted meanwhile.
+    let kept = durables.shared.store.checkpoints(execution).await.map_err(RuntimeError::Store)?;
+    if !kept.iter().any(|row| row.seq == checkpoint) {
+        return Err(RuntimeError::Invalid("the checkpoint was deleted".to_owned()));
+    }
+    reply
+}
+
+/// The order for a worker with the state of a stored checkpoint.
+async fn stored_order(
+    durables: &Durables,
+    execution: ExecutionId,
+    checkpoint: u64,
+) -> Result<Order, RuntimeError> {
     let store = &durables.shared.store;
     let missing = || RuntimeError::Invalid("the execution has no state".to_owned());
     let record = store.execution(&Scope::All, execution).await.map_err(RuntimeError::Store)?;
@@ -133,7 +198,7 @@ async fn restore_stored(
     let snapshot = store.session_policy(record.session_id).await.map_err(RuntimeError::Store)?;
     let spec =
         durables.spec(&record, &policy(&*snapshot.ok_or_else(missing)?, None, &durables.shared.operator));
-    let order_ = Order {
+    Ok(Order {
         execution,
         session: record.session_id,
         owner,
@@ -142,20 +207,7 @@ async fn restore_stored(
         pages: None,
         life: spec.life(),
         limits: spec.limits,
-    };
-    let holder = durables.shared.holder(&order_.owner);
-    let _turn = durables.inspections.wait(&holder, 1).await.ok_or(WorkerStartError::Stopping)?;
-    // The start slot is released at once: restoring may take long.
-    let LoadedWorker { mut handle, start_permit, slot, jail, .. } = durables.start_worker(order_).await?;
-    drop(start_permit);
-    let reply = restored(&mut handle, then).await;
-    durables.end(handle.process.clone(), (handle, slot, jail));
-    // A large state is read in parts: no part may have been deleted meanwhile.
-    let kept = store.checkpoints(execution).await.map_err(RuntimeError::Store)?;
-    if !kept.iter().any(|row| row.seq == checkpoint) {
-        return Err(RuntimeError::Invalid("the checkpoint was deleted".to_owned()));
-    }
-    reply
+    })
 }
 
 /// Restores one state after the other in the same worker; the first that it refuses is an error with its number and the reason.

@@ -228,6 +228,16 @@ impl Durables {
         if what.from == LoadFrom::Beginning {
             return Ok(());
         }
+        self.send_checkpoint(handle, what, first).await
+    }
+
+    /// Sends the pages of a stored state, of which `first` are the first, and the message to restore it.
+    pub(super) async fn send_checkpoint(
+        &self,
+        handle: &mut WorkerHandle,
+        what: &Order,
+        first: Part,
+    ) -> Result<(), WorkerStartError> {
         let mut part = first;
         loop {
             let behind = part.last().map(|(number, _)| *number).filter(|_| bytes(&part) >= PAGE_BATCH_BYTES);
@@ -246,7 +256,7 @@ impl Durables {
     }
 
     /// The next pages of the state; less than a message's capacity means that they are the last.
-    async fn part(&self, what: &Order, behind: Option<u64>) -> Result<Part, StoreError> {
+    pub(super) async fn part(&self, what: &Order, behind: Option<u64>) -> Result<Part, StoreError> {
         let LoadFrom::Checkpoint(checkpoint) = what.from else { return Ok(Part::new()) };
         if let (Some(all), None) = (&what.pages, behind) {
             return Ok(all.clone());

@@ -1,7 +1,7 @@
 //! Tests of single cases, named by behaviour. The invariants of all histories are checked by the histories.
 
 use super::*;
-use crate::durable::machine::EXITS_MAX;
+use crate::durable::machine::{COMMIT_MS, EXITS_MAX};
 use vm_system_protocol::limits::INTERRUPT_GRACE_MS;
 
 /// A world with a worker that runs and has sent nothing yet.
@@ -169,6 +169,68 @@ fn an_answer_that_comes_while_the_last_worker_ends_is_stored_with_the_checkpoint
     let has = |wanted: fn(&Write) -> bool| batch.iter().any(wanted);
     assert!(has(|write| matches!(write, Write::TaskEnd { .. })), "{batch:?}");
     assert!(has(|write| matches!(write, Write::Checkpoint(_))), "{batch:?}");
+}
+
+/// A world without a worker at its first task.
+fn cold() -> World {
+    let mut world = warm();
+    world.step(DurableInput::Pressure);
+    world.exited(WorkerExitStatus::Signaled(9));
+    world
+}
+
+#[test]
+fn an_answer_to_a_state_that_no_worker_can_restore_is_not_stored() {
+    for (wait, exits) in [(true, false), (false, false), (true, true)] {
+        let mut world = cold();
+        let token = world.token();
+        let answer = SubmittedAnswer::Unchecked(GivenAnswer::Typed("yes".to_owned()));
+        world.step(DurableInput::Submit { token, task: None, answer, with: Vec::new(), wait });
+        assert!(world.writing.is_empty(), "the state was not restored yet");
+        if exits {
+            world.each_ends(|| DurableInput::Exited(WorkerExitStatus::Signaled(11)));
+        } else {
+            world.loading = None;
+            world.step(DurableInput::Loaded { small: wait });
+            world.now.mono_ms += 10 * COMMIT_MS;
+            world.step(DurableInput::Tick);
+            assert!(world.writing.is_empty(), "it still was not");
+            world.step(DurableInput::Message(FromDurable::Refused { why: "the state: invalid".to_owned() }));
+            store_all(&mut world);
+        }
+        let record = world.rows.record.as_ref().expect("a row");
+        let code = record.error.as_ref().expect("an error").code.as_str();
+        assert_eq!(
+            (record.status, code),
+            (ExecutionStatus::Error, if exits { "WORKER_DIED" } else { "STATE_DAMAGED" })
+        );
+        let task = world.rows.tasks.last().expect("a task");
+        assert_eq!((task.outcome, task.answer.as_deref()), (Some(TaskOutcome::Withdrawn), None));
+    }
+}
+
+#[test]
+fn an_answer_that_nobody_waits_out_is_stored_as_soon_as_its_state_is_restored() {
+    let mut world = cold();
+    let token = world.token();
+    let answer = SubmittedAnswer::Unchecked(GivenAnswer::Typed("yes".to_owned()));
+    world.step(DurableInput::Submit { token, task: None, answer, with: Vec::new(), wait: false });
+    world.loading = None;
+    world.step(DurableInput::Loaded { small: true });
+    assert!(world.writing.is_empty());
+    world.step(DurableInput::Message(FromDurable::Restored));
+    let (_, batch) = world.writing.front().expect("a batch");
+    assert!(batch.iter().any(|write| matches!(write, Write::TaskEnd { outcome: TaskOutcome::Answered, .. })));
+}
+
+#[test]
+fn a_state_that_was_found_invalid_ends_with_a_code_of_its_own() {
+    let mut world = running();
+    let stop = Stop { cause: Cause::Ended(End::Corrupt("scope slot".to_owned())), cpu_us: 1, heap_bytes: 1 };
+    world.step(DurableInput::Message(FromDurable::Checkpoint(Box::new(stop))));
+    let error = world.machine.as_ref().expect("a machine").record().error.clone().expect("an error");
+    assert_eq!(error.code, "STATE_DAMAGED");
+    assert_eq!(error.message, "the program cannot continue: its state is invalid (scope slot)");
 }
 
 #[test]

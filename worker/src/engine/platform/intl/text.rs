@@ -80,22 +80,6 @@ pub(super) fn install<'js>(ctx: &Ctx<'js>, natives: &Object<'js>) -> Result<()> 
     install_tags(ctx, natives)
 }
 
-/// Halves of surrogate pairs stay as they are.
-fn change_case_of_units(tag: &str, upper: bool, units: Vec<u16>) -> Vec<u16> {
-    let (mut changed, mut text) = (Vec::with_capacity(units.len()), String::new());
-    for one in char::decode_utf16(units) {
-        match one {
-            Ok(character) => text.push(character),
-            Err(half) => {
-                changed.extend(change_case(tag, upper, &std::mem::take(&mut text)).encode_utf16());
-                changed.push(half.unpaired_surrogate());
-            }
-        }
-    }
-    changed.extend(change_case(tag, upper, &text).encode_utf16());
-    changed
-}
-
 fn install_tags<'js>(ctx: &Ctx<'js>, natives: &Object<'js>) -> Result<()> {
     natives.set("canonical", Function::new(ctx.clone(), |tag: LossyText| canonical(&tag))?)?;
     natives.set("supported", Function::new(ctx.clone(), |tag: LossyText| is_supported(&tag))?)?;
@@ -130,10 +114,7 @@ fn install_tags<'js>(ctx: &Ctx<'js>, natives: &Object<'js>) -> Result<()> {
         Function::new(
             ctx.clone(),
             |ctx: Ctx<'js>, tag: LossyText, upper: bool, text: rquickjs::String<'js>| {
-                sys::new_string_utf16(
-                    &ctx,
-                    &change_case_of_units(&tag, upper, units(&text, CHANGED_BYTES_PER_UNIT)?),
-                )
+                sys::new_string_utf16(&ctx, &change_case(&tag, upper, &units(&text, CHANGED_BYTES_PER_UNIT)?))
             },
         )?,
     )?;
