@@ -118,7 +118,7 @@
       map: new Map(), set: new Set(), array_buffer: new ArrayBuffer(0), shared_array_buffer: new SharedArrayBuffer(0),
       data_view: new DataView(new ArrayBuffer(0)),
       weak_map: new WeakMap(), weak_set: new WeakSet(), weak_ref: new WeakRef({}),
-      number: Object(0), string: Object(''), boolean: Object(false), symbol: Object(Symbol.iterator), bigint: Object(0n),
+      plain: {}, number: Object(0), string: Object(''), boolean: Object(false), symbol: Object(Symbol.iterator), bigint: Object(0n),
       arguments: (function () { return arguments; })(), mapped_arguments: native.mappedArguments,
       generator: (function* () {})(), async_generator: (async function* () {})(),
       map_iterator: new Map().entries(), set_iterator: new Set().values(),
@@ -269,6 +269,7 @@
   });
   let argv = ['vm-system', 'repl'];
   let env = environment({});
+  captured.isEnvironment = (object) => object === env;
   const hrtime = (before) => {
     const now = native.nanoseconds();
     let seconds = Math.floor(now / 1e9);
@@ -284,12 +285,20 @@
   const stream = (fd, write) => ({
     fd,
     write(chunk, ...more) {
+      const encoding = more[0];
+      if (typeof chunk === 'string' && typeof encoding === 'string' && encoding !== 'utf8' && encoding !== 'utf-8') {
+        const { Buffer } = captured.globals;
+        if (!Buffer.isEncoding(encoding)) {
+          throw captured.coded(new TypeErrorCtor(`Unknown encoding: ${encoding}`), 'ERR_UNKNOWN_ENCODING');
+        }
+        chunk = Buffer.from(chunk, encoding);
+      }
       captured.writeText(fd, write, chunk);
       const callback = more[more.length - 1];
       if (typeof callback === 'function') native.tickAdd(callback, []);
       return true;
     },
-    end(chunk) { if (chunk !== undefined) this.write(chunk); },
+    end(chunk, encoding) { if (chunk !== undefined) this.write(chunk, encoding); },
     on() { return this; },
     once() { return this; },
     off() { return this; },
@@ -590,6 +599,13 @@
       if (shown !== undefined) return shown;
     }
     return undefined;
+  };
+  // Objects of the platform whose state is not in properties, as far as `view` does not know them.
+  const hostObjects = [];
+  captured.neverClones = (isOne) => { hostObjects[hostObjects.length] = isOne; };
+  captured.isOfPlatform = (object) => {
+    for (let i = 0; i < hostObjects.length; i++) if (hostObjects[i](object)) return true;
+    return false;
   };
   hidden('global', global);
   return captured;
