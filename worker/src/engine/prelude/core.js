@@ -285,15 +285,7 @@
   const stream = (fd, write) => ({
     fd,
     write(chunk, ...more) {
-      const encoding = more[0];
-      if (typeof chunk === 'string' && typeof encoding === 'string' && encoding !== 'utf8' && encoding !== 'utf-8') {
-        const { Buffer } = captured.globals;
-        if (!Buffer.isEncoding(encoding)) {
-          throw captured.coded(new TypeErrorCtor(`Unknown encoding: ${encoding}`), 'ERR_UNKNOWN_ENCODING');
-        }
-        chunk = Buffer.from(chunk, encoding);
-      }
-      captured.writeText(fd, write, chunk);
+      captured.writeText(fd, write, captured.encoded(chunk, more[0]));
       const callback = more[more.length - 1];
       if (typeof callback === 'function') native.tickAdd(callback, []);
       return true;
@@ -599,13 +591,6 @@
       if (shown !== undefined) return shown;
     }
     return undefined;
-  };
-  // Objects of the platform whose state is not in properties, as far as `view` does not know them.
-  const hostObjects = [];
-  captured.neverClones = (isOne) => { hostObjects[hostObjects.length] = isOne; };
-  captured.isOfPlatform = (object) => {
-    for (let i = 0; i < hostObjects.length; i++) if (hostObjects[i](object)) return true;
-    return false;
   };
   hidden('global', global);
   return captured;

@@ -92,6 +92,13 @@
     return decode(encode(digits, 'base64'), 'latin1', false);
   });
 
+  // Objects of the platform whose state is not in properties, as far as `view` does not know them.
+  const hostObjects = [];
+  captured.neverClones = (isOne) => { hostObjects[hostObjects.length] = isOne; };
+  const isOfPlatform = (object) => {
+    for (let i = 0; i < hostObjects.length; i++) if (hostObjects[i](object)) return true;
+    return false;
+  };
   // Plain data, errors, dates, regular expressions, maps, sets and buffers, with cycles; everything else throws.
   // The buffers that `options.transfer` names are moved: the original is detached.
   hidden('structuredClone', function structuredClone(value, options = undefined) {
@@ -173,7 +180,7 @@
           return keep(Object(from.valueOf()));
         case 'plain':
           // The state of these is not in properties: a plain copy would lose it in silence.
-          if (captured.view(from) !== undefined || captured.isOfPlatform(from)) throw named();
+          if (captured.view(from) !== undefined || isOfPlatform(from)) throw named();
           break;
         case 'symbol': throw refuse('[object Symbol]');
         case 'generator': throw refuse('[object Generator]');
