@@ -9,9 +9,8 @@ use vm_system_protocol::counted::counted;
 use vm_system_protocol::ids::ExecutionId;
 use vm_system_protocol::model::{
     ConsoleLevel, Event, EventPayload, Execution, ExecutionError, ExecutionStatus, HttpRecord, JsType,
-    Metrics, ResultValue,
+    Metrics, NEVER_SETTLED_CODE, ResultValue,
 };
-use vm_system_protocol::reason::NEVER_SETTLED;
 use vm_system_protocol::worktree_path::NO_CHANGES;
 
 /// Which values of last expressions are shown.
@@ -306,17 +305,15 @@ const EXIT: &str = "EXIT";
 pub(crate) fn exit_code(execution: &Execution) -> u8 {
     match execution.status {
         ExecutionStatus::Ok | ExecutionStatus::Running | ExecutionStatus::Waiting => exit::OK,
-        ExecutionStatus::Error if is_unsettled(execution) => exit::UNSETTLED,
+        ExecutionStatus::Error if has_code(execution, NEVER_SETTLED_CODE) => exit::UNSETTLED,
         ExecutionStatus::Error => requested_exit_code(execution).unwrap_or(exit::FAILED),
         ExecutionStatus::Timeout => exit::TIMEOUT,
         ExecutionStatus::Cancelled => exit::INTERRUPTED,
     }
 }
 
-/// Whether its top level awaits what nothing is left to settle.
-fn is_unsettled(execution: &Execution) -> bool {
-    let error = execution.error.as_ref().filter(|error| error.code == "EXCEPTION");
-    error.and_then(|error| error.message.strip_prefix("Error: ")) == Some(NEVER_SETTLED)
+fn has_code(execution: &Execution, code: &str) -> bool {
+    execution.error.as_ref().is_some_and(|error| error.code == code)
 }
 
 /// The `n` of the script's own `process.exit(n)`.
@@ -381,6 +378,7 @@ pub(crate) fn places(message: &str, stack: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use vm_system_protocol::reason::NEVER_SETTLED;
 
     #[test]
     fn a_stack_is_shown_once_with_its_message() {
@@ -407,9 +405,11 @@ mod tests {
             assert_eq!(exit_code(&execution), exit::FAILED, "{message}");
         }
         let error = execution.error.as_mut().unwrap();
-        "EXCEPTION".clone_into(&mut error.code);
         error.message = format!("Error: {NEVER_SETTLED}");
-        assert_eq!(exit_code(&execution), 13);
+        for (code, right) in [("EXCEPTION", exit::FAILED), (NEVER_SETTLED_CODE, 13)] {
+            code.clone_into(&mut execution.error.as_mut().unwrap().code);
+            assert_eq!(exit_code(&execution), right);
+        }
         execution.error = None;
         for (status, code) in [
             (ExecutionStatus::Ok, 0),

@@ -14,7 +14,9 @@ pub use durable::{
     TaskState, TaskStatus, Variable,
 };
 pub use event::{ConsoleLevel, Event, EventPayload, HttpRecord, JsType, ResultValue, console_piece};
-pub use execution::{EXECUTION_CODES, Execution, ExecutionError, ExecutionKind, ExecutionStatus, Metrics};
+pub use execution::{
+    EXECUTION_CODES, Execution, ExecutionError, ExecutionKind, ExecutionStatus, Metrics, NEVER_SETTLED_CODE,
+};
 pub use session::{
     InputDifference, RestorationStatus, Session, SessionCheckpoint, SessionEvent, SessionEventType,
     SessionInspection, SessionRestoration, SessionStatus,

@@ -220,7 +220,8 @@ pub enum Outcome {
     Limit(LimitKind),
     /// The interrupt signal ended it; the supervisor has the reason for the signal.
     Interrupted,
-    /// The script set this exit code by `process.exit` or `process.exitCode`; never 0.
+    /// The script set this exit code by `process.exit` or `process.exitCode`; never 0. With an `Exception` event as the last of its
+    /// events, and [`EXIT_UNSETTLED`](crate::reason::EXIT_UNSETTLED): its top level awaits what nothing is left to settle.
     Exit {
         /// 1 to 255.
         code: i32,

@@ -26,7 +26,17 @@ const DEFECTS: &[(&str, &str)] = &[
         "globalThis.seen = 1; Error.prepareStackTrace = (_, sites) => { if (sites.length > 1) seen = 0; return ''; };
          const called = async () => { await null; throw new Error(); }; (async () => { await called(); })().catch(() => {});",
     ),
-    ("5-date-spaces", "globalThis.seen = Number.isNaN(Date.parse('1/2/2024, 3:04:05\\u202FPM'));"),
+    ("5-date-parse", "globalThis.seen = Date.parse('Jan 2, 2024 GMT+1') !== Date.UTC(2024, 0, 1, 23);"),
+    (
+        "7-for-await-closes-after-throw",
+        "let open = true; const closes = { [Symbol.asyncIterator]: () => closes, next: () => ({}), return: async () => { await null; open = false; return {}; } };
+         globalThis.seen = 0; (async () => { try { for await (const one of closes) throw 1; } catch { seen = open; } })();",
+    ),
+    (
+        "8-yield-star-return",
+        "globalThis.seen = 1; const inner = async function* () { try { yield 1; } finally { seen = 0; } };
+         const outer = (async function* () { yield* inner(); })(); outer.next().then(() => outer.return(Promise.reject(1))).catch(() => {});",
+    ),
 ];
 
 #[test]

@@ -124,7 +124,7 @@ mod cases {
             scene.sibling_is_unharmed();
         }
         // A promise that cannot settle uses no time: an error at once, and no limit.
-        let stuck = scene.fails(&session, "await new Promise(() => {})", "EXCEPTION");
+        let stuck = scene.fails(&session, "await new Promise(() => {})", "NEVER_SETTLED");
         assert_eq!(stuck.status, ExecutionStatus::Error);
         scene.end(&[&session]);
     }

@@ -67,6 +67,22 @@ fn resolver_settings_decide_where_files_are_found() {
     assert_eq!(where_is(&mut scene.client, &plain, "./data"), "'MODULE_NOT_FOUND'");
     let absolute = where_is(&mut scene.client, &plain, "/top.js");
     assert!(absolute.starts_with("'MODULE_NOT"), "{absolute}");
+    // The worktree's own path on the host is no path from its root.
+    let place = &scene.daemon.place;
+    place.write("pack/package.json", r#"{"main": "./main.js"}"#);
+    place.write("pack/main.js", "exports.where = 'pack'");
+    place.write("module.mjs", "export const where = 'module'");
+    let worktree = place.worktree().display().to_string();
+    for (path, right) in [("top.js", "top"), ("top", "top"), ("pack", "pack"), ("lib/inner", "lib")] {
+        let found = where_is(&mut scene.client, &plain, &format!("{worktree}/{path}"));
+        assert_eq!(found, format!("'{right}'"), "{path}");
+    }
+    for start in ["", "file://"] {
+        let source = format!("(await import({:?})).where", format!("{start}{worktree}/module.mjs"));
+        assert_eq!(eval(&mut scene.client, &plain, &source), "'module'");
+    }
+    let absent = where_is(&mut scene.client, &plain, &format!("{worktree}/absent"));
+    assert!(absent.starts_with("'MODULE_NOT"), "{absent}");
     let other = session(
         &mut scene,
         settings(|settings| {

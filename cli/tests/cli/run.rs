@@ -437,6 +437,10 @@ fn a_top_level_await_that_can_never_settle_is_exit_code_13() {
     env.file("dynamic.mjs", "import('./never.mjs').then(() => console.log('never')); console.log('end')");
     assert_eq!(env.run(["run", "dynamic.mjs"]).ok(), "end\n");
     assert_eq!(env.run(["run", "-e", "throw new Error('x')"]).code, Some(1));
+    // The text alone is any error's.
+    let same = "throw new Error('top-level await never settled: nothing is left that could resolve it')";
+    assert_eq!(env.run(["run", "-e", same]).code, Some(1));
+    assert_eq!(env.run(["run", "-e", "process.exit(13)"]).code, Some(13));
 }
 
 #[test]

@@ -107,6 +107,9 @@ pub struct ExecutionError {
     pub full_bytes: Option<u64>,
 }
 
+/// The code of an execution whose top level awaits what nothing is left to settle.
+pub const NEVER_SETTLED_CODE: &str = "NEVER_SETTLED";
+
 /// The codes of executions that did not end `ok`, with their meaning.
 pub const EXECUTION_CODES: &[(&str, &str)] = &[
     ("CANCELLED", "Ended on request, with its session, or by a signal."),
@@ -116,6 +119,7 @@ pub const EXECUTION_CODES: &[(&str, &str)] = &[
     ("HOST_RESTART", "The daemon or the machine was restarted while it ran."),
     ("INCOMPLETE", "The state of a branch is still being copied."),
     ("MEMORY_LIMIT", "It used more memory than `mem_mb`, or its state is larger than `max_state_mb`."),
+    (NEVER_SETTLED_CODE, "The top level of the code awaits what nothing is left to settle."),
     ("OUTPUT_LIMIT_EXCEEDED", "It had more output or events than `max_output_kb` or `max_events`."),
     (
         "STACK_LIMIT",

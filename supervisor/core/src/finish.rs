@@ -10,9 +10,10 @@ use std::sync::Arc;
 use vm_system_protocol::counted::counted;
 use vm_system_protocol::limits::EVENT_TEXT_BYTES;
 use vm_system_protocol::model::{
-    ConsoleLevel, Event, EventPayload, ExecutionError, ExecutionKind, ExecutionStatus, ResultValue,
+    ConsoleLevel, Event, EventPayload, ExecutionError, ExecutionKind, ExecutionStatus, NEVER_SETTLED_CODE,
+    ResultValue,
 };
-use vm_system_protocol::reason::{CloseReason, LimitKind};
+use vm_system_protocol::reason::{CloseReason, EXIT_UNSETTLED, LimitKind};
 use vm_system_protocol::worker::{Done, Outcome, WorkerEvent};
 use vm_system_record::Write;
 
@@ -99,9 +100,12 @@ impl ExecutionOutcome {
             Outcome::Exception { message } => Self::thrown("EXCEPTION", message, events),
             Outcome::SyntaxError { message } => Self::thrown("SYNTAX_ERROR", message, events),
             Outcome::Limit(kind) => Self::limit(kind, &running.policy.wire.limits),
-            Outcome::Exit { code } => {
-                Self::error(ExecutionStatus::Error, "EXIT", format!("process.exit({code})"))
-            }
+            Outcome::Exit { code } => match events.last().map(|event| &event.payload) {
+                Some(EventPayload::Exception { message, .. }) if code == EXIT_UNSETTLED => {
+                    Self::thrown(NEVER_SETTLED_CODE, message.clone(), events)
+                }
+                _ => Self::error(ExecutionStatus::Error, "EXIT", format!("process.exit({code})")),
+            },
             Outcome::Interrupted => Self::error(
                 ExecutionStatus::Cancelled,
                 "CANCELLED",

@@ -42,11 +42,13 @@ pub fn seen_from_worktree(mut request: HostRequest, worktree: &str) -> HostReque
             change(from);
             change(to);
         }
-        HostRequest::Exec(ExecRequest { folder, .. }) => change(folder),
-        // The engine lists them without the `/` of a specifier from the root.
+HostRequest::Exec(ExecRequest { folder, .. }) => change(folder),
+        // The engine lists them without the `/` of a specifier from the root; with it, where it may only be a path of the host.
         HostRequest::LoadModule { candidates, .. } => {
             for candidate in candidates {
-                if let Some(seen) = from_host(&format!("/{candidate}"), worktree) {
+                let host =
+                    if candidate.starts_with('/') { candidate.clone() } else { format!("/{candidate}") };
+                if let Some(seen) = from_host(&host, worktree) {
                     candidate.replace_range(..candidate.len() - seen.trim_start_matches('/').len(), "");
                 }
             }
@@ -106,6 +108,9 @@ mod tests {
             import: true,
             package: false,
         };
-        assert_eq!(seen_from_worktree(load(&["t/a.js", "u/a.js"]), "/t"), load(&["a.js", "u/a.js"]));
+        assert_eq!(
+            seen_from_worktree(load(&["t/a.js", "u/a.js", "/t/a.js", "/u/a.js"]), "/t"),
+            load(&["a.js", "u/a.js", "a.js", "/u/a.js"])
+        );
     }
 }

@@ -301,6 +301,7 @@ fn finish<'js>(
 ) -> ExecutionEnd {
     let mut events = Vec::new();
     let at = || state.budget.elapsed_us();
+    let is_unsettled = matches!(result, Err(Failure::Unsettled(_)));
     let result = match result {
         Err(Failure::Unsettled(_)) => {
             // As in Node, a file's own exit code is the one that counts.
@@ -345,7 +346,11 @@ fn finish<'js>(
             }
             let payload = EventPayload::Exception { message: message.clone(), stack, truncated, full_bytes };
             events.push(WorkerEvent { at_us: at(), payload });
-            if out_of_memory { Outcome::Limit(LimitKind::Memory) } else { Outcome::Exception { message } }
+            match () {
+                () if out_of_memory => Outcome::Limit(LimitKind::Memory),
+                () if is_unsettled => Outcome::Exit { code: EXIT_UNSETTLED },
+                () => Outcome::Exception { message },
+            }
         }
         Err(Failure::Syntax(thrown)) => {
             let exception::Described { message, stack, truncated, full_bytes } =

@@ -14,19 +14,28 @@ const FAILED: &str = "CCError";
 const EXPIRED: &str = "CCTimeoutError";
 const WRONG: &str = "TypeError";
 
+/// Why JSON of `JSON.stringify` is not valid; such a number is from `JSON.rawJSON`.
+const NOT_READABLE: &str = "The options of CC are nested more than 127 deep, or have a number out of range";
+
 /// `ask(prompt, options)`: `[value]`, or `[undefined, name of the error, message]`. `options` is a JSON text or absent.
 pub(super) fn install<'js>(ctx: &Ctx<'js>, state: &SharedState, natives: &Object<'js>) -> Result<()> {
     let shared = state.clone();
     let ask = move |ctx: Ctx<'js>, prompt: String, options: Option<String>| {
-        if prompt.len() + options.as_ref().map_or(0, String::len) > PROMPT_BYTES {
-            return failed(&ctx, FAILED, &format!("the prompt has more than {PROMPT_BYTES} bytes"));
+        let options = options.map(|options| JsonText::from_untrusted(with_whole_characters(options)));
+        let option_bytes = options.as_ref().map_or(0, |options| options.as_str().len());
+        if prompt.len() + option_bytes > PROMPT_BYTES {
+            let what = if prompt.len() > PROMPT_BYTES { "the prompt has" } else { "prompt and options have" };
+            return failed(&ctx, FAILED, &format!("{what} more than {PROMPT_BYTES} bytes"));
+        }
+        // The judgement of the supervisor, which ends a worker that sends anything else.
+        if options.as_ref().is_some_and(|options| !options.is_valid()) {
+            return failed(&ctx, WRONG, NOT_READABLE);
         }
         // The prompt is also an event of the execution.
         if !shared.budget.take_event(prompt.len() as u64) {
             return Err(sys::throw_uncatchable(&ctx));
         }
         let number = shared.budget.next_task();
-        let options = options.map(JsonText::from_untrusted);
         match shared.call(&ctx, HostRequest::Ask { number, prompt, options })? {
             HostReply::Answer(TaskAnswer::Text(text)) => {
                 returned(&ctx, rquickjs::String::from_str(ctx.clone(), &text)?.into_value())
@@ -41,4 +50,23 @@ pub(super) fn install<'js>(ctx: &Ctx<'js>, state: &SharedState, natives: &Object
         }
     };
     natives.set("ask", Function::new(ctx.clone(), ask)?)
+}
+
+/// JSON as `JSON.stringify` has made it, with U+FFFD for halves of surrogate pairs: it escapes no others.
+fn with_whole_characters(json: String) -> String {
+    if !json.contains("\\ud") {
+        return json;
+    }
+    let mut result = String::with_capacity(json.len());
+    let mut rest = json.as_str();
+    while let Some(at) = rest.find('\\') {
+        let (before, escape) = rest.split_at(at);
+        result.push_str(before);
+        let length = if escape.starts_with("\\u") { 6 } else { 2 };
+        let (escape, behind) = escape.split_at_checked(length).unwrap_or((escape, ""));
+        result.push_str(if escape.starts_with("\\ud") { "\u{fffd}" } else { escape });
+        rest = behind;
+    }
+    result.push_str(rest);
+    result
 }

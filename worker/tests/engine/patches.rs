@@ -86,10 +86,100 @@ fn numbers_are_as_short_as_possible() {
     assert_eq!(engine.value(all), "0");
 }
 
+/// What `log` has after each way to leave a `for await`, with a `return()` that takes its time, and with one that rejects.
 #[test]
-fn every_white_space_separates_the_parts_of_a_date() {
-    let source = "['\\u202F', '\\u00A0', '\\u2003', ' '].map(space => Date.parse(`1/2/2024, 3:04:05${space}PM`)).every((time, _, all) => time === all[3])";
-    assert_eq!(Engine::new().value(source), "true");
+fn for_await_waits_until_the_iterator_is_closed() {
+    let source = "await (async () => {
+        const shown = []; let log = [];
+        const closes = end => ({ [Symbol.asyncIterator]: () => ({ next: () => ({ value: 1, done: false }), return: end }) });
+        const slow = closes(() => new Promise(done => setTimeout(() => { log.push('closed'); done({}); }, 1)));
+        const rejects = closes(() => Promise.reject('rejects')), throws = closes(() => { throw 'throws'; }), wrong = closes(() => 5), none = closes();
+        const generator = async function* () { try { for (;;) yield 1; } finally { await null; await null; log.push('closed'); } };
+        const show = async call => {
+            await call().catch(error => log.push(error.name ?? error));
+            shown.push(log.join());
+            log = [];
+        };
+        for (const iterable of [slow, rejects, throws, wrong, none, generator()]) await show(async () => { for await (const one of iterable) throw 'body'; });
+        await show(async () => { for await (const [one] of slow); });
+        await show(async () => { for await (const one of slow) await Promise.reject('awaited'); });
+        await show(async () => { for await (const one of slow) for (const other of [1]) for await (const third of slow) throw 'deep'; });
+        await show(async () => { for await (const one of slow) try { throw 'body'; } finally { log.push('finally'); } });
+        const outer = async function* () { for await (const one of slow) yield one; };
+        const thrown = outer();
+        await thrown.next();
+        await show(() => thrown.throw('thrown'));
+        await show(async () => { for await (const one of slow) break; log.push('behind'); });
+        return shown.join(' | ');
+    })()";
+    let right = "closed,body | body | body | body | body | closed,body | closed,TypeError | closed,awaited | closed,closed,deep | \
+                 finally,closed,body | closed,thrown | closed,behind";
+    assert_eq!(Engine::new().value(source), format!("'{right}'"));
+}
+
+/// As Node 20 says, with the number of promise jobs until the request is settled.
+#[test]
+fn a_return_during_yield_star_reaches_the_inner_iterator() {
+    let source = "await (async () => {
+        let log = [];
+        const closes = methods => ({ [Symbol.asyncIterator]: () => ({ next: () => ({ value: 1, done: false }), ...methods }) });
+        const inner = { generator: (async function* () { try { yield 1; } finally { log.push('closed'); } }),
+            returns: () => closes({ return: value => ({ value, done: true }) }), nothing: () => closes({}),
+            goes_on: () => closes({ return: value => ({ value, done: false }), throw: error => ({ value: 'caught ' + error, done: true }) }) };
+        const requests = { value: one => one.return('v'), promise: one => one.return(Promise.resolve('p')), rejects: one => one.return(Promise.reject('r')) };
+        const shown = [];
+        for (const [name, iterable] of Object.entries(inner)) for (const [how, request] of Object.entries(requests)) {
+            log = [name, how];
+            const one = (async function* () { try { yield* iterable(); } finally { log.push('left'); } })();
+            await one.next();
+            let jobs = 0, settled = false;
+            request(one).then(({ value, done }) => log.push(value + (done ? '.' : '')), error => log.push(error.name ?? error)).then(() => { settled = true; });
+            for (; !settled; jobs++) await null;
+            shown.push(log.join(' ') + ' ' + jobs);
+        }
+        return shown.join(' | ');
+    })()";
+    let right = "generator value closed left v. 5 | generator promise closed left p. 5 | generator rejects closed left r 4 | returns value left v. 4 | returns promise left p. 4 | returns rejects left TypeError 4 | nothing value left v. 4 | nothing promise left p. 4 | nothing rejects left TypeError 3 | goes_on value v 4 | goes_on promise p 4 | goes_on rejects left undefined. 4";
+    assert_eq!(Engine::new().value(source), format!("'{right}'"));
+}
+
+/// As Node 20 says.
+#[test]
+fn dates_are_read_as_in_v8() {
+    let mut engine = Engine::new();
+    let space = "['\\u202F', '\\u00A0', '\\u2003', ' '].map(space => Date.parse(`1/2/2024, 3:04:05${space}PM`)).every((time, _, all) => time === all[3])";
+    assert_eq!(engine.value(space), "true");
+    for (text, right) in [
+        ("Jan 2, 2024 GMT+1", "2024-01-01T23:00:00.000Z"),
+        ("Jan 2, 2024 GMT+0100", "2024-01-01T23:00:00.000Z"),
+        ("2024-01-02 UTC+2", "2024-01-01T22:00:00.000Z"),
+        ("Jan 2 2024 +0100", "NaN"),
+        ("-1 UTC", "2001-01-01T00:00:00.000Z"),
+        ("+5 UTC", "2001-05-01T00:00:00.000Z"),
+        ("Jan 2 2024 10:20-08", "2024-01-02T18:20:00.000Z"),
+        ("Jan 1 2024 12:00+05:30", "2024-01-01T06:30:00.000Z"),
+        ("2024-01-02", "2024-01-02T00:00:00.000Z"),
+        ("2024-01-02T10:20Z", "2024-01-02T10:20:00.000Z"),
+        ("2024-01-02T24:00:00Z", "2024-01-03T00:00:00.000Z"),
+        ("2024-01-02T10:20:30.12345+0130", "2024-01-02T08:50:30.123Z"),
+        ("-000000-01-01T00:00Z", "NaN"),
+        ("+002024-01-02T00:00Z", "2024-01-02T00:00:00.000Z"),
+        ("Tue, 02 Jan 2024 10:20:30 GMT", "2024-01-02T10:20:30.000Z"),
+        ("Tue Jan 02 2024 10:20:30 GMT+0100 (CET)", "2024-01-02T09:20:30.000Z"),
+        ("1/2/24 10:20 pm Z", "2024-01-02T22:20:00.000Z"),
+        ("1/2/2024 10:20 CET", "NaN"),
+        ("Jan 5 UTC", "2001-01-05T00:00:00.000Z"),
+        ("2024-2-30 Z", "2024-03-01T00:00:00.000Z"),
+        ("2024-13-01", "NaN"),
+        ("foo 2024 UTC", "2024-01-01T00:00:00.000Z"),
+        ("2024 foo", "NaN"),
+        ("10:20", "NaN"),
+    ] {
+        let source = format!(
+            "const read = new Date({text:?}), time = Date.parse({text:?}); Number.isNaN(time) ? 'NaN' : read.toISOString() + (+read === time ? '' : '!')"
+        );
+        assert_eq!(engine.value(&source), format!("'{right}'"), "{text}");
+    }
 }
 
 #[test]

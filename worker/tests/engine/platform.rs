@@ -91,3 +91,79 @@ fn what_cannot_be_cloned_is_refused() {
     }
     assert_eq!(engine.value("structuredClone({ a: [1, { b: new Date(0) }] }).a[1].b.getTime()"), "0");
 }
+
+/// As in Node 22, but for the names in messages.
+#[test]
+fn clones_keep_what_they_can_and_refuse_the_rest() {
+    let mut engine = Engine::new();
+    for (source, what) in [
+        ("(function* () {})()", "[object Generator]"),
+        ("(async function* () {})()", "[object AsyncGenerator]"),
+        ("[][Symbol.iterator]()", "#<Iterator>"),
+        ("new Map().entries()", "#<Iterator>"),
+        ("'a'.matchAll(/a/g)", "#<Iterator>"),
+        ("(function () { return arguments; })(1)", "#<Object>"),
+        ("new Intl.NumberFormat()", "#<NumberFormat>"),
+        ("new FinalizationRegistry(() => {})", "#<FinalizationRegistry>"),
+        ("new WeakRef({})", "#<WeakRef>"),
+        ("new WeakMap()", "#<WeakMap>"),
+        ("Promise.resolve()", "#<Promise>"),
+        ("Object(Symbol())", "[object Symbol]"),
+        ("new Proxy({ a: 1 }, {})", "#<Object>"),
+        ("[new Proxy([], {})]", "#<Object>"),
+        ("new MessageChannel().port1", "#<MessagePort>"),
+        ("new BroadcastChannel('x')", "#<BroadcastChannel>"),
+        ("crypto", "#<Crypto>"),
+        ("crypto.subtle", "#<SubtleCrypto>"),
+        ("globalThis", "#<Object>"),
+    ] {
+        let script = format!(
+            "try {{ structuredClone({source}) }} catch (error) {{ error.name + ' ' + error.message }}"
+        );
+        assert_eq!(
+            engine.value(&script),
+            format!("'DataCloneError {what} could not be cloned.'"),
+            "{source}"
+        );
+    }
+    for (source, right) in [
+        (
+            "const bytes = new ArrayBuffer(2, { maxByteLength: 9 }); new Uint8Array(bytes)[1] = 7; const copy = structuredClone(bytes); [copy.resizable, copy.maxByteLength, copy !== bytes, new Uint8Array(copy)[1]].join()",
+            "'true,9,true,7'",
+        ),
+        (
+            "const grows = new Map([[1, { get a() { grows.set(2, 2); return 1; } }]]); structuredClone(grows).size",
+            "1",
+        ),
+        ("const more = new Set([{ get a() { more.add(2); return 1; } }]); structuredClone(more).size", "1"),
+        (
+            "const failed = structuredClone(new DOMException('m', 'AbortError')); [failed instanceof DOMException, failed.name, failed.code, failed.message].join()",
+            "'true,AbortError,20,m'",
+        ),
+        (
+            "const odd = structuredClone(Object.assign(Object.create(Map.prototype), { a: 1 })); JSON.stringify(odd)",
+            "'{\"a\":1}'",
+        ),
+        ("class Point { x = 1; #y = 2; } JSON.stringify(structuredClone(new Point()))", "'{\"x\":1}'"),
+        ("process.env.CLONED = 1; structuredClone(process.env).CLONED", "'1'"),
+        (
+            "Object.keys(structuredClone(Math)).length + Object.keys(structuredClone(Object.create(null))).length",
+            "0",
+        ),
+        (
+            "[structuredClone(Object(5n)), structuredClone(Object('s')), structuredClone(Object(true))].join()",
+            "'5,s,true'",
+        ),
+    ] {
+        assert_eq!(engine.value(source), right, "{source}");
+    }
+}
+
+#[test]
+fn standard_output_takes_encodings_of_text() {
+    let mut engine = Engine::new();
+    let source = "process.stdout.write('c3a9', 'hex'); process.stdout.write('4pi6', 'base64'); process.stdout.write('\\u00e9', 'utf8'); \
+                  process.stdout.write('!', () => {}); process.stdout.write('\\n', null)";
+    assert_eq!(engine.logs(source).concat(), "\u{e9}\u{263a}\u{e9}!");
+    assert!(engine.exception("process.stdout.write('x', 'klingon')").0.contains("Unknown encoding: klingon"));
+}

@@ -54,16 +54,104 @@ fn failures_are_error_classes_that_can_be_caught() {
 #[test]
 fn an_invalid_prompt_never_reaches_the_host() {
     let mut engine = Engine::new();
-    for options in ["null", "1", "'x'"] {
+    for (options, found) in [
+        ("null", "null"),
+        ("1", "a number"),
+        ("'x'", "a string"),
+        ("[]", "an array"),
+        ("() => 1", "a function"),
+        ("1n", "a bigint"),
+    ] {
         let (message, _) = engine.exception(&format!("CC('?', {options})"));
-        assert_eq!(message, "TypeError: The second argument of CC must be an object", "{options}");
+        let right = format!("TypeError: The second argument of CC must be an object, not {found}");
+        assert_eq!(message, right, "{options}");
+    }
+    for (prompt, found) in
+        [("5n", "a bigint"), ("Symbol()", "a symbol"), ("null", "null"), ("Object('x')", "an object")]
+    {
+        let right = format!("TypeError: The first argument of CC must be a string, not {found}");
+        assert_eq!(engine.exception(&format!("CC({prompt})")).0, right);
+    }
+    for (name, value, right) in [
+        ("timeout_ms", "NaN", "RangeError: The option timeout_ms of CC must be a finite number, not NaN"),
+        ("retries", "1 / 0", "RangeError: The option retries of CC must be a finite number, not Infinity"),
+        (
+            "timeout_ms",
+            "Object(NaN)",
+            "TypeError: The option timeout_ms of CC must be a number, not an object",
+        ),
+        ("retries", "new Date(NaN)", "TypeError: The option retries of CC must be a number, not an object"),
+        ("timeout_ms", "Symbol()", "TypeError: The option timeout_ms of CC must be a number, not a symbol"),
+        ("retries", "() => 1", "TypeError: The option retries of CC must be a number, not a function"),
+        ("timeout_ms", "[NaN]", "TypeError: The option timeout_ms of CC must be a number, not an array"),
+        ("timeout_ms", "5n", "TypeError: The option timeout_ms of CC must be a number, not a bigint"),
+        (
+            "schema",
+            "{ toJSON() { return null } }",
+            "TypeError: The option schema of CC must be a value that JSON can hold, not an object",
+        ),
+        (
+            "default",
+            "Symbol()",
+            "TypeError: The option default of CC must be a value that JSON can hold, not a symbol",
+        ),
+        (
+            "default",
+            "Object(NaN)",
+            "TypeError: The option default of CC must be a value that JSON can hold, not an object",
+        ),
+    ] {
+        assert_eq!(engine.exception(&format!("CC('?', {{ {name}: {value} }})")).0, right);
+    }
+    for options in [
+        "(() => { let deep = 1; for (let i = 0; i < 127; i++) deep = [deep]; return { default: deep }; })()",
+        "{ default: JSON.rawJSON('1e400') }",
+    ] {
+        assert_eq!(
+            engine.exception(&format!("CC('?', {options})")).0,
+            "TypeError: The options of CC are nested more than 127 deep, or have a number out of range"
+        );
     }
     let (message, _) = engine.exception(&format!("CC('x'.repeat({}))", PROMPT_BYTES + 1));
     assert_eq!(message, format!("CCError: the prompt has more than {PROMPT_BYTES} bytes"));
-    assert!(engine.exception("CC(Symbol())").0.starts_with("TypeError"));
+    let (message, _) = engine.exception(&format!("CC('?', {{ default: 'x'.repeat({PROMPT_BYTES}) }})"));
+    assert_eq!(message, format!("CCError: prompt and options have more than {PROMPT_BYTES} bytes"));
     engine.policy.disabled_globals.push("CC".to_owned());
     assert_eq!(engine.exception("CC('?')").0, "ReferenceError: CC is not defined");
     assert_eq!(engine.memory.requests, []);
+}
+
+/// What the supervisor reads is valid JSON, whatever a script passes.
+#[test]
+fn options_are_json_that_the_supervisor_accepts() {
+    let mut engine = Engine::new();
+    for (options, right) in [
+        (r"{ default: '\ud800' }", "{\"default\":\"\u{fffd}\"}"),
+        (r"{ default: '\\ud800\\\udfff\u{1f600}\n' }", "{\"default\":\"\\\\ud800\\\\\u{fffd}\u{1f600}\\n\"}"),
+        (
+            r"{ schema: { enum: ['\udc00a', 'b\ud83d'] } }",
+            "{\"schema\":{\"enum\":[\"\u{fffd}a\",\"b\u{fffd}\"]}}",
+        ),
+        (r"{ '\ud800': 1 }", "{\"\u{fffd}\":1}"),
+        (
+            "{ get timeout_ms() { return 1; }, retries: null, schema: undefined, default: null }",
+            "{\"timeout_ms\":1,\"default\":null}",
+        ),
+        ("new (class { retries = 3; get timeout_ms() { return 1; } })()", "{\"retries\":3}"),
+        (
+            "(() => { let deep = 1; for (let i = 0; i < 126; i++) deep = [deep]; return { default: deep }; })()",
+            &format!("{{\"default\":{}1{}}}", "[".repeat(126), "]".repeat(126)),
+        ),
+    ] {
+        engine.memory.requests.clear();
+        engine.memory.replies.push_back(HostReply::Answer(text("ok")));
+        assert_eq!(engine.value(&format!("CC('?', {options})")), "'ok'", "{options}");
+        let Some(HostRequest::Ask { options: Some(json), .. }) = engine.memory.requests.first() else {
+            panic!("{options}: {:?}", engine.memory.requests);
+        };
+        assert_eq!(json.as_str(), right, "{options}");
+        assert!(json.is_valid(), "{options}");
+    }
 }
 
 #[test]

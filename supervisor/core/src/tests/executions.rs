@@ -114,6 +114,7 @@ fn outcomes_have_their_status_and_code() {
         (Outcome::Exception { message: text() }, ExecutionStatus::Error, "EXCEPTION"),
         (Outcome::SyntaxError { message: text() }, ExecutionStatus::Error, "SYNTAX_ERROR"),
         (Outcome::Exit { code: 3 }, ExecutionStatus::Error, "EXIT"),
+        (Outcome::Exit { code: 13 }, ExecutionStatus::Error, "EXIT"),
         (Outcome::Limit(LimitKind::Cpu), ExecutionStatus::Timeout, "CPU_LIMIT"),
         (Outcome::Limit(LimitKind::Wall), ExecutionStatus::Timeout, "WALL_LIMIT"),
         (Outcome::Limit(LimitKind::Memory), ExecutionStatus::Error, "MEMORY_LIMIT"),

@@ -38,6 +38,7 @@ macro_rules! classes {
 }
 
 classes! {
+    plain => ObjectClass::Plain,
     array => ObjectClass::Array,
     error => ObjectClass::Error,
     dom_exception => ObjectClass::DomException,
@@ -79,6 +80,13 @@ impl ClassNumbers {
             None if object.is_function() => ObjectClass::Function,
             None => ObjectClass::Plain,
         }
+    }
+}
+
+impl ClassNumbers {
+    /// Whether the object is one of `{}` or of a class that a script has written.
+    pub(in crate::engine) fn is_ordinary(&self, object: &Object<'_>) -> bool {
+        sys::class_id(object) == self.plain
     }
 }
 

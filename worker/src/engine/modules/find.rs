@@ -119,6 +119,15 @@ impl Finder<'_, '_> {
                 let neighbour = self.neighbour(specifier, &path);
                 Err(self.missing(specifier, &path, neighbour))
             }
+            None if specifier.starts_with('/')
+                && !self.state.resolver.borrow().allow_absolute_repo_imports =>
+            {
+                let message = format!(
+                    "Invalid module '{specifier}': it is no file beneath the worktree's own path, and imports from the \
+                     worktree's root ('/…') are off (resolver.allow_absolute_repo_imports)"
+                );
+                Err(coded_error(self.ctx, "MODULE_NOT_ALLOWED", &message))
+            }
             None => Err(self.not_found(specifier, specifier)),
         }
     }
@@ -152,13 +161,6 @@ impl Finder<'_, '_> {
     }
 
     fn paths(&self, specifier: &str, relative: bool, list: &mut VecDeque<Candidate>) -> Result<()> {
-        let resolver = self.state.resolver.borrow();
-        if !relative && !resolver.allow_absolute_repo_imports {
-            let why =
-                "imports from the worktree's root ('/…') are off (resolver.allow_absolute_repo_imports)";
-            let message = format!("Invalid module '{specifier}': {why}");
-            return Err(coded_error(self.ctx, "MODULE_NOT_ALLOWED", &message));
-        }
         let is_folder = specifier.ends_with('/')
             || specifier.ends_with("/.")
             || specifier.ends_with("..")
@@ -176,8 +178,11 @@ impl Finder<'_, '_> {
         }
         if relative {
             bases.extend(self.beneath_roots(specifier));
-        } else {
+        } else if self.state.resolver.borrow().allow_absolute_repo_imports {
             bases.extend(join("", specifier));
+        } else {
+            // Only as a path of the host, which the supervisor recognizes by its `/`.
+            bases.extend(join("", specifier).filter(|path| !path.is_empty()).map(|path| format!("/{path}")));
         }
         bases.dedup();
         for path in bases {

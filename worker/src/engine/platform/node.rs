@@ -168,7 +168,8 @@ pub(super) fn install<'js>(ctx: &Ctx<'js>, state: &SharedState, natives: &Object
     natives.set("nodeModules", Function::new(ctx.clone(), names)?)
 }
 
-/// What a value is, by QuickJS's class: a name of `captured.samples`, `proxy`, `namespace`, or nothing.
+/// What a value is, by QuickJS's class: a name of `captured.samples`, `proxy`, `namespace`, or nothing for functions and objects of
+/// other classes.
 fn kind_of<'js>(ctx: &Ctx<'js>, state: &SharedState, value: &Value<'js>) -> &'static str {
     let Some(object) = value.as_object() else { return "" };
     let classes = Inspector::new(ctx, state).classes;
@@ -198,6 +199,7 @@ fn kind_of<'js>(ctx: &Ctx<'js>, state: &SharedState, value: &Value<'js>) -> &'st
         ObjectClass::MapIterator => "map_iterator",
         ObjectClass::SetIterator => "set_iterator",
         ObjectClass::Namespace => "namespace",
+        ObjectClass::Plain if classes.is_ordinary(object) => "plain",
         ObjectClass::Function => {
             let class = sys::class_id(object);
             if class == classes.generator_function {

@@ -118,7 +118,7 @@
       map: new Map(), set: new Set(), array_buffer: new ArrayBuffer(0), shared_array_buffer: new SharedArrayBuffer(0),
       data_view: new DataView(new ArrayBuffer(0)),
       weak_map: new WeakMap(), weak_set: new WeakSet(), weak_ref: new WeakRef({}),
-      number: Object(0), string: Object(''), boolean: Object(false), symbol: Object(Symbol.iterator), bigint: Object(0n),
+      plain: {}, number: Object(0), string: Object(''), boolean: Object(false), symbol: Object(Symbol.iterator), bigint: Object(0n),
       arguments: (function () { return arguments; })(), mapped_arguments: native.mappedArguments,
       generator: (function* () {})(), async_generator: (async function* () {})(),
       map_iterator: new Map().entries(), set_iterator: new Set().values(),
@@ -269,6 +269,7 @@
   });
   let argv = ['vm-system', 'repl'];
   let env = environment({});
+  captured.isEnvironment = (object) => object === env;
   const hrtime = (before) => {
     const now = native.nanoseconds();
     let seconds = Math.floor(now / 1e9);
@@ -284,12 +285,12 @@
   const stream = (fd, write) => ({
     fd,
     write(chunk, ...more) {
-      captured.writeText(fd, write, chunk);
+      captured.writeText(fd, write, captured.encoded(chunk, more[0]));
       const callback = more[more.length - 1];
       if (typeof callback === 'function') native.tickAdd(callback, []);
       return true;
     },
-    end(chunk) { if (chunk !== undefined) this.write(chunk); },
+    end(chunk, encoding) { if (chunk !== undefined) this.write(chunk, encoding); },
     on() { return this; },
     once() { return this; },
     off() { return this; },

@@ -235,6 +235,9 @@
   const tagGetter = getOwnPropertyDescriptor(Object.getPrototypeOf(Uint8Array.prototype), Symbol.toStringTag).get;
   class Crypto {
     #subtle = new SubtleCrypto(secret);
+    static {
+      captured.neverClones((object) => #subtle in object || Object.getPrototypeOf(object) === SubtleCrypto.prototype);
+    }
     constructor(key = undefined) { if (key !== secret) throw illegal(); }
     static #of(value) {
       if (typeof value !== 'object' || value === null || !(#subtle in value)) throw invalidThis('Crypto');

@@ -36,7 +36,7 @@
       throw captured.invalidValue(`The argument '${name}' must be a string without null bytes.`);
     }
     if (typeof path === 'object' && path !== null && typeof path.href === 'string') {
-      return pathOf(captured.relative(captured.part('node_url').url.fileURLToPath(path)), name);
+      return pathOf(captured.part('node_url').url.fileURLToPath(path), name);
     }
     if (path instanceof Bytes) return pathOf(native.decode(path, 'utf8', false), name);
     throw captured.invalidType(`The "${name}" argument must be of type string or an instance of Buffer.`);

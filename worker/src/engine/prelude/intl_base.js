@@ -84,6 +84,7 @@
 
   // A constructor whose instances have slots that nothing else reaches. `setup(locales, options)` returns them.
   const slots = new WeakMap();
+  captured.neverClones((object) => slots.has(object));
   const slotsOf = (value, name, method) => {
     const found = typeof value === 'object' && value !== null ? slots.get(value) : undefined;
     if (found === undefined || found.kind !== name) {

@@ -34,6 +34,7 @@
     }
     static {
       pair = (one, two) => { one.#other = two; two.#other = one; };
+      captured.neverClones((object) => #other in object);
     }
     #deliver() {
       if (!this.#started || this.#scheduled || this.#queue.length === 0) return;
@@ -125,6 +126,7 @@
   const named = new Map();
   class BroadcastChannel extends EventTarget {
     #name; #open = true; #handler = null;
+    static { captured.neverClones((object) => #open in object); }
     constructor(name) {
       if (arguments.length === 0) throw missing('name');
       super();

@@ -10,6 +10,13 @@
   const has = (names, name) => { for (let i = 0; i < names.length; i++) if (names[i] === name) return true; return false; };
 
   captured.coded = (error, code) => { error.code = code; return error; };
+  // A text of another encoding as the bytes that it means.
+  captured.encoded = (chunk, encoding) => {
+    if (typeof chunk !== 'string' || typeof encoding !== 'string' || encoding === 'utf8' || encoding === 'utf-8') return chunk;
+    const { Buffer } = captured.globals;
+    if (Buffer.isEncoding(encoding)) return Buffer.from(chunk, encoding);
+    throw captured.coded(new TypeErrorCtor(`Unknown encoding: ${encoding}`), 'ERR_UNKNOWN_ENCODING');
+  };
   captured.invalidType = (message) => captured.coded(new TypeErrorCtor(message), 'ERR_INVALID_ARG_TYPE');
   captured.invalidValue = (message) => captured.coded(new TypeErrorCtor(message), 'ERR_INVALID_ARG_VALUE');
   captured.hostError = (code, message) => captured.coded(new ErrorCtor(message), code);

@@ -18,30 +18,50 @@
   hidden(CCError.prototype, 'name', 'CCError');
   hidden(CCTimeoutError.prototype, 'name', 'CCTimeoutError');
 
+  const shown = value => {
+    if (value === null) return 'null';
+    if (typeof value === 'object') return isArray(value) ? 'an array' : 'an object';
+    return typeof value === 'undefined' ? 'undefined' : `a ${typeof value}`;
+  };
+  // An option as JSON; `undefined` if it is not given. JSON would make what it cannot hold `null`, or leave it out, and both mean
+  // that the option is not given.
+  const optionJson = (name, value) => {
+    if (value === undefined || (value === null && name !== 'default')) return undefined;
+    const isCount = name === 'timeout_ms' || name === 'retries';
+    if (isCount && typeof value !== 'number') {
+      throw new TypeErrorCtor(`The option ${name} of CC must be a number, not ${shown(value)}`);
+    }
+    if (typeof value === 'number' && !isFinite(value)) {
+      throw new RangeErrorCtor(`The option ${name} of CC must be a finite number, not ${value}`);
+    }
+    const json = typeof value === 'function' || typeof value === 'bigint' ? undefined : stringify(value);
+    if (json === undefined || (json === 'null' && value !== null)) {
+      throw new TypeErrorCtor(`The option ${wellFormed(name)} of CC must be a value that JSON can hold, not ${shown(value)}`);
+    }
+    return json;
+  };
+  const optionsJson = options => {
+    const names = keys(options);
+    let json = '';
+    for (let i = 0; i < names.length; i++) {
+      const value = optionJson(names[i], options[names[i]]);
+      if (value !== undefined) json += `${json && ','}${stringify(names[i])}:${value}`;
+    }
+    return `{${json}}`;
+  };
+
   const { CC } = {
     CC(prompt, options = undefined) {
       if (prompt === undefined) {
         throw new TypeErrorCtor('CC needs a prompt as its first argument');
       }
-      if (prompt === null || typeof prompt === 'object' || typeof prompt === 'function' || typeof prompt === 'symbol') {
-        const found =
-          prompt === null ? 'null' : isArray(prompt) ? 'an array' : typeof prompt === 'object' ? 'an object' : `a ${typeof prompt}`;
-        throw new TypeErrorCtor(`The first argument of CC must be a string, not ${found}`);
+      if (typeof prompt !== 'string' && typeof prompt !== 'number' && typeof prompt !== 'boolean') {
+        throw new TypeErrorCtor(`The first argument of CC must be a string, not ${shown(prompt)}`);
       }
-      const text = wellFormed(`${prompt}`);
-      if (options === null || (typeof options !== 'object' && typeof options !== 'undefined')) {
-        throw new TypeErrorCtor('The second argument of CC must be an object');
+      if (options !== undefined && (typeof options !== 'object' || options === null || isArray(options))) {
+        throw new TypeErrorCtor(`The second argument of CC must be an object, not ${shown(options)}`);
       }
-      // JSON would make them null, which means that the option is not given.
-      if (options !== undefined) {
-        for (const key of keys(options)) {
-          if (typeof options[key] === 'number' && !isFinite(options[key])) {
-            throw new RangeErrorCtor(`The option ${key} of CC must be a finite number, not ${options[key]}`);
-          }
-        }
-      }
-      // What JSON makes of a text is well formed.
-      const answer = native.ask(text, options === undefined ? undefined : stringify(options) ?? 'null');
+      const answer = native.ask(wellFormed(`${prompt}`), options === undefined ? undefined : optionsJson(options));
       const name = answer[1];
       if (name === undefined) return answer[0];
       const Failure = name === 'CCTimeoutError' ? CCTimeoutError : name === 'TypeError' ? TypeErrorCtor : CCError;

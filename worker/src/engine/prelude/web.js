@@ -3,6 +3,10 @@
   'use strict';
   const global = globalThis;
   const { defineProperty } = Object;
+  const { apply } = captured;
+  const { getTime } = Date.prototype;
+  const eachOfMap = Map.prototype.forEach;
+  const eachOfSet = Set.prototype.forEach;
   const { encode, decode } = native;
   const hidden = (name, value) => defineProperty(global, name, { value, writable: true, configurable: true });
 
@@ -88,7 +92,14 @@
     return decode(encode(digits, 'base64'), 'latin1', false);
   });
 
-  // Plain data, errors, dates, regular expressions, maps, sets and buffers, with cycles; functions and symbols throw.
+  // Objects of the platform whose state is not in properties, as far as `view` does not know them.
+  const hostObjects = [];
+  captured.neverClones = (isOne) => { hostObjects[hostObjects.length] = isOne; };
+  const isOfPlatform = (object) => {
+    for (let i = 0; i < hostObjects.length; i++) if (hostObjects[i](object)) return true;
+    return false;
+  };
+  // Plain data, errors, dates, regular expressions, maps, sets and buffers, with cycles; everything else throws.
   // The buffers that `options.transfer` names are moved: the original is detached.
   hidden('structuredClone', function structuredClone(value, options = undefined) {
     if (arguments.length === 0) throw missing('value');
@@ -110,48 +121,74 @@
       if (typeof from !== 'object' || from === null) return from;
       if (seen.has(from)) return seen.get(from);
       const keep = (to) => { seen.set(from, to); return to; };
+      const kind = captured.isEnvironment(from) ? 'plain' : native.kindOf(from);
+      const named = () => refuse(`#<${from.constructor?.name ?? 'Object'}>`);
+      if (kind === 'proxy' || from === global) throw refuse('#<Object>');
       if (Array.isArray(from)) {
         const to = keep(new Array(from.length));
         for (const key of Object.keys(from)) to[key] = walk(from[key]);
         return to;
       }
-      if (from instanceof Date) return keep(new Date(from.getTime()));
-      if (from instanceof RegExp) return keep(new RegExp(from.source, from.flags));
-      if (from instanceof Map) {
-        const to = keep(new Map());
-        for (const [key, entry] of from) to.set(walk(key), walk(entry));
-        return to;
-      }
-      if (from instanceof Set) {
-        const to = keep(new Set());
-        for (const entry of from) to.add(walk(entry));
-        return to;
-      }
-      if (from instanceof ArrayBuffer) {
-        if (from.detached) throw refuse('An ArrayBuffer is detached and');
-        return keep(from.slice(0));
-      }
       if (ArrayBuffer.isView(from)) {
         const buffer = walk(from.buffer);
-        const count = from instanceof DataView ? from.byteLength : from.length;
-        const To = from instanceof DataView ? DataView : global[tagOf(from)];
+        const count = kind === 'data_view' ? from.byteLength : from.length;
+        const To = kind === 'data_view' ? DataView : global[tagOf(from)];
         return keep(new To(buffer, from.byteOffset, count));
       }
-      if (from instanceof Error) {
-        const known = { Error, EvalError, RangeError, ReferenceError, SyntaxError, TypeError, URIError };
-        const to = keep(new (known[from.name] ?? Error)(from.message));
-        if ('cause' in from) defineProperty(to, 'cause', { value: walk(from.cause), writable: true, configurable: true });
-        to.stack = from.stack;
-        return to;
+      switch (kind) {
+        case 'date':
+          return keep(new Date(apply(getTime, from, [])));
+        case 'regexp':
+          return keep(new RegExp(from.source, from.flags));
+        // What is in the collection now: a getter of an entry may change it.
+        case 'map': {
+          const to = keep(new Map());
+          const entries = [];
+          apply(eachOfMap, from, [(entry, key) => { entries[entries.length] = [key, entry]; }]);
+          for (const [key, entry] of entries) to.set(walk(key), walk(entry));
+          return to;
+        }
+        case 'set': {
+          const to = keep(new Set());
+          const entries = [];
+          apply(eachOfSet, from, [(entry) => { entries[entries.length] = entry; }]);
+          for (const entry of entries) to.add(walk(entry));
+          return to;
+        }
+        case 'array_buffer': {
+          if (from.detached) throw refuse('An ArrayBuffer is detached and');
+          if (!from.resizable) return keep(from.slice(0));
+          const to = new ArrayBuffer(from.byteLength, { maxByteLength: from.maxByteLength });
+          new Uint8Array(to).set(new Uint8Array(from));
+          return keep(to);
+        }
+        case 'shared_array_buffer':
+          return keep(from);
+        case 'dom_exception': {
+          const to = keep(new DOMException(from.message, from.name));
+          to.stack = from.stack;
+          return to;
+        }
+        case 'error': {
+          const known = { Error, EvalError, RangeError, ReferenceError, SyntaxError, TypeError, URIError };
+          const to = keep(new (known[from.name] ?? Error)(from.message));
+          if ('cause' in from) defineProperty(to, 'cause', { value: walk(from.cause), writable: true, configurable: true });
+          to.stack = from.stack;
+          return to;
+        }
+        case 'number': case 'string': case 'boolean': case 'bigint':
+          return keep(Object(from.valueOf()));
+        case 'plain':
+          // The state of these is not in properties: a plain copy would lose it in silence.
+          if (captured.view(from) !== undefined || isOfPlatform(from)) throw named();
+          break;
+        case 'symbol': throw refuse('[object Symbol]');
+        case 'generator': throw refuse('[object Generator]');
+        case 'async_generator': throw refuse('[object AsyncGenerator]');
+        case 'namespace': throw refuse('[object Module]');
+        // Promises, weak references and collections, iterators and whatever else has state of its own.
+        default: throw named();
       }
-      if (from instanceof Promise || from instanceof WeakMap || from instanceof WeakSet || from instanceof WeakRef) {
-        throw refuse(`#<${from.constructor?.name ?? 'Object'}>`);
-      }
-      if (from instanceof Number || from instanceof String || from instanceof Boolean || from instanceof BigInt) {
-        return keep(Object(from.valueOf()));
-      }
-      // The state of these is in private fields, which a plain copy would lose in silence.
-      if (captured.view(from) !== undefined) throw refuse(`#<${from.constructor?.name ?? 'Object'}>`);
       const to = keep({});
       for (const key of Object.keys(from)) {
         // Not an assignment: a key may be `__proto__`.
