@@ -10,6 +10,7 @@ use super::scopes::{HeldScope, Scopes};
 use super::verify_code::{UNREACHED, depths};
 use crate::heap::object::{Code, Coroutine, Object, ObjectKind, attr};
 use crate::heap::{Cell, StrCell};
+use crate::liveness::DeadSlots;
 use crate::program::{CompiledProgram, USER_TEMPLATES};
 use crate::state::{Back, PendingJob, RunPhase, STACK_START, VmState};
 use crate::value::{Id, Key, Value};
@@ -41,6 +42,7 @@ struct Verifier<'v> {
     state: &'v VmState,
     depths: HashMap<u32, Vec<u16>>,
     scopes: Scopes,
+    dead_slots: DeadSlots,
 }
 
 /// Verifies a whole state.
@@ -49,7 +51,9 @@ pub(super) fn verify(program: &CompiledProgram, state: &VmState) -> Res {
     if heap.cursor < heap.base || heap.cursor as usize > heap.cells.len() {
         return fail("cursor");
     }
-    let mut v = Verifier { program, state, depths: HashMap::new(), scopes: Scopes::default() };
+    let scopes = Scopes::default();
+    let mut v =
+        Verifier { program, state, depths: HashMap::new(), scopes, dead_slots: DeadSlots::default() };
     for (i, cell) in state.heap.cells.iter().enumerate() {
         // Cells of the base are trusted.
         if !state.heap.is_pristine(i) {
@@ -204,11 +208,10 @@ impl Verifier<'_> {
     fn held(&mut self, template: u32, pc: u32, frame: &[Value], env: Value) -> Res {
         let analysed = self.scopes.scope_use(self.program, template)?;
         for (position, sizes) in analysed.held_at(self.program.template(template), pc) {
-            let mut scope = *frame.get(usize::from(*position)).ok_or(FormatError::Invalid("scope"))?;
-            for &slots in sizes.iter() {
-                scope = around(self.state, scope, slots)?;
-            }
-            if scope != env {
+            let scope = *frame.get(usize::from(*position)).ok_or(FormatError::Invalid("scope"))?;
+            let outermost = sizes.iter().try_fold(scope, |scope, &slots| around(self.state, scope, slots));
+            // A collection clears the slots that the code reads no more.
+            if outermost != Ok(env) && self.dead_slots.may_read(self.program, template, pc, *position) {
                 return fail("scope");
             }
         }
