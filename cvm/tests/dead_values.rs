@@ -50,7 +50,7 @@ const SHAPES: &[(&str, &str)] = &[
         "a return through a finally",
         "const f = () => { try { const big = make(); return big.length; } finally { n += 0; } }; for (;;) { CC('q' + n++); f(); }",
     ),
-    ("a switch", "for (;;) { CC('q' + n++); switch (n % 2) { case 0: let big = make(); break; default: big = 1; } }"),
+    ("a switch", "for (;;) { CC('q' + n++); switch (n % 2) { case 0: let big = make(); break; default: const other = make(); } }"),
     ("the value of a switch", "for (;;) { CC('q' + n++); switch (make()) { case 0: break; default: n += 0; } }"),
     ("a labelled block", "for (;;) { CC('q' + n++); done: { const big = make(); if (big.length) break done; n = 0; } }"),
     (
@@ -59,8 +59,8 @@ const SHAPES: &[(&str, &str)] = &[
     ),
     (
         "assigned patterns",
-        "let first, rest; for (;;) { CC('q' + n++); [first, ...rest] = make(); ({ length: first, ...rest } = make()); \
-         [first.a, rest] = make(); first = rest = 0; }",
+        "let first, rest; const o = {}; for (;;) { CC('q' + n++); [first, ...rest] = make(); ({ length: first, ...rest } = make()); \
+         [o.a, rest] = make(); first = rest = o.a = 0; }",
     ),
     ("a closure's variable", "for (;;) { CC('q' + n++); { const big = make(); const f = () => big.length; f(); } }"),
     (
