@@ -24,19 +24,37 @@ const SHAPES: &[(&str, &str)] = &[
     ("a const of a block", "for (;;) { { const big = make(); big.length; } CC('q' + n++); }"),
     ("a block before the loop", "{ const big = make(); big.length; } for (;;) CC('q' + n++);"),
     ("a branch", "if (n === 0) { let big = make(); big.length; } for (;;) CC('q' + n++);"),
-    ("a text", "for (;;) { CC('q' + n++); let s = ''; for (let i = 0; i < 9000; i++) s += 'part ' + i * 7919 + n; }"),
-    ("a text with a pause in the loop's head", "for (let s = 0; CC('q' + n++); s = 0) { s = JSON.stringify(make()); }"),
+    (
+        "a text",
+        "for (;;) { CC('q' + n++); let s = ''; for (let i = 0; i < 9000; i++) s += 'part ' + i * 7919 + n; }",
+    ),
+    (
+        "a text with a pause in the loop's head",
+        "for (let s = 0; CC('q' + n++); s = 0) { s = JSON.stringify(make()); }",
+    ),
     ("a loop's list", "for (;;) { CC('q' + n++); for (const x of make()) x.i; }"),
-    ("a loop's list after a break", "for (;;) { CC('q' + n++); for (const x of make()) if (x.i > 5) break; }"),
+    (
+        "a loop's list after a break",
+        "for (;;) { CC('q' + n++); for (const x of make()) if (x.i > 5) break; }",
+    ),
     (
         "the list of an outer loop that is left",
         "for (;;) { CC('q' + n++); outer: for (const x of make()) for (const y of make()) if (y.i > x.i) break outer; }",
     ),
-    ("a list that is continued", "next: for (;;) { CC('q' + n++); for (const x of make()) if (x.i > 5) continue next; }"),
-    ("the iterator of a map", "for (;;) { CC('q' + n++); for (const x of new Map(make().entries())) if (x) break; }"),
+    (
+        "a list that is continued",
+        "next: for (;;) { CC('q' + n++); for (const x of make()) if (x.i > 5) continue next; }",
+    ),
+    (
+        "the iterator of a map",
+        "for (;;) { CC('q' + n++); for (const x of new Map(make().entries())) if (x) break; }",
+    ),
     ("an enumeration", "for (;;) { CC('q' + n++); for (const key in make()) if (key > '5') break; }"),
     ("a caught value", "for (;;) { CC('q' + n++); try { throw make(); } catch (e) { e.length; } }"),
-    ("a caught pattern", "for (;;) { CC('q' + n++); try { throw make(); } catch ([first, ...rest]) { rest.length; } }"),
+    (
+        "a caught pattern",
+        "for (;;) { CC('q' + n++); try { throw make(); } catch ([first, ...rest]) { rest.length; } }",
+    ),
     ("a value without a name", "for (;;) { CC('q' + n++); try { throw make(); } catch { n += 0; } }"),
     (
         "a value that passed a finally",
@@ -50,9 +68,18 @@ const SHAPES: &[(&str, &str)] = &[
         "a return through a finally",
         "const f = () => { try { const big = make(); return big.length; } finally { n += 0; } }; for (;;) { CC('q' + n++); f(); }",
     ),
-    ("a switch", "for (;;) { CC('q' + n++); switch (n % 2) { case 0: let big = make(); break; default: const other = make(); } }"),
-    ("the value of a switch", "for (;;) { CC('q' + n++); switch (make()) { case 0: break; default: n += 0; } }"),
-    ("a labelled block", "for (;;) { CC('q' + n++); done: { const big = make(); if (big.length) break done; n = 0; } }"),
+    (
+        "a switch",
+        "for (;;) { CC('q' + n++); switch (n % 2) { case 0: let big = make(); break; default: const other = make(); } }",
+    ),
+    (
+        "the value of a switch",
+        "for (;;) { CC('q' + n++); switch (make()) { case 0: break; default: n += 0; } }",
+    ),
+    (
+        "a labelled block",
+        "for (;;) { CC('q' + n++); done: { const big = make(); if (big.length) break done; n = 0; } }",
+    ),
     (
         "patterns",
         "for (;;) { CC('q' + n++); { const [first, ...rest] = make(); const { length, ...more } = make(); rest.length; } }",
@@ -62,7 +89,10 @@ const SHAPES: &[(&str, &str)] = &[
         "let first, rest; const o = {}; for (;;) { CC('q' + n++); [first, ...rest] = make(); ({ length: first, ...rest } = make()); \
          [o.a, rest] = make(); first = rest = o.a = 0; }",
     ),
-    ("a closure's variable", "for (;;) { CC('q' + n++); { const big = make(); const f = () => big.length; f(); } }"),
+    (
+        "a closure's variable",
+        "for (;;) { CC('q' + n++); { const big = make(); const f = () => big.length; f(); } }",
+    ),
     (
         "a closure's variable, on the only way",
         "{ const big = make(); const f = () => big.length; f(); } CC('a'); CC('b'); CC('c'); CC('d'); CC('e'); CC('f');",
@@ -71,7 +101,10 @@ const SHAPES: &[(&str, &str)] = &[
         "closures of turns",
         "for (;;) { CC('q' + n++); for (let i = 0, big = make(); i < 3; i++) { const f = () => big[i]; f(); } }",
     ),
-    ("a resource", "for (;;) { CC('q' + n++); { using r = { list: make(), [Symbol.dispose]() {} }; r.list; } }"),
+    (
+        "a resource",
+        "for (;;) { CC('q' + n++); { using r = { list: make(), [Symbol.dispose]() {} }; r.list; } }",
+    ),
     ("a class", "for (;;) { CC('q' + n++); { class A { static all = make(); } A.all; } }"),
     (
         "a variable of a caller",
@@ -164,10 +197,7 @@ const LIVE: &[(&str, &str)] = &[
         "const f = () => { try { return [1, 2]; } finally { make(); CC('a'); } }; console.log(f().length);",
         "2",
     ),
-    (
-        "try { try { throw [5]; } finally { make(); CC('a'); } } catch (e) { console.log(e[0]); }",
-        "5",
-    ),
+    ("try { try { throw [5]; } finally { make(); CC('a'); } } catch (e) { console.log(e[0]); }", "5"),
     (
         "const keep = ['kept']; try { make(); CC('a'); throw 1; } catch { make(); CC('b'); console.log(keep[0]); }",
         "kept",
@@ -176,7 +206,10 @@ const LIVE: &[(&str, &str)] = &[
         "let late = ['before']; try { late = ['after']; make(); CC('fail'); late = ['wrong']; } catch { console.log(late[0]); }",
         "after",
     ),
-    ("const [a, b = make() && CC('a'), ...c] = [[1], undefined, [3]]; console.log(a[0], b, c[0][0]);", "1 x 3"),
+    (
+        "const [a, b = make() && CC('a'), ...c] = [[1], undefined, [3]]; console.log(a[0], b, c[0][0]);",
+        "1 x 3",
+    ),
     ("let a, c; [a, ...c] = [[1], (make(), CC('a')), [3]]; console.log(a[0], c.length);", "1 2"),
     ("switch (make().length) { case CC('a'): case 3000: console.log('found'); }", "found"),
     ("console.log([[1], make() && CC('a'), [2]].flat().join());", "1,x,2"),

@@ -52,8 +52,7 @@ pub(super) fn verify(program: &CompiledProgram, state: &VmState) -> Res {
         return fail("cursor");
     }
     let scopes = Scopes::default();
-    let mut v =
-        Verifier { program, state, depths: HashMap::new(), scopes, dead_slots: DeadSlots::default() };
+    let mut v = Verifier { program, state, depths: HashMap::new(), scopes, dead_slots: DeadSlots::default() };
     for (i, cell) in state.heap.cells.iter().enumerate() {
         // Cells of the base are trusted.
         if !state.heap.is_pristine(i) {

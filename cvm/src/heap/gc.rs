@@ -172,7 +172,9 @@ impl Heap {
         for (id, dead) in outdated {
             if let ObjectKind::Coroutine(c) = &mut self.obj_mut(id).kind {
                 for &slot in dead.iter() {
-                    if let Some(value) = c.slots.get_mut(usize::from(slot)) && value.cell_id().is_some() {
+                    if let Some(value) = c.slots.get_mut(usize::from(slot))
+                        && value.cell_id().is_some()
+                    {
                         *value = Value::Undefined;
                     }
                 }
