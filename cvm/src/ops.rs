@@ -238,6 +238,21 @@ impl Opcode {
         TABLE.get(byte as usize).map(|row| row.op)
     }
 
+    /// How many locals an instruction uses from local `b` on: an iterator two, an enumeration three, a sort eight.
+    pub(crate) fn locals_from_b(self) -> u16 {
+        match self {
+            Opcode::IterDone | Opcode::IterValue => 2,
+            Opcode::ForInNext => 3,
+            Opcode::SortStep => crate::vm::sort::LOCALS as u16,
+            _ => 1,
+        }
+    }
+
+    /// Whether the next instruction never follows.
+    pub(crate) fn ends_path(self) -> bool {
+        matches!(self, Opcode::Jump | Opcode::Ret | Opcode::RetDerived | Opcode::Throw | Opcode::ThrowErr)
+    }
+
     /// The opcode's row.
     #[inline]
     pub(crate) fn row(self) -> &'static OpcodeRow {

@@ -101,6 +101,13 @@ impl FunctionTemplate {
     pub fn is(&self, bit: u16) -> bool {
         self.flags & bit != 0
     }
+
+    /// The variables that a frame shows which continues at an instruction relative to the start: those in whose range the one before
+    /// it is. A later one hides an earlier one of the same name.
+    pub(crate) fn visible(&self, pc: u32) -> impl DoubleEndedIterator<Item = &Binding> {
+        let at = pc.saturating_sub(1);
+        self.bindings.iter().filter(move |b| b.range.0 <= at && at < b.range.1)
+    }
 }
 
 /// The compiler's result before linking; stored in this form.

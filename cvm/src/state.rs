@@ -154,6 +154,8 @@ pub struct VmState {
     pub(crate) dropped: crate::outcome::DroppedOutput,
     /// Derived: compiled regular expressions by source and flags; never stored
     pub(crate) regexps: crate::builtins::RegExpCache,
+    /// Derived: the slots that the code of frames reads no more; never stored
+    pub(crate) dead_slots: crate::liveness::DeadSlots,
     /// Number of the last checkpoint
     pub(crate) checkpoint: u64,
     /// An exception that the next step throws, as the result of a pause or host call
@@ -214,6 +216,7 @@ impl VmState {
             output: Vec::new(),
             dropped: crate::outcome::DroppedOutput::default(),
             regexps: crate::builtins::RegExpCache::default(),
+            dead_slots: crate::liveness::DeadSlots::default(),
             checkpoint: 0,
             thrown: None,
             wait_back: Back::Push,

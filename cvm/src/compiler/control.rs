@@ -72,6 +72,9 @@ impl Compiler<'_, '_> {
                     }
                     self.pop_to(depth);
                     self.op_c(Opcode::Int, at as u32 + 1);
+                    if exit != Exit::Return {
+                        self.op_c(Opcode::TeeLoc, u32::from(value));
+                    }
                     self.store_local(kind);
                     self.jump(Opcode::Jump, label);
                     done = true;
@@ -186,6 +189,8 @@ impl Compiler<'_, '_> {
         let popped = self.f().control.pop();
         self.f().set_depth(depth);
         self.op_c(Opcode::Int, u32::MAX);
+        // Every way to `last` writes the value: that of an earlier end is dead.
+        self.op_c(Opcode::TeeLoc, u32::from(value));
         self.store_local(kind);
         self.jump(Opcode::Jump, label);
         self.f().begin_handler(handler);

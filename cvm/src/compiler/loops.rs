@@ -13,6 +13,7 @@ use oxc_ast::ast::{
 };
 use oxc_span::GetSpan;
 use oxc_syntax::scope::ScopeId;
+use oxc_syntax::symbol::SymbolId;
 
 /// The declaration in the head of a for-of loop.
 fn left_resources(left: &ForStatementLeft<'_>) -> Resources {
@@ -153,7 +154,7 @@ impl Compiler<'_, '_> {
                 && d.kind != VariableDeclarationKind::Var
             {
                 for v in &d.declarations {
-                    super::facts::bound_names(&v.id, &mut |id| c.declare_lexical(id.symbol_id.get()));
+                    super::facts::bound_names(&v.id, &mut |id| c.declare_head(id.symbol_id.get()));
                 }
             }
             c.expr(right);
@@ -169,6 +170,16 @@ impl Compiler<'_, '_> {
                     }
                 });
             }
+        }
+    }
+
+    /// Declares a variable of a head for the right side, where it has no value yet. If a use of it is refused, it has a slot that says so;
+    /// otherwise the slot has a value of other code, and is not shown.
+    fn declare_head(&mut self, symbol: Option<SymbolId>) {
+        let shown = self.f().bindings.len();
+        self.declare_lexical(symbol);
+        if symbol.is_some_and(|symbol| !self.facts.checked.contains(&symbol)) {
+            self.f().bindings.truncate(shown);
         }
     }
 

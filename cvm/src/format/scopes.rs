@@ -8,7 +8,6 @@
 //! and the cells around it have. Code that uses a cell of which this is not known is refused.
 
 use super::FormatError;
-use super::verify_code::{ends_path, locals_from_b};
 use crate::ops::{Instruction, Opcode, Operand};
 use crate::program::{CompiledProgram, FunctionTemplate, USER_TEMPLATES};
 use std::collections::{HashMap, HashSet};
@@ -245,7 +244,7 @@ fn walk(
             // Linked targets count from the beginning of all code.
             todo.push((ins.c.wrapping_sub(t.start), frame.height, Rc::clone(&frame.held)));
         }
-        if !ends_path(ins.op) {
+        if !ins.op.ends_path() {
             todo.push((pc + 1, frame.height, frame.held));
         }
     }
@@ -302,7 +301,7 @@ fn step(frame: &mut WalkedFrame, ins: Instruction) {
                 Opcode::LoadScope | Opcode::LoadScopeChk | Opcode::StoreScope | Opcode::StoreScopeChk
             );
             if row.b == Operand::Local && !is_read {
-                for written in ins.b..ins.b.saturating_add(locals_from_b(op)) {
+                for written in ins.b..ins.b.saturating_add(op.locals_from_b()) {
                     frame.set(written, None);
                 }
             }

@@ -93,7 +93,7 @@ fn operands(ins: Instruction, t: &FunctionTemplate, names: &Names<'_>) -> Res<()
         Operand::Native | Operand::Realm => false,
     };
     let wide =
-        row.b != Operand::Local || u32::from(ins.b) + u32::from(locals_from_b(ins.op)) <= u32::from(t.slots);
+        row.b != Operand::Local || u32::from(ins.b) + u32::from(ins.op.locals_from_b()) <= u32::from(t.slots);
     let generator = match ins.op {
         Opcode::Yield | Opcode::YieldStar | Opcode::InitialYield => t.flags & flag::GENERATOR != 0,
         Opcode::Await => t.flags & flag::ASYNC != 0,
@@ -107,21 +107,6 @@ fn operands(ins: Instruction, t: &FunctionTemplate, names: &Names<'_>) -> Res<()
     } else {
         Err(FormatError::Invalid("operand"))
     }
-}
-
-/// How many locals an instruction uses from local `b` on: an iterator two, an enumeration three, a sort eight.
-pub(super) fn locals_from_b(op: Opcode) -> u16 {
-    match op {
-        Opcode::IterDone | Opcode::IterValue => 2,
-        Opcode::ForInNext => 3,
-        Opcode::SortStep => crate::vm::sort::LOCALS as u16,
-        _ => 1,
-    }
-}
-
-/// Whether the next instruction never follows.
-pub(super) fn ends_path(op: Opcode) -> bool {
-    matches!(op, Opcode::Jump | Opcode::Ret | Opcode::RetDerived | Opcode::Throw | Opcode::ThrowErr)
 }
 
 /// Operand depth before each instruction; targets in `code` count from `shift`.
@@ -155,7 +140,7 @@ pub(super) fn depths(code: &[Instruction], t: &FunctionTemplate, shift: u32) -> 
         if row.c == Operand::Target {
             todo.push((ins.c.wrapping_sub(shift), after));
         }
-        if !ends_path(ins.op) {
+        if !ins.op.ends_path() {
             todo.push((pc + 1, after));
         }
     }

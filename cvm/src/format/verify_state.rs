@@ -10,6 +10,7 @@ use super::scopes::{HeldScope, Scopes};
 use super::verify_code::{UNREACHED, depths};
 use crate::heap::object::{Code, Coroutine, Object, ObjectKind, attr};
 use crate::heap::{Cell, StrCell};
+use crate::liveness::DeadSlots;
 use crate::ops::Opcode;
 use crate::outcome::PendingRequest;
 use crate::program::{CompiledProgram, USER_TEMPLATES};
@@ -45,6 +46,7 @@ struct Verifier<'v> {
     /// By template, see `coroutine_begins`.
     begins: HashMap<u32, Option<u32>>,
     scopes: Scopes,
+    dead_slots: DeadSlots,
 }
 
 /// Verifies a whole state.
@@ -59,6 +61,7 @@ pub(super) fn verify(program: &CompiledProgram, state: &VmState) -> Res {
         depths: HashMap::new(),
         begins: HashMap::new(),
         scopes: Scopes::default(),
+        dead_slots: DeadSlots::default(),
     };
     for (i, cell) in state.heap.cells.iter().enumerate() {
         // Cells of the base are trusted.
@@ -281,11 +284,10 @@ impl Verifier<'_> {
     fn held(&mut self, template: u32, pc: u32, frame: &[Value], env: Value) -> Res {
         let analysed = self.scopes.scope_use(self.program, template)?;
         for (position, sizes) in analysed.held_at(self.program.template(template), pc) {
-            let mut scope = *frame.get(usize::from(*position)).ok_or(FormatError::Invalid("scope"))?;
-            for &slots in sizes.iter() {
-                scope = around(self.state, scope, slots)?;
-            }
-            if scope != env {
+            let scope = *frame.get(usize::from(*position)).ok_or(FormatError::Invalid("scope"))?;
+            let outermost = sizes.iter().try_fold(scope, |scope, &slots| around(self.state, scope, slots));
+            // A collection clears the slots that the code reads no more.
+            if outermost != Ok(env) && self.dead_slots.may_read(self.program, template, pc, *position) {
                 return fail("scope");
             }
         }

@@ -1,18 +1,25 @@
 //! The collector: mark and sweep, without moving. A freed id may be reused for a later cell; ids of live cells never
 //! change. The time of a collection depends on accounted bytes and on pauses only, so equal states collect at equal moments.
 //!
-//! Owns: reachability. Must not: use frames; the caller passes the roots.
+//! Owns: reachability. Must not: know code; the caller passes the roots, and says which slots of a suspended frame are dead.
 
-use super::object::{Object, ObjectKind};
+use super::object::{Coroutine, Object, ObjectKind};
 use super::{Cell, Heap, PAGE_CELLS, StrCell};
 use crate::value::{Id, Value};
+use std::sync::Arc;
 
-struct Marks {
+/// The dead slots of a frame, by the template and the instruction at which it continues.
+type DeadSlotsAt<'d> = dyn FnMut(u32, u32) -> Arc<[u16]> + 'd;
+
+struct Marks<'d> {
     bits: Vec<u64>,
     todo: Vec<Id>,
+    dead_slots: &'d mut DeadSlotsAt<'d>,
+    /// Suspended frames with references in dead slots
+    outdated: Vec<(Id, Arc<[u16]>)>,
 }
 
-impl Marks {
+impl Marks<'_> {
     #[inline]
     fn value(&mut self, value: Value) {
         if let Some(id) = value.cell_id() {
@@ -37,7 +44,30 @@ impl Marks {
         }
     }
 
-    fn object(&mut self, o: &Object) {
+    /// Marks what a suspended frame refers to, but for its dead slots.
+    fn coroutine(&mut self, id: Id, c: &Coroutine) {
+        self.values(&[c.env, c.new_target, c.link]);
+        if c.slots.is_empty() {
+            return;
+        }
+        let dead = (self.dead_slots)(c.template, c.pc);
+        let mut rest = &dead[..];
+        let mut is_outdated = false;
+        for (slot, value) in c.slots.iter().enumerate() {
+            match rest.split_first() {
+                Some((&first, behind)) if usize::from(first) == slot => {
+                    rest = behind;
+                    is_outdated |= value.cell_id().is_some();
+                }
+                _ => self.value(*value),
+            }
+        }
+        if is_outdated {
+            self.outdated.push((id, dead));
+        }
+    }
+
+    fn object(&mut self, id: Id, o: &Object) {
         if o.proto != Id::NONE {
             self.id(o.proto);
         }
@@ -61,10 +91,7 @@ impl Marks {
                     self.values(&[*k, *v]);
                 }
             }
-            ObjectKind::Coroutine(c) => {
-                self.values(&c.slots);
-                self.values(&[c.env, c.new_target, c.link]);
-            }
+            ObjectKind::Coroutine(c) => self.coroutine(id, c),
             ObjectKind::Promise(p) => {
                 self.value(p.result);
                 for (a, b, c) in &p.reactions {
@@ -78,9 +105,9 @@ impl Marks {
         }
     }
 
-    fn cell(&mut self, cell: &Cell) {
+    fn cell(&mut self, id: Id, cell: &Cell) {
         match cell {
-            Cell::Obj(o) => self.object(o),
+            Cell::Obj(o) => self.object(id, o),
             Cell::Scope(parent, slots) => {
                 self.value(*parent);
                 self.values(slots);
@@ -110,9 +137,15 @@ impl Heap {
         self.bytes.saturating_sub(left) >= PAUSE_STEP.max(cells * PAUSE_BYTES_OF_A_CELL)
     }
 
-    /// Frees every cell that neither the base nor `roots` reach.
-    pub(crate) fn collect(&mut self, roots: impl Iterator<Item = Value>) {
-        let mut marks = Marks { bits: vec![0; self.cells.len().div_ceil(64)], todo: Vec::new() };
+    /// Frees every cell that neither the base nor `roots` reach, other than through dead slots of suspended frames, which become
+    /// undefined.
+    pub(crate) fn collect<'d>(
+        &mut self,
+        roots: impl Iterator<Item = Value>,
+        dead_slots: &'d mut DeadSlotsAt<'d>,
+    ) {
+        let bits = vec![0; self.cells.len().div_ceil(64)];
+        let mut marks = Marks { bits, todo: Vec::new(), dead_slots, outdated: Vec::new() };
         for root in roots {
             marks.value(root);
         }
@@ -132,10 +165,21 @@ impl Heap {
         }
         while let Some(id) = marks.todo.pop() {
             if let Some(cell) = self.cells.get(id.index()) {
-                marks.cell(cell);
+                marks.cell(id, cell);
             }
         }
-        let bits = marks.bits;
+        let Marks { bits, outdated, .. } = marks;
+        for (id, dead) in outdated {
+            if let ObjectKind::Coroutine(c) = &mut self.obj_mut(id).kind {
+                for &slot in dead.iter() {
+                    if let Some(value) = c.slots.get_mut(usize::from(slot))
+                        && value.cell_id().is_some()
+                    {
+                        *value = Value::Undefined;
+                    }
+                }
+            }
+        }
         let live = |i: usize| bits.get(i / 64).is_some_and(|word| word & (1 << (i % 64)) != 0);
         self.interns.retain(|id| id.index() < base || live(id.index()));
         let mut bytes = 0;

@@ -195,10 +195,24 @@ impl Vm<'_> {
         Ok(())
     }
 
-    /// Collects garbage, and ends the program if the heap still exceeds its limit.
+    /// Collects garbage, and ends the program if the heap still exceeds its limit. Dead slots of frames that refer to cells become
+    /// undefined first: code that no longer reads them cannot tell.
     fn collect(&mut self) -> Res<()> {
+        let mut dead_slots = std::mem::take(&mut self.st.dead_slots);
+        dead_slots.forget_positions();
+        for frame in &self.st.frames {
+            let pc = frame.pc.saturating_sub(self.p.template(frame.template).start);
+            for &slot in dead_slots.at(self.p, frame.template, pc).iter() {
+                if let Some(value) = self.st.stack.get_mut(frame.base as usize + usize::from(slot))
+                    && value.cell_id().is_some()
+                {
+                    *value = Value::Undefined;
+                }
+            }
+        }
         let mut heap = std::mem::replace(&mut self.st.heap, crate::heap::Heap::new(0));
-        heap.collect(self.st.roots());
+        heap.collect(self.st.roots(), &mut |template, pc| dead_slots.at(self.p, template, pc));
+        self.st.dead_slots = dead_slots;
         heap.bytes += self.st.bytes_beside_cells();
         self.st.heap = heap;
         if self.st.heap.bytes > self.st.heap.limit {

@@ -28,7 +28,7 @@ impl Vm<'_> {
             let offset = template.position(pc);
             let position = self.p.position(offset);
             let mut variables: Vec<(String, String)> = Vec::new();
-            for b in template.bindings.iter().rev().filter(|b| b.range.0 <= pc && pc < b.range.1) {
+            for b in template.visible(frame.pc.saturating_sub(template.start)).rev() {
                 if variables.iter().any(|(n, _)| *n == b.name) {
                     continue;
                 }
@@ -82,9 +82,8 @@ impl Vm<'_> {
             self.st.frames.iter().rev().filter(|f| f.template >= USER_TEMPLATES).copied().collect();
         if let Some(frame) = frames.get(frame) {
             let template = self.p.template(frame.template).clone();
-            let pc = frame.pc.saturating_sub(template.start + 1);
-            let found =
-                template.bindings.iter().rev().find(|b| b.name == name && b.range.0 <= pc && pc < b.range.1);
+            let pc = frame.pc.saturating_sub(template.start);
+            let found = template.visible(pc).rev().find(|b| b.name == name);
             if let Some(b) = found {
                 let at = frame.base as usize + b.local as usize;
                 match b.slot {

@@ -166,6 +166,11 @@ impl Vm<'_> {
                 }
                 return done;
             }
+            // The prelude's function for values that are not operands: it may replace its own parameters.
+            Opcode::LtLocLoc if self.runs(self.pre("LessValues")) => {
+                let less = self.order(base + c, base + b)? == Some(std::cmp::Ordering::Less);
+                self.push(Value::Bool(less));
+            }
             Opcode::LtLocInt | Opcode::LtLocLoc => {
                 let (x, y) = if ins.op == Opcode::LtLocInt {
                     (self.slot(base + b), Value::Int(ins.c as i32))
@@ -339,6 +344,11 @@ impl Vm<'_> {
         }
         let value = self.pop();
         if self.st.heap.set_scope_slot(scope, slot, value) { Ok(()) } else { Err(Raise::Fault("scope slot")) }
+    }
+
+    /// Whether the running function is this one.
+    fn runs(&self, template: u32) -> bool {
+        self.st.frames.last().is_some_and(|frame| frame.template == template)
     }
 
     /// The `ReferenceError` of a binding that is not initialised, with its name if that is known.

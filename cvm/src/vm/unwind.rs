@@ -26,7 +26,12 @@ impl Vm<'_> {
                 self.push(hint);
                 let template = self.p.prelude.to_primitive;
                 match self.call_pre(template, 2, Back::Store(slot as u32)) {
-                    Err(raise) => self.handle(raise),
+                    Err(raise) => {
+                        if let Some(frame) = self.st.frames.last_mut() {
+                            frame.pc += 1;
+                        }
+                        self.handle(raise)
+                    }
                     Ok(()) => Ok(()),
                 }
             }
@@ -51,10 +56,13 @@ impl Vm<'_> {
 
     fn unwind(&mut self, value: Value) -> Res<()> {
         let mut value = value;
+        // The stored position is after the instruction, but it is that of an instruction which runs again after a conversion.
+        let mut runs_again = false;
         while let Some(frame) = self.st.frames.last().copied() {
             let template = self.p.template(frame.template);
-            // The stored position is after the instruction.
-            let pc = frame.pc.saturating_sub(template.start + 1);
+            let pc = frame.pc.saturating_sub(template.start + u32::from(!runs_again));
+            runs_again =
+                frame.template == self.p.prelude.to_primitive && matches!(frame.back, Back::Store(_));
             if let Some(h) = template.handlers.iter().find(|h| h.start <= pc && pc < h.end) {
                 let (target, depth) = (template.start + h.target, h.depth as usize);
                 self.st.sp = frame.base as usize + template.slots as usize + depth;
