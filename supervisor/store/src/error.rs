@@ -88,6 +88,18 @@ pub enum OpenError {
         path: PathBuf,
         detail: String,
     },
+    /// The disk fails to read.
+    #[error(
+        "{}: {detail}: nothing was changed. `dmesg` names the disk and the reason; start again when it can be read, and if it stays so, \
+         copy the folder to another disk",
+        path.display()
+    )]
+    ReadError {
+        /// The database file.
+        path: PathBuf,
+        /// What failed.
+        detail: String,
+    },
     /// The database file, or its content, is gone.
     #[error(
         "{} is missing or empty, and its log {} is not: what was stored cannot be read without it. Bring the file back if it was moved; or \

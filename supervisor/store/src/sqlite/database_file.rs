@@ -3,12 +3,14 @@
 
 use super::open;
 use super::recovery::beside;
+use super::second_look;
 use crate::DatabaseFault;
 use rusqlite::Connection;
 use std::fs::{File, Metadata, OpenOptions};
 use std::io;
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use vm_system_record::StoreError;
@@ -23,6 +25,8 @@ pub(super) struct DatabaseFile {
     log_identity: (u64, u64),
     /// The content of a log without a name is in the database file.
     is_log_copied: AtomicBool,
+    /// Open for reading, once that was needed, as long as this value: closing it drops SQLite's locks.
+    content: OnceLock<File>,
 }
 
 impl DatabaseFile {
@@ -34,7 +38,25 @@ impl DatabaseFile {
         // While a connection has it open, no other file gets its number.
         let log_identity = identity(&std::fs::metadata(&log_path)?);
         let is_log_copied = AtomicBool::new(false);
-        Ok(Self { path: path.to_owned(), opened, identity: found, log_path, log_identity, is_log_copied })
+        let (path, content) = (path.to_owned(), OnceLock::new());
+        Ok(Self { path, opened, identity: found, log_path, log_identity, is_log_copied, content })
+    }
+
+    /// Reads the file and its log as the kernel has them, unless `go_on` ends that: an error is the disk's.
+    pub(super) fn read_to_the_end(&self, go_on: &dyn Fn() -> bool) -> io::Result<()> {
+        let content = match self.content.get() {
+            Some(content) => content,
+            None => {
+                let opened = File::open(&self.path)?;
+                if identity(&opened.metadata()?) != self.identity {
+                    return Ok(());
+                }
+                // Of two that were opened at once, one would be closed.
+                self.content.get_or_init(|| opened)
+            }
+        };
+        second_look::read_to_the_end(content, go_on)?;
+        second_look::read_log(&self.path, go_on)
     }
 
     /// To be called after each attempt to copy a log without a name into the database file, and with false when the log is back.

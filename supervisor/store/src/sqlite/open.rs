@@ -1,6 +1,6 @@
 //! Opening: permissions, pragmas, checks of the file, the schema and its versions.
 
-use super::failure::store_error;
+use super::failure::{READ_ERROR, is_read_error, store_error};
 use super::free_space::{DatabasePages, has_pointer_maps};
 use super::recovery::beside;
 use super::{Durability, commit_count, space};
@@ -297,13 +297,15 @@ fn check(connection: &Connection, path: &Path) -> Result<(), OpenError> {
     if verdict == "ok" { Ok(()) } else { Err(OpenError::Corrupt { path: path.to_owned(), detail: verdict }) }
 }
 
-fn judge(path: &Path, error: &rusqlite::Error) -> OpenError {
+/// What an error means for the start. Of one that a disk may have caused, a second look decides (`second_look.rs`).
+pub(super) fn judge(path: &Path, error: &rusqlite::Error) -> OpenError {
     let path = path.to_owned();
     match error.sqlite_error_code() {
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => OpenError::Locked { path },
         Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
             OpenError::Corrupt { path, detail: "damaged".to_owned() }
         }
+        _ if is_read_error(error) => OpenError::ReadError { path, detail: READ_ERROR.to_owned() },
         _ => match store_error(error) {
             StoreError::Corrupt(detail) => OpenError::Corrupt { path, detail },
             other => {

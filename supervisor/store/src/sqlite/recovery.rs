@@ -1,7 +1,8 @@
 //! What happens before and after SQLite recovers a database from its log: lost commits are refused or, if the operator accepts them,
 //! reported, and the damaged log is kept. SQLite itself would drop them without a word.
 
-use super::Durability;
+use super::open::judge;
+use super::{Durability, second_look};
 use super::wal_check::{OlderThan, WalDamage, WalVerdict, check, is_without_database};
 use crate::error::OpenError;
 use rusqlite::Connection;
@@ -16,6 +17,15 @@ pub(super) fn beside(path: &Path, ending: &str) -> PathBuf {
     name.into()
 }
 
+/// The error of a file that the kernel cannot use.
+pub(super) fn unusable(path: &Path, what: &str, error: &io::Error) -> OpenError {
+    let path = path.to_owned();
+    if second_look::is_eio(error) {
+        return OpenError::ReadError { path, detail: format!("{what}: {}", second_look::read_error(error)) };
+    }
+    OpenError::Unusable { path, detail: format!("{what}: {error}") }
+}
+
 /// Checks the log of a database that no process has open. An error refuses to open it.
 pub(super) fn before_opening(
     database: &Path,
@@ -23,10 +33,7 @@ pub(super) fn before_opening(
     accepts_damage: bool,
 ) -> Result<WalVerdict, OpenError> {
     let (log, index) = (beside(database, "-wal"), beside(database, "-shm"));
-    let unusable = |error: io::Error| OpenError::Unusable {
-        path: log.clone(),
-        detail: format!("cannot be checked: {error}"),
-    };
+    let unusable = |error: io::Error| unusable(&log, "cannot be checked", &error);
     if is_without_database(database, &log).map_err(unusable)? {
         return Err(OpenError::Emptied { path: database.to_owned(), log });
     }
@@ -103,12 +110,11 @@ pub(super) fn after_opening(
     database: &Path,
     verdict: WalVerdict,
 ) -> Result<(), OpenError> {
-    let corrupt = |detail: String| OpenError::Corrupt { path: database.to_owned(), detail };
     if matches!(verdict, WalVerdict::Damaged(_) | WalVerdict::Older(_)) {
         let found = connection.query_row("PRAGMA quick_check(1)", [], |row| row.get::<_, String>(0));
-        let found = found.map_err(|error| corrupt(error.to_string()))?;
+        let found = found.map_err(|error| judge(database, &error))?;
         if found != "ok" {
-            return Err(corrupt(found));
+            return Err(OpenError::Corrupt { path: database.to_owned(), detail: found });
         }
     }
     if verdict != WalVerdict::Whole {

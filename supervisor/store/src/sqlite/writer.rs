@@ -11,7 +11,7 @@ mod tests;
 pub(super) use shared::WriterShared;
 
 use super::background::Background;
-use super::failure::{SqliteFailure, hopeless, is_damage, poisoned, store_error};
+use super::failure::{SqliteFailure, hopeless, is_damage, may_pass, poisoned, store_error};
 use super::free_space::{DatabasePages, FreeSpace};
 use super::quota_eviction::{QuotaEviction, size_of, sizes};
 use super::saved_copy::SavedCopy;
@@ -285,6 +285,11 @@ impl Writer {
                 self.succeeded(&verdicts);
                 verdicts
             }
+            Err(error) if may_pass(&error) => {
+                tracing::warn!(%error, "a write met a page that cannot be read: it is tried again");
+                self.connection = None;
+                self.singly(jobs)
+            }
             Err(error) if hopeless(&error) || jobs.len() == 1 => all(jobs, &self.failed(&error)),
             Err(error) => {
                 self.failed(&error);
@@ -334,12 +339,14 @@ impl Writer {
     }
 
     fn failed(&mut self, error: &rusqlite::Error) -> StoreError {
-        let reported = store_error(error);
+        let mut reported = store_error(error);
+        if is_damage(error) {
+            reported = self.shared.suspected("a write met an invalid page", reported);
+        }
         if self.shared.failing().is_none() {
             tracing::error!(%error, "the store cannot write");
         }
         self.shared.set_failing(Some(reported.to_string()));
-        self.note_damage(error);
         if poisoned(error) {
             self.connection = None;
         }
