@@ -19,7 +19,7 @@ mod readers;
 mod recovery;
 mod saved_copy;
 mod second_look;
-mod space;
+pub(super) mod space;
 mod transaction;
 mod wal;
 mod wal_check;

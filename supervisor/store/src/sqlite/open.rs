@@ -54,7 +54,7 @@ pub(super) fn make_folder(path: &Path) -> Result<(), OpenError> {
         ErrorKind::AlreadyExists | ErrorKind::NotADirectory => {
             OpenError::NotAFolder { path: path.to_owned() }
         }
-        _ => OpenError::Unusable { path: path.to_owned(), detail: error.to_string() },
+        _ => OpenError::Unusable { path: path.to_owned(), detail: space::with_problem(path, &error) },
     })?;
     let about = std::fs::metadata(path)
         .map_err(|error| OpenError::Unusable { path: path.to_owned(), detail: error.to_string() })?;
@@ -134,7 +134,10 @@ fn make_private(path: &Path) -> Result<bool, OpenError> {
             file.set_permissions(Permissions::from_mode(0o600))?;
             Ok(file.metadata()?.len() == 0)
         })
-        .map_err(|error| OpenError::Unusable { path: path.to_owned(), detail: error.to_string() })
+        .map_err(|error| OpenError::Unusable {
+            path: path.to_owned(),
+            detail: space::with_problem(path, &error),
+        })
 }
 
 /// Whether the file's header says that it has a log (`wal`): bytes 18 and 19 of the format.
@@ -309,10 +312,7 @@ pub(super) fn judge(path: &Path, error: &rusqlite::Error) -> OpenError {
         _ => match store_error(error) {
             StoreError::Corrupt(detail) => OpenError::Corrupt { path, detail },
             other => {
-                let detail = match super::space::problem(&path) {
-                    Some(problem) => format!("{other}; {problem}"),
-                    None => other.to_string(),
-                };
+                let detail = space::with_problem(&path, &other);
                 OpenError::Unusable { path, detail }
             }
         },
