@@ -145,6 +145,19 @@ pub enum OpenError {
         /// Commits of the database that are not in the log, if they are counted.
         commits: Option<u64>,
     },
+    /// The log of a database that was in use is gone, or a part of it.
+    #[error(
+        "{} is missing, empty or cut, and {} was in use when its process ended: acknowledged records that only this log has would be \
+         lost. Bring the log back, or keep a copy of the folder and restore a backup; `--accept-damage` starts with what is there, which is \
+         everything if another program, such as sqlite3, has copied the log into the database and removed it",
+        path.display(), database.display()
+    )]
+    LostLog {
+        /// The write-ahead log.
+        path: PathBuf,
+        /// The database file.
+        database: PathBuf,
+    },
     /// The database was deleted while a supervisor used it, and that supervisor saved the content.
     #[error(
         "{} {}, and {} has the content that it had then: rename this copy to use it, or move it away to start with {}",

@@ -10,6 +10,7 @@ mod commit_count;
 mod database_file;
 mod failure;
 mod free_space;
+mod in_use;
 mod long_reads;
 mod open;
 mod quota_eviction;
@@ -229,16 +230,22 @@ impl SqliteStore {
         let writer = Writer::new(connection, location, retention, Arc::clone(&queue), published)
             .map_err(|error| unusable(&path, &error))?;
         let last = Abandon(Arc::clone(&queue));
+        let (marked, is_marked) = std::sync::mpsc::channel::<()>();
         let thread = std::thread::Builder::new()
             .name("store-writer".to_owned())
             .spawn(move || {
                 let _last = last;
+                // Here, where nothing but the end of the process comes between it and the end of `run`, which takes the mark away.
+                writer.mark();
+                drop(marked);
                 writer.run();
                 // The lock is released after the last access to the database.
                 drop(folder);
                 drop(lock);
             })
             .map_err(|error| OpenError::Unusable { path: path.clone(), detail: error.to_string() })?;
+        // Its end: no reader holds the mark back from the file, and no commit is before it.
+        let _ = is_marked.recv();
         let long_reads = Arc::new(LongReads::new(Arc::clone(&file), busy_timeout));
         let (reads, weak) = (Arc::clone(&long_reads), Arc::downgrade(&shared));
         // Cannot fail: it is set here alone.
@@ -266,16 +273,14 @@ impl SqliteStore {
 /// A large database is checked while it is in use: a check before the start would take too long.
 fn check_later(long_reads: &Arc<LongReads>, shared: &Arc<WriterShared>) {
     let (long_reads, shared) = (Arc::clone(long_reads), Arc::clone(shared));
-    let work = move || {
-        match long_reads.look_again(quick_look) {
-            Look::Done(Ok(())) => tracing::info!("the structure of the database was checked"),
-            Look::Damaged { what, .. } => shared.suspect(&what),
-            Look::Done(Err(StoreError::Closed)) => {}
-            Look::Done(Err(error)) => {
-                tracing::warn!(%error, "the structure of the database cannot be checked");
-            }
-            Look::Unreadable(error) => tracing::warn!(error, "the structure of the database cannot be checked"),
+    let work = move || match long_reads.look_again(quick_look) {
+        Look::Done(Ok(())) => tracing::info!("the structure of the database was checked"),
+        Look::Damaged { what, .. } => shared.suspect(&what),
+        Look::Done(Err(StoreError::Closed)) => {}
+        Look::Done(Err(error)) => {
+            tracing::warn!(%error, "the structure of the database cannot be checked");
         }
+        Look::Unreadable(error) => tracing::warn!(error, "the structure of the database cannot be checked"),
     };
     // Without the thread, damage is reported when a query meets it.
     let _ = std::thread::Builder::new().name("store-check".to_owned()).spawn(work);
@@ -409,7 +414,8 @@ impl Store for SqliteStore {
                 Look::Unreadable(why) => Err(StoreError::Unavailable(why)),
                 Look::Damaged { result, .. } => {
                     let is_of_structure = |finding: &&CheckFinding| finding.check == check::STRUCTURE;
-                    let damage = result.iter().find_map(|report| report.findings.iter().find(is_of_structure));
+                    let damage =
+                        result.iter().find_map(|report| report.findings.iter().find(is_of_structure));
                     if let Some(damage) = damage {
                         shared.suspect(&damage.detail);
                     }

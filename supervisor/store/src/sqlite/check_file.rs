@@ -45,11 +45,11 @@ pub fn check_file(path: &Path) -> Result<CheckReport, OpenError> {
         );
         return Err(OpenError::Unusable { path: path.to_owned(), detail });
     }
-    let (log, index) = (beside(path, "-wal"), beside(path, "-shm"));
+    let log = beside(path, "-wal");
     if wal_check::is_without_database(path, &log).map_err(unusable)? {
         return Err(OpenError::Emptied { path: path.to_owned(), log });
     }
-    let verdict = wal_check::check(&log, &index, path).map_err(unusable)?;
+    let verdict = recovery::verdict(path)?;
     let log_bytes = std::fs::metadata(&log).map_or(0, |log| log.len());
     let mut about = CheckReport { ok: true, bytes: metadata.len() + log_bytes, ..CheckReport::default() };
     let is_older =
@@ -70,7 +70,12 @@ pub fn check_file(path: &Path) -> Result<CheckReport, OpenError> {
 }
 
 /// Adds what is found in the database, read with its log or alone.
-fn examined(path: &Path, log: &Path, uses_log: bool, mut report: CheckReport) -> Result<CheckReport, OpenError> {
+fn examined(
+    path: &Path,
+    log: &Path,
+    uses_log: bool,
+    mut report: CheckReport,
+) -> Result<CheckReport, OpenError> {
     let go_on = || Ok::<(), StoreError>(());
     let alone = |report: &mut CheckReport| {
         let connection = unchanging(path).map_err(|error| open::judge(path, &error))?;
@@ -82,8 +87,7 @@ fn examined(path: &Path, log: &Path, uses_log: bool, mut report: CheckReport) ->
         let folder = TemporaryFolder::make()?;
         let _lock = crate::StoreLock::acquire(folder.path(), None)?;
         let copy = folder.path().join("copy.db");
-        let copied =
-            copy_private(path, &copy).and_then(|()| copy_private(log, &beside(&copy, "-wal")));
+        let copied = copy_private(path, &copy).and_then(|()| copy_private(log, &beside(&copy, "-wal")));
         copied.map_err(|error| {
             let what = "its log has content, so it is checked in a copy, which cannot be made";
             recovery::unusable(path, what, &error)
@@ -143,6 +147,11 @@ fn about_log(verdict: WalVerdict, report: &mut CheckReport) {
         WalVerdict::Whole => return,
         WalVerdict::Torn => {
             "the log ends with an incomplete transaction, as after a power cut: nothing that was acknowledged under `full` is in it"
+                .to_owned()
+        }
+        WalVerdict::Lost => {
+            "the log is missing, empty or cut, and the database was in use when its process ended: acknowledged records that only the \
+             log had are lost"
                 .to_owned()
         }
         WalVerdict::Older(than) => {

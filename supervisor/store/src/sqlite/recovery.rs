@@ -2,8 +2,8 @@
 //! reported, and the damaged log is kept. SQLite itself would drop them without a word.
 
 use super::open::judge;
-use super::{Durability, second_look};
 use super::wal_check::{OlderThan, WalDamage, WalVerdict, check, is_without_database};
+use super::{Durability, in_use, second_look};
 use crate::error::OpenError;
 use rusqlite::Connection;
 use std::fs::OpenOptions;
@@ -26,6 +26,15 @@ pub(super) fn unusable(path: &Path, what: &str, error: &io::Error) -> OpenError 
     OpenError::Unusable { path, detail: format!("{what}: {error}") }
 }
 
+/// The state of the log of a database that no process has open.
+pub(super) fn verdict(database: &Path) -> Result<WalVerdict, OpenError> {
+    let (log, index) = (beside(database, "-wal"), beside(database, "-shm"));
+    let verdict = check(&log, &index, database);
+    let verdict = verdict.map_err(|error| unusable(&log, "cannot be checked", &error))?;
+    let is_readable = matches!(verdict, WalVerdict::Whole | WalVerdict::Torn);
+    if is_readable && in_use::lacks_its_log(database)? { Ok(WalVerdict::Lost) } else { Ok(verdict) }
+}
+
 /// Checks the log of a database that no process has open. An error refuses to open it.
 pub(super) fn before_opening(
     database: &Path,
@@ -37,9 +46,16 @@ pub(super) fn before_opening(
     if is_without_database(database, &log).map_err(unusable)? {
         return Err(OpenError::Emptied { path: database.to_owned(), log });
     }
-    let verdict = check(&log, &index, database).map_err(unusable)?;
+    let verdict = verdict(database)?;
     match verdict {
         WalVerdict::Whole => {}
+        WalVerdict::Lost if !accepts_damage => {
+            return Err(OpenError::LostLog { path: log, database: database.to_owned() });
+        }
+        WalVerdict::Lost => tracing::error!(
+            log = %log.display(),
+            "acknowledged records may be lost: the log is missing, empty or cut, and the database was in use"
+        ),
         WalVerdict::Older(than) => {
             let than = match than {
                 OlderThan::Index => index,
@@ -110,7 +126,7 @@ pub(super) fn after_opening(
     database: &Path,
     verdict: WalVerdict,
 ) -> Result<(), OpenError> {
-    if matches!(verdict, WalVerdict::Damaged(_) | WalVerdict::Older(_)) {
+    if matches!(verdict, WalVerdict::Damaged(_) | WalVerdict::Older(_) | WalVerdict::Lost) {
         let found = connection.query_row("PRAGMA quick_check(1)", [], |row| row.get::<_, String>(0));
         let found = found.map_err(|error| judge(database, &error))?;
         if found != "ok" {

@@ -1,12 +1,11 @@
 //! What the writer publishes for other threads: sizes, failures, and what is wrong with the database file.
 
-use super::clock;
-use crate::sqlite::failure::SUSPECTED;
 use crate::session_watches::SessionWatches;
+use crate::sqlite::failure::SUSPECTED;
 use crate::{DatabaseFault, STALLED_AFTER};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use std::time::Instant;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use vm_system_protocol::time::Timestamp;
 use vm_system_record::{StoreError, earlier};
 
@@ -100,4 +99,9 @@ impl WriterShared {
         let since = is_busy.then(Instant::now);
         *self.busy_since.lock().unwrap_or_else(PoisonError::into_inner) = since;
     }
+}
+
+pub(super) fn clock() -> Timestamp {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Timestamp(i64::try_from(now.as_millis()).unwrap_or(i64::MAX))
 }
