@@ -74,7 +74,7 @@ impl StoreStatus {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DatabaseFault {
     /// A statement failed as if the file were damaged; a disk that reports an error looks the same (`vdbe.c` of SQLite).
-    #[error("the database may be damaged: {0}; it is being examined")]
+    #[error("the database may be damaged, or its disk fails to read (EIO): {0}; it is being examined")]
     Suspected(String),
     /// A second look, after a pause, found the file damaged, too.
     #[error("the database is damaged: {0}")]

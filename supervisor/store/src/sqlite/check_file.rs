@@ -81,9 +81,7 @@ fn examined(
         let connection = unchanging(path).map_err(|error| open::judge(path, &error))?;
         Ok(examine(&connection, CheckMode::WholeFile, &go_on, report))
     };
-    let examined = if !uses_log {
-        alone(&mut report)?
-    } else {
+    let examined = if uses_log {
         let folder = TemporaryFolder::make()?;
         let _lock = crate::StoreLock::acquire(folder.path(), None)?;
         let copy = folder.path().join("copy.db");
@@ -100,6 +98,8 @@ fn examined(
         } else {
             examine(&connection, CheckMode::WholeFile, &go_on, &mut report)
         }
+    } else {
+        alone(&mut report)?
     };
     examined.map_err(|error| OpenError::Unusable { path: path.to_owned(), detail: error.to_string() })?;
     Ok(report)

@@ -10,8 +10,8 @@ use std::fs::{File, Metadata, OpenOptions};
 use std::io;
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 use vm_system_record::StoreError;
 
@@ -27,6 +27,8 @@ pub(super) struct DatabaseFile {
     is_log_copied: AtomicBool,
     /// Open for reading, once that was needed, as long as this value: closing it drops SQLite's locks.
     content: OnceLock<File>,
+    /// Held by the one that reads: of two that open it at once, one would be closed.
+    opening: Mutex<()>,
 }
 
 impl DatabaseFile {
@@ -39,21 +41,29 @@ impl DatabaseFile {
         let log_identity = identity(&std::fs::metadata(&log_path)?);
         let is_log_copied = AtomicBool::new(false);
         let (path, content) = (path.to_owned(), OnceLock::new());
-        Ok(Self { path, opened, identity: found, log_path, log_identity, is_log_copied, content })
+        Ok(Self {
+            path,
+            opened,
+            identity: found,
+            log_path,
+            log_identity,
+            is_log_copied,
+            content,
+            opening: Mutex::default(),
+        })
     }
 
     /// Reads the file and its log as the kernel has them, unless `go_on` ends that: an error is the disk's.
     pub(super) fn read_to_the_end(&self, go_on: &dyn Fn() -> bool) -> io::Result<()> {
-        let content = match self.content.get() {
-            Some(content) => content,
-            None => {
-                let opened = File::open(&self.path)?;
-                if identity(&opened.metadata()?) != self.identity {
-                    return Ok(());
-                }
-                // Of two that were opened at once, one would be closed.
-                self.content.get_or_init(|| opened)
+        let _turn = self.opening.lock().unwrap_or_else(PoisonError::into_inner);
+        let content = if let Some(content) = self.content.get() {
+            content
+        } else {
+            let opened = File::open(&self.path)?;
+            if identity(&opened.metadata()?) != self.identity {
+                return Ok(());
             }
+            self.content.get_or_init(|| opened)
         };
         second_look::read_to_the_end(content, go_on)?;
         second_look::read_log(&self.path, go_on)

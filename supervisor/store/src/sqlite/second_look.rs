@@ -141,10 +141,7 @@ pub(super) fn read_to_the_end(file: &File, go_on: &dyn Fn() -> bool) -> io::Resu
 
 /// What is said of a file that the kernel cannot read.
 pub(super) fn read_error(error: &io::Error) -> String {
-    match is_eio(error) {
-        true => READ_ERROR.to_owned(),
-        false => format!("the file cannot be read: {error}"),
-    }
+    if is_eio(error) { READ_ERROR.to_owned() } else { format!("the file cannot be read: {error}") }
 }
 
 /// Whether the disk failed.

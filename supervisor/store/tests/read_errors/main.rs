@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use vm_system_protocol::time::Timestamp;
 use vm_system_record::{AuditEntry, Owner, Retention, Scope, StoreError, Write};
-use vm_system_store::{OpenError, StoreHandle, StoreOptions, check_file, open_sqlite};
+use vm_system_store::{DatabaseFault, OpenError, StoreHandle, StoreOptions, check_file, open_sqlite};
 
 const ENTRIES: u64 = 400;
 
@@ -161,7 +161,7 @@ async fn requests_survive_a_read_that_fails_once_and_are_never_told_of_damage() 
     let disk = loop {
         assert!(Instant::now() < deadline, "it is not examined: {:?}", store.status().fault);
         match store.status().fault {
-            Some(fault) if fault.to_string().contains("EIO") => break fault,
+            Some(fault @ DatabaseFault::Unreadable(_)) => break fault,
             _ => looks.tick().await,
         };
     };
