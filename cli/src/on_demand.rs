@@ -19,6 +19,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use vm_system_spawn::{FULL_HINT, is_full};
 
 /// Time within which the daemon must be reachable.
 const PATIENCE: Duration = Duration::from_mins(1);
@@ -114,7 +115,8 @@ impl Starter {
 /// A daemon in the background was not started, because of an error at this file, folder or program.
 pub(crate) fn not_started(which: &str, what: &Path, error: &io::Error) -> CliError {
     let message = format!("cannot start {which}: {}: {error}", what.display());
-    CliError::new(exit::of_daemon_io(error), message).with_right(what, FileAction::Write, error)
+    let failed = CliError::new(exit::of_daemon_io(error), message).with_right(what, FileAction::Write, error);
+    if is_full(error) { failed.with_hint(FULL_HINT) } else { failed }
 }
 
 /// Why a daemon in the background did not become ready.
@@ -280,6 +282,13 @@ mod tests {
         std::fs::remove_file(&log).expect("ours");
         assert_eq!(std::fs::read_to_string(&other).expect("kept"), "kept");
         assert_eq!(open_log(&log).expect("a new log").1, 0);
+    }
+
+    #[test]
+    fn a_full_file_system_is_named_with_what_it_may_lack() {
+        let full = io::Error::from_raw_os_error(nix::libc::ENOSPC);
+        let error = format!("{:?}", not_started("the daemon", Path::new("/s/daemon.log"), &full));
+        assert!(error.contains("/s/daemon.log") && error.contains("df -i"), "{error}");
     }
 
     #[test]

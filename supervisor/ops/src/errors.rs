@@ -48,7 +48,8 @@ pub(super) fn stored(error: StoreError) -> OpError {
             format!("the store cannot be used at the moment: {why}"),
         )
         .with_hint(
-            "nothing was changed; free some disk space or end the process that locks the database, then try again",
+            "nothing was changed; free some disk space or end the process that locks the database, then try again; `dmesg` names a disk that \
+             reports errors",
         ),
         StoreError::Closed => OpError::new(ErrorCode::ShuttingDown, "the supervisor is stopping"),
         StoreError::Corrupt(detail) => {

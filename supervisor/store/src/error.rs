@@ -88,6 +88,18 @@ pub enum OpenError {
         path: PathBuf,
         detail: String,
     },
+    /// The disk fails to read.
+    #[error(
+        "{}: {detail}: nothing was changed. `dmesg` names the disk and the reason; start again when it can be read, and if it stays so, \
+         copy the folder to another disk",
+        path.display()
+    )]
+    ReadError {
+        /// The database file.
+        path: PathBuf,
+        /// What failed.
+        detail: String,
+    },
     /// The database file, or its content, is gone.
     #[error(
         "{} is missing or empty, and its log {} is not: what was stored cannot be read without it. Bring the file back if it was moved; or \
@@ -132,6 +144,19 @@ pub enum OpenError {
         than: PathBuf,
         /// Commits of the database that are not in the log, if they are counted.
         commits: Option<u64>,
+    },
+    /// The log of a database that was in use is gone, or a part of it.
+    #[error(
+        "{} is missing, empty or cut, and {} was in use when its process ended: acknowledged records that only this log has would be \
+         lost. Bring the log back, or keep a copy of the folder and restore a backup; `--accept-damage` starts with what is there, which is \
+         everything if another program, such as sqlite3, has copied the log into the database and removed it",
+        path.display(), database.display()
+    )]
+    LostLog {
+        /// The write-ahead log.
+        path: PathBuf,
+        /// The database file.
+        database: PathBuf,
     },
     /// The database was deleted while a supervisor used it, and that supervisor saved the content.
     #[error(

@@ -74,11 +74,14 @@ impl StoreStatus {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DatabaseFault {
     /// A statement failed as if the file were damaged; a disk that reports an error looks the same (`vdbe.c` of SQLite).
-    #[error("the database may be damaged: {0}; it is being examined")]
+    #[error("the database may be damaged, or its disk fails to read (EIO): {0}; it is being examined")]
     Suspected(String),
     /// A second look, after a pause, found the file damaged, too.
     #[error("the database is damaged: {0}")]
     Damaged(String),
+    /// A second look could not read the file.
+    #[error("the database cannot be read: {0}")]
+    Unreadable(String),
     /// A row has a value that no version of this program has written.
     #[error("the database has a damaged row: {0}")]
     DamagedRow(String),
@@ -112,7 +115,8 @@ impl DatabaseFault {
         match self {
             Self::DamagedRow(_) => 0,
             Self::Suspected(_) => 1,
-            _ => 2,
+            Self::Unreadable(_) => 2,
+            _ => 3,
         }
     }
 
@@ -127,6 +131,10 @@ impl DatabaseFault {
             Self::Suspected(_) => {
                 "wait: if it is in order, because only the disk reported an error, work is accepted again; the log of the supervisor \
                  has the result"
+            }
+            Self::Unreadable(_) => {
+                "`dmesg` names the disk and the reason: work is accepted again when it can be read; if it stays so, stop the supervisor \
+                 and copy its state directory to another disk"
             }
             Self::Damaged(_) | Self::DamagedRow(_) => {
                 "stop the supervisor, keep a copy of its state directory, and restore a backup of the database or repair it with \

@@ -1,6 +1,7 @@
 //! One supervisor per state directory and per database: advisory locks that the kernel drops with their holder.
 
 use super::error::OpenError;
+use super::sqlite::space::with_problem;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::os::unix::ffi::OsStrExt as _;
@@ -61,7 +62,10 @@ fn take(
 ) -> Result<File, OpenError> {
     let unusable = |error: std::io::Error| match error.kind() {
         std::io::ErrorKind::PermissionDenied => OpenError::Denied { path: path.to_owned() },
-        _ => OpenError::Unusable { path: path.to_owned(), detail: format!("cannot be locked: {error}") },
+        _ => OpenError::Unusable {
+            path: path.to_owned(),
+            detail: format!("cannot be locked: {}", with_problem(path, &error)),
+        },
     };
     let mut file = OpenOptions::new()
         .read(true)

@@ -10,6 +10,7 @@ mod commit_count;
 mod database_file;
 mod failure;
 mod free_space;
+mod in_use;
 mod long_reads;
 mod open;
 mod quota_eviction;
@@ -18,7 +19,8 @@ mod read_turns;
 mod readers;
 mod recovery;
 mod saved_copy;
-mod space;
+mod second_look;
+pub(super) mod space;
 mod transaction;
 mod wal;
 mod wal_check;
@@ -31,23 +33,25 @@ use super::handle::Ticket;
 use super::lock::StoreLock;
 use super::queue::Queue;
 use super::temporary::TemporaryFolder;
-use super::{BoxFuture, Lane, SessionWatch, Store, StoreHandle, StoreStatus, Urgency};
+use super::{BoxFuture, DatabaseFault, Lane, SessionWatch, Store, StoreHandle, StoreStatus, Urgency};
 use check::CheckMode;
 #[cfg(test)]
 pub(super) use check::sums as counted_anew;
 pub use check_file::check_file;
 use database_file::DatabaseFile;
-use long_reads::LongReads;
+use failure::may_pass;
+use long_reads::{LongRead, LongReads};
 #[cfg(test)]
 pub(super) use open::VERSION as SCHEMA_VERSION;
 use readers::Readers;
 use recovery::beside;
+use second_look::Look;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
-use vm_system_protocol::control::CheckReport;
+use vm_system_protocol::control::{CheckFinding, CheckReport};
 use vm_system_protocol::ids::SessionId;
 use vm_system_record::{Batch, Owner, Query, QueryResult, Retention, StoreError};
 use writer::{Writer, WriterShared};
@@ -160,7 +164,11 @@ impl DatabaseLocation {
         };
         // Before, so that no log is made beside the one in use; after, in case the file was replaced meanwhile.
         same()?;
-        let connection = open::writable(self.file.path(), self.durability, self.busy_timeout)?;
+        let open = || open::writable(self.file.path(), self.durability, self.busy_timeout);
+        let connection = match open() {
+            Err(error) if may_pass(&error) => open()?,
+            opened => opened?,
+        };
         same().map(|()| connection)
     }
 }
@@ -196,16 +204,21 @@ impl SqliteStore {
             return Err(OpenError::Deleted { path, saved, is_replaced });
         }
         backup::remove_rest(&path);
-        let mut log = recovery::before_opening(&path, durability, accepts_damage)?;
-        let connect = |commits| space::connect_with_reserve(&path, durability, busy_timeout, commits);
-        let connection = match connect(commit_count::in_file(&path)) {
+        let mut log =
+            second_look::opened(&path, || recovery::before_opening(&path, durability, accepts_damage))?;
+        let connect = |commits, log| {
+            second_look::opened(&path, || {
+                let connection = space::connect_with_reserve(&path, durability, busy_timeout, commits)?;
+                recovery::after_opening(&connection, &path, log).map(|()| connection)
+            })
+        };
+        let connection = match connect(commit_count::in_file(&path), log) {
             Err(OpenError::OlderLog { than, .. }) if accepts_damage => {
                 log = recovery::put_aside(&path, &than)?;
-                connect(None)?
+                connect(None, log)?
             }
             connected => connected?,
         };
-        recovery::after_opening(&connection, &path, log)?;
         let file = DatabaseFile::named(&path)
             .map_err(|error| OpenError::Unusable { path: path.clone(), detail: error.to_string() })?;
         let file = Arc::new(file);
@@ -217,16 +230,22 @@ impl SqliteStore {
         let writer = Writer::new(connection, location, retention, Arc::clone(&queue), published)
             .map_err(|error| unusable(&path, &error))?;
         let last = Abandon(Arc::clone(&queue));
+        let (marked, is_marked) = std::sync::mpsc::channel::<()>();
         let thread = std::thread::Builder::new()
             .name("store-writer".to_owned())
             .spawn(move || {
                 let _last = last;
+                // Here, where nothing but the end of the process comes between it and the end of `run`, which takes the mark away.
+                writer.mark();
+                drop(marked);
                 writer.run();
                 // The lock is released after the last access to the database.
                 drop(folder);
                 drop(lock);
             })
             .map_err(|error| OpenError::Unusable { path: path.clone(), detail: error.to_string() })?;
+        // Its end: no reader holds the mark back from the file, and no commit is before it.
+        let _ = is_marked.recv();
         let long_reads = Arc::new(LongReads::new(Arc::clone(&file), busy_timeout));
         let (reads, weak) = (Arc::clone(&long_reads), Arc::downgrade(&shared));
         // Cannot fail: it is set here alone.
@@ -254,17 +273,25 @@ impl SqliteStore {
 /// A large database is checked while it is in use: a check before the start would take too long.
 fn check_later(long_reads: &Arc<LongReads>, shared: &Arc<WriterShared>) {
     let (long_reads, shared) = (Arc::clone(long_reads), Arc::clone(shared));
-    let work = move || {
-        let checked = long_reads.run(|read| check::quick(&read.connection, &|| read.go_on()));
-        match checked {
-            Ok(None) => tracing::info!("the structure of the database was checked"),
-            Ok(Some(damage)) => shared.suspect(&damage),
-            Err(StoreError::Closed) => {}
-            Err(error) => tracing::warn!(%error, "the structure of the database cannot be checked"),
+    let work = move || match long_reads.look_again(quick_look) {
+        Look::Done(Ok(())) => tracing::info!("the structure of the database was checked"),
+        Look::Damaged { what, .. } => shared.suspect(&what),
+        Look::Done(Err(StoreError::Closed)) => {}
+        Look::Done(Err(error)) => {
+            tracing::warn!(%error, "the structure of the database cannot be checked");
         }
+        Look::Unreadable(error) => tracing::warn!(error, "the structure of the database cannot be checked"),
     };
     // Without the thread, damage is reported when a query meets it.
     let _ = std::thread::Builder::new().name("store-check".to_owned()).spawn(work);
+}
+
+/// The first damage of the structure is an error of this kind.
+fn quick_look(read: &LongRead<'_>) -> Result<(), StoreError> {
+    match check::quick(&read.connection, &|| read.go_on())? {
+        None => Ok(()),
+        Some(damage) => Err(StoreError::Corrupt(damage)),
+    }
 }
 
 /// Examines the database after a pause, and again after longer ones, until it is in order: SQLite reports a read error of the disk
@@ -274,10 +301,11 @@ fn look_again(long_reads: &Arc<LongReads>, shared: &Arc<WriterShared>) {
     let work = move || {
         let mut pause = FIRST_PAUSE;
         while long_reads.pause(pause) {
-            match long_reads.run(|read| check::quick(&read.connection, &|| read.go_on())) {
-                Ok(None) => return shared.judge(None),
-                Ok(damage) => shared.judge(damage),
-                Err(error) => tracing::warn!(%error, "the database cannot be examined"),
+            match long_reads.look_again(quick_look) {
+                Look::Done(Ok(())) => return shared.is_in_order(),
+                Look::Damaged { what, .. } => drop(shared.set_fault(DatabaseFault::Damaged(what))),
+                Look::Unreadable(why) => drop(shared.set_fault(DatabaseFault::Unreadable(why))),
+                Look::Done(Err(error)) => tracing::warn!(%error, "the database cannot be examined"),
             }
             pause = (2 * pause).min(LONGEST_PAUSE);
         }
@@ -348,7 +376,15 @@ impl Store for SqliteStore {
 
     fn backup(&self) -> BoxFuture<'_, Result<File, StoreError>> {
         let (reads, file) = (Arc::clone(&self.long_reads), Arc::clone(&self.file));
-        let work = move || reads.run(|read| backup::copy(read, file.path()));
+        let shared = Arc::clone(&self.shared);
+        let work = move || match reads.look_again(|read| backup::copy(read, file.path())) {
+            Look::Done(copied) => copied,
+            Look::Unreadable(why) => Err(StoreError::Unavailable(why)),
+            Look::Damaged { what, result } => {
+                shared.suspect(&what);
+                result
+            }
+        };
         Box::pin(async move { off_the_reactor(work).await })
     }
 
@@ -356,17 +392,36 @@ impl Store for SqliteStore {
         let (reads, file) = (Arc::clone(&self.long_reads), Arc::clone(&self.file));
         let shared = Arc::clone(&self.shared);
         let work = move || {
-            reads.run(|read| {
-                let size = |path: &Path| std::fs::metadata(path).map_or(0, |file| file.len());
-                let bytes = size(file.path()) + size(&beside(file.path(), "-wal"));
-                let mut report = CheckReport { ok: true, bytes, ..CheckReport::default() };
-                check::examine(&read.connection, CheckMode::EachTable, &|| read.go_on(), &mut report)?;
-                if let Some(damage) = report.findings.iter().find(|finding| finding.check == check::STRUCTURE)
-                {
-                    shared.suspect(&damage.detail);
+            let look = || {
+                let checked = reads.run(|read| {
+                    let size = |path: &Path| std::fs::metadata(path).map_or(0, |file| file.len());
+                    let bytes = size(file.path()) + size(&beside(file.path(), "-wal"));
+                    let mut report = CheckReport { ok: true, bytes, ..CheckReport::default() };
+                    check::examine(&read.connection, CheckMode::EachTable, &|| read.go_on(), &mut report)?;
+                    Ok(report)
+                });
+                match checked {
+                    Ok(report) => match check::of_the_disk(&report) {
+                        Some(what) => Look::Damaged { what, result: Ok(report) },
+                        None => Look::Done(Ok(report)),
+                    },
+                    failed => Look::of(failed),
                 }
-                Ok(report)
-            })
+            };
+            let read = || file.read_to_the_end(&|| !reads.is_closed());
+            match second_look::look_again(look, read, |time| reads.pause(time)) {
+                Look::Done(checked) => checked,
+                Look::Unreadable(why) => Err(StoreError::Unavailable(why)),
+                Look::Damaged { result, .. } => {
+                    let is_of_structure = |finding: &&CheckFinding| finding.check == check::STRUCTURE;
+                    let damage =
+                        result.iter().find_map(|report| report.findings.iter().find(is_of_structure));
+                    if let Some(damage) = damage {
+                        shared.suspect(&damage.detail);
+                    }
+                    result
+                }
+            }
         };
         Box::pin(async move { off_the_reactor(work).await })
     }

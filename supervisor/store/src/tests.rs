@@ -4,6 +4,7 @@ mod checks;
 mod failures;
 pub(crate) mod fixture;
 mod golden;
+mod in_use;
 mod opening;
 mod pieces;
 mod quota;

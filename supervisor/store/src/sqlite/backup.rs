@@ -1,7 +1,7 @@
 //! A copy of the database while it is in use: everything that was committed when it begins, in a file without a name, which ends
 //! with its descriptor. Where it goes from there is its reader's matter.
 
-use super::failure::store_error;
+use super::failure::{may_pass, store_error};
 use super::long_reads::LongRead;
 use super::recovery::beside;
 use super::saved_copy::copy_into;
@@ -25,7 +25,10 @@ pub(super) fn copy(read: &LongRead<'_>, database: &Path) -> Result<File, StoreEr
     read.connection.pragma_update(None, "query_only", false).map_err(|error| store_error(&error))?;
     let copied = copy_into(&read.connection, &path).and_then(|_written| File::open(&path));
     let removed = std::fs::remove_file(&path);
-    let cannot = |error: io::Error| StoreError::Unavailable(format!("the copy cannot be written: {error}"));
+    let cannot = |error: io::Error| match error.get_ref().and_then(|error| error.downcast_ref()) {
+        Some(read) if may_pass(read) => store_error(read),
+        _ => StoreError::Unavailable(format!("the copy cannot be written: {error}")),
+    };
     let file = copied.map_err(cannot)?;
     removed.map_err(cannot)?;
     Ok(file)

@@ -7,7 +7,7 @@ use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Row};
 use std::collections::{BTreeMap, BTreeSet};
 use uuid::Uuid;
-use vm_system_protocol::control::CheckReport;
+use vm_system_protocol::control::{CheckFinding, CheckReport};
 use vm_system_protocol::time::Timestamp;
 use vm_system_record::StoreError;
 
@@ -83,6 +83,8 @@ const OBJECTS: [ObjectTable; 4] = [
 
 /// The check whose findings are damage of the file.
 pub(super) const STRUCTURE: &str = "structure";
+/// The check whose findings are what could not be read.
+const READING: &str = "reading";
 
 /// Examines the database; `go_on` is called between two statements.
 pub(super) fn examine(
@@ -98,7 +100,7 @@ pub(super) fn examine(
         }) {
             Ok(tables) => tables,
             Err(error) => {
-                let check = if is_damage(&error) { STRUCTURE } else { "reading" };
+                let check = if is_damage(&error) { STRUCTURE } else { READING };
                 report.add(check, None, format!("the database cannot be read at all: {error}"));
                 return Ok(());
             }
@@ -132,16 +134,24 @@ pub(super) fn examine(
             Ok(()) => take(report, found),
             // Of a damaged file it is known already.
             Err(_) if is_damaged => {}
-            Err(error) => report.add("reading", None, error.to_string()),
+            Err(error) => report.add(READING, None, error.to_string()),
         }
     }
     if !is_damaged {
         go_on()?;
         if let Err(error) = counters(c, report) {
-            report.add("reading", None, error.to_string());
+            report.add(READING, None, error.to_string());
         }
     }
     Ok(())
+}
+
+/// The findings for a second look, if a disk that fails to read may be their cause. All others are in records that could be read.
+pub(super) fn of_the_disk(report: &CheckReport) -> Option<String> {
+    let may_be = |finding: &&CheckFinding| [STRUCTURE, READING].contains(&finding.check.as_str());
+    let details: Vec<&str> =
+        report.findings.iter().filter(may_be).map(|finding| finding.detail.as_str()).collect();
+    (!details.is_empty()).then(|| details.join("; "))
 }
 
 /// The first damage of the file's structure, table by table; rows are not compared with their indexes.
@@ -214,13 +224,13 @@ fn damaged_objects(
         go_on()?;
         let about = || Some((kind.object, Uuid::from_bytes(id).to_string()));
         match read_all(c, &own, id) {
-            Ok(0) => report.add("reading", about(), "its row is missing"),
+            Ok(0) => report.add(READING, about(), "its row is missing"),
             Ok(_) => {}
-            Err(error) => report.add("reading", about(), format!("its row cannot be read: {error}")),
+            Err(error) => report.add(READING, about(), format!("its row cannot be read: {error}")),
         }
         for (table, key) in kind.parts {
             if let Err(error) = read_all(c, &format!("SELECT * FROM {table} WHERE {key} = ?1"), id) {
-                report.add("reading", about(), format!("its rows of {table} cannot be read: {error}"));
+                report.add(READING, about(), format!("its rows of {table} cannot be read: {error}"));
             }
         }
     }

@@ -1,8 +1,9 @@
 //! Checks a database that no process has open, without changing it or its log: SQLite would recover the log, and with that overwrite the
 //! index that shows what a damaged log has lost. A log with content is therefore read in a copy.
 
-use super::check::{CheckMode, examine};
-use super::recovery::beside;
+use super::check::{self, CheckMode, examine};
+use super::recovery::{self, beside};
+use super::second_look::{self, Look};
 use super::wal_check::{self, OlderThan, WalDamage, WalVerdict};
 use super::{TemporaryFolder, commit_count, open};
 use crate::error::OpenError;
@@ -44,50 +45,64 @@ pub fn check_file(path: &Path) -> Result<CheckReport, OpenError> {
         );
         return Err(OpenError::Unusable { path: path.to_owned(), detail });
     }
-    let (log, index) = (beside(path, "-wal"), beside(path, "-shm"));
+    let log = beside(path, "-wal");
     if wal_check::is_without_database(path, &log).map_err(unusable)? {
         return Err(OpenError::Emptied { path: path.to_owned(), log });
     }
-    let verdict = wal_check::check(&log, &index, path).map_err(unusable)?;
+    let verdict = recovery::verdict(path)?;
     let log_bytes = std::fs::metadata(&log).map_or(0, |log| log.len());
-    let mut report = CheckReport { ok: true, bytes: metadata.len() + log_bytes, ..CheckReport::default() };
+    let mut about = CheckReport { ok: true, bytes: metadata.len() + log_bytes, ..CheckReport::default() };
     let is_older =
         matches!(verdict, WalVerdict::Older(_) | WalVerdict::Damaged(WalDamage { is_older: true, .. }));
-    about_log(verdict, &mut report);
+    about_log(verdict, &mut about);
+    let uses_log = log_bytes > 0 && !is_older;
+    second_look::opened_and_examined(path, || match examined(path, &log, uses_log, about.clone()) {
+        Ok(report) => match check::of_the_disk(&report) {
+            Some(what) => Look::Damaged { what, result: Ok(report) },
+            None => Look::Done(Ok(report)),
+        },
+        Err(OpenError::ReadError { detail, .. }) => Look::Unreadable(detail),
+        Err(OpenError::Corrupt { path, detail }) => {
+            Look::Damaged { what: detail.clone(), result: Err(OpenError::Corrupt { path, detail }) }
+        }
+        failed => Look::Done(failed),
+    })
+}
+
+/// Adds what is found in the database, read with its log or alone.
+fn examined(
+    path: &Path,
+    log: &Path,
+    uses_log: bool,
+    mut report: CheckReport,
+) -> Result<CheckReport, OpenError> {
     let go_on = || Ok::<(), StoreError>(());
     let alone = |report: &mut CheckReport| {
-        let connection = unchanging(path).map_err(|error| judged(path, &error))?;
+        let connection = unchanging(path).map_err(|error| open::judge(path, &error))?;
         Ok(examine(&connection, CheckMode::WholeFile, &go_on, report))
     };
-    let examined = if log_bytes == 0 || is_older {
-        alone(&mut report)?
-    } else {
+    let examined = if uses_log {
         let folder = TemporaryFolder::make()?;
         let _lock = crate::StoreLock::acquire(folder.path(), None)?;
         let copy = folder.path().join("copy.db");
-        copy_private(path, &copy).and_then(|()| copy_private(&log, &beside(&copy, "-wal"))).map_err(
-            |error| OpenError::Unusable {
-                path: path.to_owned(),
-                detail: format!(
-                    "its log has content, so it is checked in a copy, which cannot be made: {error}"
-                ),
-            },
-        )?;
+        let copied = copy_private(path, &copy).and_then(|()| copy_private(log, &beside(&copy, "-wal")));
+        copied.map_err(|error| {
+            let what = "its log has content, so it is checked in a copy, which cannot be made";
+            recovery::unusable(path, what, &error)
+        })?;
         let connection =
-            open::read_only(&copy, Duration::from_secs(5)).map_err(|error| judged(path, &error))?;
+            open::read_only(&copy, Duration::from_secs(5)).map_err(|error| open::judge(path, &error))?;
         if commit_count::missing_from_log(commit_count::in_file(path), &connection).is_some() {
             about_log(WalVerdict::Older(OlderThan::Database), &mut report);
             alone(&mut report)?
         } else {
             examine(&connection, CheckMode::WholeFile, &go_on, &mut report)
         }
+    } else {
+        alone(&mut report)?
     };
     examined.map_err(|error| OpenError::Unusable { path: path.to_owned(), detail: error.to_string() })?;
     Ok(report)
-}
-
-fn judged(path: &Path, error: &rusqlite::Error) -> OpenError {
-    OpenError::Corrupt { path: path.to_owned(), detail: error.to_string() }
 }
 
 /// The process that has the database open, if one has.
@@ -132,6 +147,11 @@ fn about_log(verdict: WalVerdict, report: &mut CheckReport) {
         WalVerdict::Whole => return,
         WalVerdict::Torn => {
             "the log ends with an incomplete transaction, as after a power cut: nothing that was acknowledged under `full` is in it"
+                .to_owned()
+        }
+        WalVerdict::Lost => {
+            "the log is missing, empty or cut, and the database was in use when its process ended: acknowledged records that only the \
+             log had are lost"
                 .to_owned()
         }
         WalVerdict::Older(than) => {

@@ -3,6 +3,7 @@
 
 use super::open;
 use super::recovery::beside;
+use super::second_look;
 use crate::DatabaseFault;
 use rusqlite::Connection;
 use std::fs::{File, Metadata, OpenOptions};
@@ -10,6 +11,7 @@ use std::io;
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 use vm_system_record::StoreError;
 
@@ -23,6 +25,10 @@ pub(super) struct DatabaseFile {
     log_identity: (u64, u64),
     /// The content of a log without a name is in the database file.
     is_log_copied: AtomicBool,
+    /// Open for reading, once that was needed, as long as this value: closing it drops SQLite's locks.
+    content: OnceLock<File>,
+    /// Held by the one that reads: of two that open it at once, one would be closed.
+    opening: Mutex<()>,
 }
 
 impl DatabaseFile {
@@ -34,7 +40,33 @@ impl DatabaseFile {
         // While a connection has it open, no other file gets its number.
         let log_identity = identity(&std::fs::metadata(&log_path)?);
         let is_log_copied = AtomicBool::new(false);
-        Ok(Self { path: path.to_owned(), opened, identity: found, log_path, log_identity, is_log_copied })
+        let (path, content) = (path.to_owned(), OnceLock::new());
+        Ok(Self {
+            path,
+            opened,
+            identity: found,
+            log_path,
+            log_identity,
+            is_log_copied,
+            content,
+            opening: Mutex::default(),
+        })
+    }
+
+    /// Reads the file and its log as the kernel has them, unless `go_on` ends that: an error is the disk's.
+    pub(super) fn read_to_the_end(&self, go_on: &dyn Fn() -> bool) -> io::Result<()> {
+        let _turn = self.opening.lock().unwrap_or_else(PoisonError::into_inner);
+        let content = if let Some(content) = self.content.get() {
+            content
+        } else {
+            let opened = File::open(&self.path)?;
+            if identity(&opened.metadata()?) != self.identity {
+                return Ok(());
+            }
+            self.content.get_or_init(|| opened)
+        };
+        second_look::read_to_the_end(content, go_on)?;
+        second_look::read_log(&self.path, go_on)
     }
 
     /// To be called after each attempt to copy a log without a name into the database file, and with false when the log is back.

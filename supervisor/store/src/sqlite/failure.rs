@@ -4,6 +4,12 @@ use rusqlite::ErrorCode;
 use rusqlite::ffi;
 use vm_system_record::{Entity, StoreError};
 
+/// What is said of a disk that fails to read.
+pub(super) const READ_ERROR: &str = "the disk reports an error when the database is read (EIO)";
+/// What is said of an error that looks like damage, before it has been examined.
+pub(super) const SUSPECTED: &str = "the disk reports an error when the database is read (EIO), or the database is damaged, which is \
+     being examined";
+
 /// An error inside a transaction.
 #[derive(Debug)]
 pub(super) enum SqliteFailure {
@@ -62,6 +68,7 @@ pub(super) fn store_error(error: &rusqlite::Error) -> StoreError {
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
             "the database is locked by another process"
         }
+        Some(ErrorCode::SystemIoFailure) if is_read_error(error) => READ_ERROR,
         Some(ErrorCode::SystemIoFailure) => "the disk reports an error",
         Some(ErrorCode::CannotOpen) => "the database file cannot be opened",
         Some(ErrorCode::OutOfMemory) => "there is not enough memory",
@@ -78,7 +85,20 @@ pub(super) fn store_error(error: &rusqlite::Error) -> StoreError {
     StoreError::Unavailable(text.to_owned())
 }
 
-/// Whether the file is damaged.
+/// Whether the disk fails to read.
+pub(super) fn is_read_error(error: &rusqlite::Error) -> bool {
+    matches!(
+        error.sqlite_extended_error_code(),
+        Some(ffi::SQLITE_IOERR_READ | ffi::SQLITE_IOERR_SHORT_READ | ffi::SQLITE_IOERR_CORRUPTFS)
+    )
+}
+
+/// Whether another attempt, on another connection, may succeed because only a read failed (`second_look.rs`).
+pub(super) fn may_pass(error: &rusqlite::Error) -> bool {
+    is_damage(error) || is_read_error(error)
+}
+
+/// Whether the file is damaged, or a disk that failed to read looks like that.
 pub(super) fn is_damage(error: &rusqlite::Error) -> bool {
     matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase))
 }

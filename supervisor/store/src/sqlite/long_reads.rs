@@ -3,6 +3,7 @@
 
 use super::database_file::DatabaseFile;
 use super::failure::store_error;
+use super::second_look::{self, Look};
 use rusqlite::{Connection, InterruptHandle};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -60,6 +61,19 @@ impl LongReads {
         state.working = None;
         // An interrupted statement fails for this reason.
         if state.is_closed { Err(StoreError::Closed) } else { result }
+    }
+
+    /// As [`Self::run`], with a second look where `work` fails as `Corrupt`.
+    pub(super) fn look_again<T>(
+        &self,
+        work: impl Fn(&LongRead<'_>) -> Result<T, StoreError>,
+    ) -> Look<Result<T, StoreError>> {
+        let read = || self.file.read_to_the_end(&|| !self.is_closed());
+        second_look::attempt(|| self.run(&work), read, |time| self.pause(time))
+    }
+
+    pub(super) fn is_closed(&self) -> bool {
+        self.state().is_closed
     }
 
     /// Waits; false once the store is being closed.

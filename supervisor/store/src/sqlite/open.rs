@@ -1,6 +1,6 @@
 //! Opening: permissions, pragmas, checks of the file, the schema and its versions.
 
-use super::failure::store_error;
+use super::failure::{READ_ERROR, is_read_error, store_error};
 use super::free_space::{DatabasePages, has_pointer_maps};
 use super::recovery::beside;
 use super::{Durability, commit_count, space};
@@ -8,7 +8,7 @@ use crate::error::OpenError;
 use nix::fcntl::OFlag;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
-use std::fs::{DirBuilder, OpenOptions, Permissions};
+use std::fs::{DirBuilder, File, OpenOptions, Permissions};
 use std::io::ErrorKind;
 use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt as _, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
@@ -26,7 +26,7 @@ const REWRITTEN_BYTES: u64 = 64 << 20;
 /// Space of the log that is kept for reuse when a checkpoint has emptied it (bytes).
 const WAL_KEPT_BYTES: u32 = 32 << 20;
 /// Size of a new log (bytes): larger than it usually is between two checkpoints (`wal.rs`).
-const WAL_FILLED_BYTES: u64 = 6 << 20;
+pub(super) const WAL_FILLED_BYTES: u64 = 6 << 20;
 
 /// The schema version of `schema.sql`. Not 1: nine versions before the first release have the lower numbers; their files
 /// are recognized by them and refused.
@@ -54,7 +54,7 @@ pub(super) fn make_folder(path: &Path) -> Result<(), OpenError> {
         ErrorKind::AlreadyExists | ErrorKind::NotADirectory => {
             OpenError::NotAFolder { path: path.to_owned() }
         }
-        _ => OpenError::Unusable { path: path.to_owned(), detail: error.to_string() },
+        _ => OpenError::Unusable { path: path.to_owned(), detail: space::with_problem(path, &error) },
     })?;
     let about = std::fs::metadata(path)
         .map_err(|error| OpenError::Unusable { path: path.to_owned(), detail: error.to_string() })?;
@@ -107,11 +107,6 @@ pub(super) fn first_connection(
     if found.is_some() {
         check(&connection, path)?;
         make_shrinkable(&connection, path);
-        // The same number again: the first page with a later change counter is in the log, by which one of an earlier time is known
-        // (`wal_check.rs`). Without space for it the store opens all the same.
-        if let Err(error) = connection.pragma_update(None, "user_version", VERSION) {
-            tracing::warn!(%error, "the start is not noted in the database");
-        }
     }
     if fills && !has_log_mode {
         // The last connection copies the log into the file and removes it.
@@ -134,13 +129,16 @@ fn make_private(path: &Path) -> Result<bool, OpenError> {
             file.set_permissions(Permissions::from_mode(0o600))?;
             Ok(file.metadata()?.len() == 0)
         })
-        .map_err(|error| OpenError::Unusable { path: path.to_owned(), detail: error.to_string() })
+        .map_err(|error| OpenError::Unusable {
+            path: path.to_owned(),
+            detail: space::with_problem(path, &error),
+        })
 }
 
 /// Whether the file's header says that it has a log (`wal`): bytes 18 and 19 of the format.
-fn has_log_mode(path: &Path) -> bool {
+pub(super) fn has_log_mode(path: &Path) -> bool {
     let mut versions = [0; 2];
-    let read = std::fs::File::open(path).and_then(|file| file.read_exact_at(&mut versions, 18));
+    let read = File::open(path).and_then(|file| file.read_exact_at(&mut versions, 18));
     read.is_ok() && versions == [2, 2]
 }
 
@@ -163,7 +161,10 @@ fn fill_log(path: &Path) {
             let filled =
                 (0..WAL_FILLED_BYTES).step_by(zeros.len()).try_for_each(|at| log.write_all_at(&zeros, at));
             filled.or_else(|_| log.set_len(0))?;
-            log.sync_all()
+            log.sync_all()?;
+            // SQLite flushes the folder of a log that it makes itself.
+            File::open(path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new(".")))?
+                .sync_all()
         });
     if let Err(error) = filled {
         tracing::debug!(%error, "the store's log keeps its size");
@@ -297,20 +298,19 @@ fn check(connection: &Connection, path: &Path) -> Result<(), OpenError> {
     if verdict == "ok" { Ok(()) } else { Err(OpenError::Corrupt { path: path.to_owned(), detail: verdict }) }
 }
 
-fn judge(path: &Path, error: &rusqlite::Error) -> OpenError {
+/// What an error means for the start. Of one that a disk may have caused, a second look decides (`second_look.rs`).
+pub(super) fn judge(path: &Path, error: &rusqlite::Error) -> OpenError {
     let path = path.to_owned();
     match error.sqlite_error_code() {
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => OpenError::Locked { path },
         Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
             OpenError::Corrupt { path, detail: "damaged".to_owned() }
         }
+        _ if is_read_error(error) => OpenError::ReadError { path, detail: READ_ERROR.to_owned() },
         _ => match store_error(error) {
             StoreError::Corrupt(detail) => OpenError::Corrupt { path, detail },
             other => {
-                let detail = match super::space::problem(&path) {
-                    Some(problem) => format!("{other}; {problem}"),
-                    None => other.to_string(),
-                };
+                let detail = space::with_problem(&path, &other);
                 OpenError::Unusable { path, detail }
             }
         },

@@ -1,7 +1,7 @@
 //! A small pool of read-only connections. Every query runs off the reactor, in one read transaction.
 
 use super::database_file::DatabaseFile;
-use super::failure::is_damage;
+use super::failure::{is_damage, may_pass, store_error};
 use super::read::{self, ReadError};
 use super::read_turns::ReadTurns;
 use super::writer::WriterShared;
@@ -53,8 +53,16 @@ impl Readers {
     }
 
     fn run(&self, query: &Query) -> Result<QueryResult, StoreError> {
-        let connection = self.connection()?;
-        let result = transaction(&connection, query);
+        let mut connection = self.connection()?;
+        let mut result = transaction(&connection, query);
+        if let Err(ReadError::Database(error)) = &result
+            && may_pass(error)
+            && let Ok(other) = self.file.reader(self.busy_timeout, |error| store_error(&error))
+        {
+            tracing::warn!(%error, "a query met a page that cannot be read: it is tried again");
+            connection = other;
+            result = transaction(&connection, query);
+        }
         {
             let mut pool = self.pool();
             pool.used -= 1;
@@ -100,8 +108,9 @@ impl Readers {
         let of_row = error.is_of_one_row();
         let error = StoreError::from(error);
         if of_file {
-            self.shared.suspect("a query met an invalid page");
-        } else if of_row {
+            return self.shared.suspected("a query met an invalid page", error);
+        }
+        if of_row {
             self.shared.set_fault(DatabaseFault::DamagedRow(error.to_string()));
         }
         error

@@ -1,8 +1,9 @@
 //! What happens before and after SQLite recovers a database from its log: lost commits are refused or, if the operator accepts them,
 //! reported, and the damaged log is kept. SQLite itself would drop them without a word.
 
-use super::Durability;
+use super::open::judge;
 use super::wal_check::{OlderThan, WalDamage, WalVerdict, check, is_without_database};
+use super::{Durability, in_use, second_look};
 use crate::error::OpenError;
 use rusqlite::Connection;
 use std::fs::OpenOptions;
@@ -16,6 +17,24 @@ pub(super) fn beside(path: &Path, ending: &str) -> PathBuf {
     name.into()
 }
 
+/// The error of a file that the kernel cannot use.
+pub(super) fn unusable(path: &Path, what: &str, error: &io::Error) -> OpenError {
+    let path = path.to_owned();
+    if second_look::is_eio(error) {
+        return OpenError::ReadError { path, detail: format!("{what}: {}", second_look::read_error(error)) };
+    }
+    OpenError::Unusable { path, detail: format!("{what}: {error}") }
+}
+
+/// The state of the log of a database that no process has open.
+pub(super) fn verdict(database: &Path) -> Result<WalVerdict, OpenError> {
+    let (log, index) = (beside(database, "-wal"), beside(database, "-shm"));
+    let verdict = check(&log, &index, database);
+    let verdict = verdict.map_err(|error| unusable(&log, "cannot be checked", &error))?;
+    let is_readable = matches!(verdict, WalVerdict::Whole | WalVerdict::Torn);
+    if is_readable && in_use::lacks_its_log(database)? { Ok(WalVerdict::Lost) } else { Ok(verdict) }
+}
+
 /// Checks the log of a database that no process has open. An error refuses to open it.
 pub(super) fn before_opening(
     database: &Path,
@@ -23,16 +42,20 @@ pub(super) fn before_opening(
     accepts_damage: bool,
 ) -> Result<WalVerdict, OpenError> {
     let (log, index) = (beside(database, "-wal"), beside(database, "-shm"));
-    let unusable = |error: io::Error| OpenError::Unusable {
-        path: log.clone(),
-        detail: format!("cannot be checked: {error}"),
-    };
+    let unusable = |error: io::Error| unusable(&log, "cannot be checked", &error);
     if is_without_database(database, &log).map_err(unusable)? {
         return Err(OpenError::Emptied { path: database.to_owned(), log });
     }
-    let verdict = check(&log, &index, database).map_err(unusable)?;
+    let verdict = verdict(database)?;
     match verdict {
         WalVerdict::Whole => {}
+        WalVerdict::Lost if !accepts_damage => {
+            return Err(OpenError::LostLog { path: log, database: database.to_owned() });
+        }
+        WalVerdict::Lost => tracing::error!(
+            log = %log.display(),
+            "acknowledged records may be lost: the log is missing, empty or cut, and the database was in use"
+        ),
         WalVerdict::Older(than) => {
             let than = match than {
                 OlderThan::Index => index,
@@ -103,12 +126,11 @@ pub(super) fn after_opening(
     database: &Path,
     verdict: WalVerdict,
 ) -> Result<(), OpenError> {
-    let corrupt = |detail: String| OpenError::Corrupt { path: database.to_owned(), detail };
-    if matches!(verdict, WalVerdict::Damaged(_) | WalVerdict::Older(_)) {
+    if matches!(verdict, WalVerdict::Damaged(_) | WalVerdict::Older(_) | WalVerdict::Lost) {
         let found = connection.query_row("PRAGMA quick_check(1)", [], |row| row.get::<_, String>(0));
-        let found = found.map_err(|error| corrupt(error.to_string()))?;
+        let found = found.map_err(|error| judge(database, &error))?;
         if found != "ok" {
-            return Err(corrupt(found));
+            return Err(OpenError::Corrupt { path: database.to_owned(), detail: found });
         }
     }
     if verdict != WalVerdict::Whole {

@@ -1,5 +1,6 @@
 //! A copy of a database whose file was deleted while it is open: a connection still reads all of it, and nobody else does.
 
+use super::in_use;
 use super::recovery::beside;
 use rusqlite::Connection;
 use std::fs::{File, OpenOptions};
@@ -67,6 +68,7 @@ pub(super) fn copy_into(connection: &Connection, new: &Path) -> io::Result<File>
         .custom_flags(nix::libc::O_NOFOLLOW)
         .open(new)?;
     connection.execute("VACUUM INTO ?1", [name]).map_err(io::Error::other)?;
+    in_use::unmark_copy(new).map_err(io::Error::other)?;
     Ok(file)
 }
 
@@ -82,7 +84,7 @@ mod tests {
         let database = folder.path().join("t.db");
         let connection = Connection::open(&database).expect("a new database");
         connection
-            .execute_batch("PRAGMA journal_mode = wal; PRAGMA user_version = 11; CREATE TABLE t (a)")
+            .execute_batch("PRAGMA journal_mode = wal; PRAGMA user_version = 11; CREATE TABLE t (a); CREATE TABLE meta (key)")
             .expect("new");
         std::fs::remove_file(&database).expect("ours");
         let mut saved = SavedCopy::of(&database);

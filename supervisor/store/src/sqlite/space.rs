@@ -10,6 +10,7 @@ use crate::error::OpenError;
 use nix::fcntl::OFlag;
 use nix::sys::statvfs::{FsFlags, statvfs};
 use rusqlite::Connection;
+use std::fmt::Display;
 use std::fs::{self, OpenOptions};
 use std::io::Write as _;
 use std::os::unix::fs::OpenOptionsExt as _;
@@ -64,10 +65,20 @@ pub(super) fn has_space(path: &Path, bytes: u64) -> bool {
     })
 }
 
+/// An error of a file that cannot be used, with what is wrong with its file system.
+pub(crate) fn with_problem(path: &Path, error: &dyn Display) -> String {
+    match problem(path) {
+        Some(problem) => format!("{error}; {problem}"),
+        None => error.to_string(),
+    }
+}
+
 /// What is wrong with the file system of a file that cannot be used, and what to do.
-pub(super) fn problem(path: &Path) -> Option<String> {
-    let folder = path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."));
-    let system = statvfs(folder).ok()?;
+fn problem(path: &Path) -> Option<String> {
+    // The folder may be one that could not be made.
+    let folders =
+        path.ancestors().skip(1).map(|folder| if folder == Path::new("") { Path::new(".") } else { folder });
+    let system = folders.into_iter().find_map(|folder| statvfs(folder).ok())?;
     if system.flags().contains(FsFlags::ST_RDONLY) {
         return Some(
             "its file system is read-only: remount it for writing, after a check if it was damaged"

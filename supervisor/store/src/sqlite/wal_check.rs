@@ -16,8 +16,9 @@
 //! One commit behind the first wrong frame, without an index of the same generation, is what a power cut leaves of a transaction
 //! that was not acknowledged; damage in the last transaction looks the same. A log without a readable frame is judged by its index
 //! alone. Frames with other salts are of an earlier generation,
-//! which is in the database already; zeros are space for later frames. Not detectable: a log that was cut at the end of a commit,
-//! or deleted, if the index is gone too; a change in the database file itself, which has no checksums.
+//! which is in the database already; zeros are space for later frames. A log that was deleted, or is shorter than it was at the start,
+//! is known by a mark in the database (`in_use.rs`). Not detectable without an index: a log of which the end was overwritten from the
+//! end of a commit on, or cut there behind its size at the start; a change in the database file itself, which has no checksums.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read};
@@ -46,6 +47,8 @@ pub(super) enum WalVerdict {
     Damaged(WalDamage),
     /// It is older than the index or the database beside it.
     Older(OlderThan),
+    /// The database was in use, and its log is missing, empty, or shorter than it was (`in_use.rs`).
+    Lost,
 }
 
 /// What proves that a log is older.
@@ -126,6 +129,25 @@ pub(super) fn check(log: &Path, index: &Path, database: &Path) -> io::Result<Wal
     } else {
         WalVerdict::Whole
     })
+}
+
+/// Whether a log has no valid header, or no room for a frame, or fewer than these bytes, and no index of it shows how much of it counts
+/// ([`check`] compares them). A header without a valid frame is what is left where a log was starting over, when everything was copied.
+pub(super) fn lacks(log: &Path, index: &Path, least_bytes: u64) -> io::Result<bool> {
+    let mut header = [0; HEADER_BYTES];
+    let mut bytes = 0;
+    if let Some(mut file) = open(log)? {
+        bytes = file.metadata()?.len();
+        if !fill(&mut file, &mut header)? {
+            header = [0; HEADER_BYTES];
+        }
+    }
+    let header = LogHeader::parse(&header);
+    let least_bytes = least_bytes.max((HEADER_BYTES + FRAME_HEADER_BYTES + header.page_bytes) as u64);
+    if header.is_valid && bytes >= least_bytes {
+        return Ok(false);
+    }
+    Ok(Index::read(index)?.is_none_or(|index| header.is_valid && index.salts != header.salts))
 }
 
 /// The change counter of a database: each connection that writes its first page raises it.

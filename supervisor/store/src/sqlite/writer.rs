@@ -9,10 +9,12 @@ mod shared;
 mod tests;
 
 pub(super) use shared::WriterShared;
+use shared::clock;
 
 use super::background::Background;
-use super::failure::{SqliteFailure, hopeless, is_damage, poisoned, store_error};
+use super::failure::{SqliteFailure, hopeless, is_damage, may_pass, poisoned, store_error};
 use super::free_space::{DatabasePages, FreeSpace};
+use super::in_use;
 use super::quota_eviction::{QuotaEviction, size_of, sizes};
 use super::saved_copy::SavedCopy;
 use super::transaction::{Verdicts, all, alone, together, transaction};
@@ -26,7 +28,7 @@ use rusqlite::Connection;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 use vm_system_protocol::ids::{ExecutionId, SessionId};
 use vm_system_protocol::time::Timestamp;
 use vm_system_record::{
@@ -117,6 +119,11 @@ impl Writer {
         Ok(writer)
     }
 
+    /// Marks the database as in use, until [`Self::run`] ends.
+    pub(super) fn mark(&self) {
+        self.connection.iter().for_each(|connection| in_use::mark(connection, &self.location));
+    }
+
     pub(super) fn run(mut self) {
         loop {
             let is_behind = match &self.connection {
@@ -150,9 +157,8 @@ impl Writer {
             && self.location.durability != Durability::Off
         {
             // Closing the last connection would do the same, but without a report of errors.
-            let emptied = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
-            if let Err(error) = emptied {
-                tracing::warn!(%error, "the store's log could not be emptied");
+            if let Err(failure) = in_use::copy_back_and_unmark(&connection) {
+                tracing::warn!(error = %failure.into_store_error(), "the store's log could not be emptied");
             }
         }
     }
@@ -285,6 +291,11 @@ impl Writer {
                 self.succeeded(&verdicts);
                 verdicts
             }
+            Err(error) if may_pass(&error) => {
+                tracing::warn!(%error, "a write met a page that cannot be read: it is tried again");
+                self.connection = None;
+                self.singly(jobs)
+            }
             Err(error) if hopeless(&error) || jobs.len() == 1 => all(jobs, &self.failed(&error)),
             Err(error) => {
                 self.failed(&error);
@@ -334,12 +345,14 @@ impl Writer {
     }
 
     fn failed(&mut self, error: &rusqlite::Error) -> StoreError {
-        let reported = store_error(error);
+        let mut reported = store_error(error);
+        if is_damage(error) {
+            reported = self.shared.suspected("a write met an invalid page", reported);
+        }
         if self.shared.failing().is_none() {
             tracing::error!(%error, "the store cannot write");
         }
         self.shared.set_failing(Some(reported.to_string()));
-        self.note_damage(error);
         if poisoned(error) {
             self.connection = None;
         }
@@ -582,9 +595,4 @@ impl Writer {
         self.admission.measured(bytes, largest);
         size
     }
-}
-
-fn clock() -> Timestamp {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    Timestamp(i64::try_from(now.as_millis()).unwrap_or(i64::MAX))
 }

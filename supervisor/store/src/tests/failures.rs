@@ -33,6 +33,12 @@ impl SmallDisk {
         nix::mount::mount(None::<&str>, self.path(), None::<&str>, flags, None::<&str>)
             .expect("nothing is open for writing");
     }
+    fn limit_inodes(&self, most: u32) {
+        let flags = nix::mount::MsFlags::MS_REMOUNT;
+        let limit = format!("nr_inodes={most}");
+        nix::mount::mount(None::<&str>, self.path(), None::<&str>, flags, Some(limit.as_str()))
+            .expect("it has no more than that");
+    }
     fn path(&self) -> &Path {
         self.0.path()
     }
@@ -143,6 +149,27 @@ async fn read_only_disk_is_refused_at_opening_by_name() {
     let error = open_sqlite(options(disk.path())).expect_err("nothing can be written");
     let OpenError::Unusable { path, detail } = &error else { panic!("refused for another reason: {error}") };
     assert!(path.starts_with(disk.path()) && detail.contains("Read-only file system"), "{error}");
+}
+
+#[test]
+fn disk_without_an_inode_is_refused_at_opening_by_name() {
+    let Some(disk) = SmallDisk::mount(4) else { return };
+    // One for its root; none is left, a folder more than that is taken away.
+    let state = disk.path().join("state");
+    let refused = || {
+        let error = open_sqlite(options(&state)).expect_err("no file can be made");
+        assert!(matches!(error, OpenError::Unusable { .. }), "{error}");
+        let text = error.to_string();
+        assert!(text.contains("No space left") && text.contains("no inode left"), "{text}");
+    };
+    disk.limit_inodes(1);
+    refused();
+    disk.limit_inodes(2);
+    std::fs::create_dir(&state).expect("one is left");
+    std::fs::set_permissions(&state, std::os::unix::fs::PermissionsExt::from_mode(0o700)).expect("ours");
+    refused();
+    disk.limit_inodes(64);
+    drop(open_sqlite(options(&state)).expect("there are inodes"));
 }
 
 #[tokio::test]

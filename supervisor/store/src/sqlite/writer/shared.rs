@@ -1,13 +1,13 @@
 //! What the writer publishes for other threads: sizes, failures, and what is wrong with the database file.
 
-use super::clock;
 use crate::session_watches::SessionWatches;
+use crate::sqlite::failure::SUSPECTED;
 use crate::{DatabaseFault, STALLED_AFTER};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use std::time::Instant;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use vm_system_protocol::time::Timestamp;
-use vm_system_record::earlier;
+use vm_system_record::{StoreError, earlier};
 
 /// State of the writer that other threads read.
 #[derive(Default)]
@@ -71,12 +71,18 @@ impl WriterShared {
         }
     }
 
-    /// What a look at the whole database found; none: it is in order.
-    pub(in crate::sqlite) fn judge(&self, damage: Option<String>) {
-        if let Some(damage) = damage {
-            self.set_fault(DatabaseFault::Damaged(damage));
-            return;
+    /// As [`Self::suspect`]; what the caller is told. Damage is not called so before it was looked at twice.
+    pub(in crate::sqlite) fn suspected(&self, what: &str, error: StoreError) -> StoreError {
+        self.suspect(what);
+        match self.fault() {
+            Some(DatabaseFault::Damaged(_)) => error,
+            Some(DatabaseFault::Unreadable(why)) => StoreError::Unavailable(why),
+            _ => StoreError::Unavailable(SUSPECTED.to_owned()),
         }
+    }
+
+    /// A look at the whole database found nothing.
+    pub(in crate::sqlite) fn is_in_order(&self) {
         tracing::warn!("the database is in order: the disk had reported an error, or the file was repaired");
         *self.fault.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
@@ -93,4 +99,9 @@ impl WriterShared {
         let since = is_busy.then(Instant::now);
         *self.busy_since.lock().unwrap_or_else(PoisonError::into_inner) = since;
     }
+}
+
+pub(super) fn clock() -> Timestamp {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Timestamp(i64::try_from(now.as_millis()).unwrap_or(i64::MAX))
 }
