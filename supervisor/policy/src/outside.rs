@@ -42,7 +42,7 @@ pub fn seen_from_worktree(mut request: HostRequest, worktree: &str) -> HostReque
             change(from);
             change(to);
         }
-HostRequest::Exec(ExecRequest { folder, .. }) => change(folder),
+        HostRequest::Exec(ExecRequest { folder, .. }) => change(folder),
         // The engine lists them without the `/` of a specifier from the root; with it, where it may only be a path of the host.
         HostRequest::LoadModule { candidates, .. } => {
             for candidate in candidates {
