@@ -166,7 +166,7 @@ fn with_damaged_state(damaged: u64) -> Daemon {
     let path = place.path("state/vm-system.db");
     let mut content = std::fs::read(&path).expect("readable");
     let text = format!("Question-number-{damaged}").into_bytes();
-    let found: Vec<_> = content.windows(text.len()).enumerate().filter(|(_, part)| part == text).collect();
+    let found: Vec<_> = content.windows(text.len()).enumerate().filter(|(_, part)| *part == text).collect();
     let places: Vec<_> = found.into_iter().map(|(at, _)| at).collect();
     assert!(!places.is_empty(), "the state has the question");
     for at in places {
