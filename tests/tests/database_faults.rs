@@ -203,7 +203,8 @@ fn damage_that_a_query_meets_reaches_health() {
     }
     let get = Op::ExecGet { execution: ids[0].clone() };
     let error = daemon.client().op(get).expect_err("it cannot be read");
-    assert_eq!(error.code, ErrorCode::Internal, "{error:?}");
+    // Until it has been looked at again, it may have been a read error.
+    assert_eq!(error.code, ErrorCode::StorageUnavailable, "{error:?}");
     is_sick(&daemon, "damaged");
     let mut client = daemon.client();
     let refused = client.op(template("new")).expect_err("no new template");

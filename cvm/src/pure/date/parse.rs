@@ -169,6 +169,9 @@ struct Parts {
     numbers: Vec<i64>,
     month: Option<i64>,
     is_iso: bool,
+    /// The year has its four digits, as `toString` and `toUTCString` print it: `0036` is not 2036, as V8 reads it, since ECMA-262
+    /// 21.4.3.2 demands the printed time.
+    has_printed_year: bool,
     /// Hours, minutes, seconds, milliseconds.
     time: Vec<i64>,
     half_of_day: Option<i64>,
@@ -252,9 +255,10 @@ impl Parts {
             (Some(month), true) => (numbers[0], month, numbers[1]),
             (Some(month), false) => (numbers[1], month, numbers[0]),
         };
+        let is_whole = self.is_iso || self.has_printed_year;
         let year = match year {
-            0..=49 if !self.is_iso => year + 2000,
-            50..=99 if !self.is_iso => year + 1900,
+            0..=49 if !is_whole => year + 2000,
+            50..=99 if !is_whole => year + 1900,
             _ => year,
         };
         // As in V8, a day that the month does not have is one of the next month.
@@ -307,8 +311,9 @@ impl Parser<'_> {
         let mut has_number = !self.parts.numbers.is_empty();
         while token != Token::End {
             match token {
-                Token::Number(number, _) => {
+                Token::Number(number, digits) => {
                     has_number = true;
+                    self.parts.has_printed_year |= digits == 4 && self.parts.expects_year();
                     self.number(number)?;
                 }
                 Token::Word(word) => self.word(word, has_number)?,

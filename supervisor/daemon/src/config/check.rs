@@ -128,12 +128,6 @@ impl ConfigFile {
         check_counts("retention", &counts)?;
         let default = Retention::default().quota_bytes >> 20;
         let quota = retention.quota_mb.map_or(default, u64::from);
-        if let Some(owner) = retention.owner_quota_mb.map(u64::from).filter(|owner| *owner > quota) {
-            let why = format!(
-                "[retention]: owner_quota_mb ({owner}) is larger than quota_mb ({quota}): one owner could fill the database"
-            );
-            return Err(Wrong::new(&["retention", "owner_quota_mb"], why));
-        }
         match retention.prune_above_mb.map(u64::from) {
             Some(prune) if prune > quota => {
                 let setting = if retention.quota_mb.is_some() { "quota_mb" } else { "prune_above_mb" };
@@ -185,7 +179,6 @@ mod tests {
             ("[databases]\nowner_mb = 0", 2, "[databases]"),
             ("[databases]\nworkspace_mb = 20\nowner_mb = 10", 3, "owner_mb (10) is below workspace_mb (20)"),
             ("[retention]\nquota_mb = 0", 2, "quota_mb must be at least 1"),
-            ("[retention]\nowner_quota_mb = 20\nquota_mb = 10", 2, "owner_quota_mb (20) is larger"),
             ("[ceilings]\ncpu_ms = 0", 2, "cpu_ms must be at least 1"),
             ("[ceilings]\nmem_mb = 0", 2, "mem_mb must be at least 1"),
             ("[durable]\n\nworkers = 0", 3, "workers must be at least 1"),

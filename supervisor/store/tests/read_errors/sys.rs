@@ -63,7 +63,7 @@ fn read(descriptor: c_int, buffer: *mut c_void, bytes: size_t, at: i64) -> ssize
 // SAFETY: it does what the function of the C library does, which it replaces in this process.
 #[unsafe(no_mangle)]
 extern "C" fn pread(descriptor: c_int, buffer: *mut c_void, bytes: size_t, at: off_t) -> ssize_t {
-    read(descriptor, buffer, bytes, i64::from(at))
+    read(descriptor, buffer, bytes, at)
 }
 
 // SAFETY: as above.
