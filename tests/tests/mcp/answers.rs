@@ -166,8 +166,7 @@ fn executions_are_shown_by_name_for_every_kind_of_reference() {
 fn a_task_without_a_prompt_is_an_error_of_the_program() {
     let home = place();
     let mut agent = Agent::start(&home.place, &[]);
-    let source =
-        "function main() { let n = 0; try { CC(); } catch (e) { n = e.name + ': ' + e.message; } return n; }";
+    let source = "function main() { let n = 0; try { CC(...[]); } catch (e) { n = e.name + ': ' + e.message; } return n; }";
     agent.text("load", json!({ "programId": "p", "source": source }));
     let done = agent.data("start", json!({ "programId": "p", "executionId": "e" }));
     assert_eq!(done["result"], "TypeError: CC needs a prompt as its first argument", "{done}");

@@ -269,7 +269,7 @@ mod cases {
         assert!(started.contains("Program: p version 1\n") && started.contains("Result: 10"), "{started}");
         let missing = daemon.cli(&["program", "start", &format!("{id}@7")]).fails(1);
         assert!(missing.contains("program \"p\" has no version 7"), "{missing}");
-        let missing = daemon.cli(&["program", "start", "p@99999999999999999999"]).fails(1);
+        let missing = daemon.cli(&["program", "start", &format!("{id}@99999999999999999999")]).fails(1);
         assert!(missing.contains("program \"p\" has no version 99999999999999999999"), "{missing}");
         let mut agent = Agent::start(&daemon.place, &[]);
         let ended =

@@ -121,7 +121,7 @@ impl ConfigFile {
     fn check_retention(&self) -> Result<(), Wrong> {
         let Some(retention) = &self.retention else { return Ok(()) };
         let counts = [
-            ("quota_mb", retention.quota_mb),
+            // `quota_mb = 0` is a daemon that stores nothing new.
             ("owner_quota_mb", retention.owner_quota_mb),
             ("owner_write_mb_per_min", retention.owner_write_mb_per_min),
         ];
@@ -178,7 +178,7 @@ mod tests {
             ("[shares.sessions]\nmost = 2\nreserved = 0\n", 0, ""),
             ("[databases]\nowner_mb = 0", 2, "[databases]"),
             ("[databases]\nworkspace_mb = 20\nowner_mb = 10", 3, "owner_mb (10) is below workspace_mb (20)"),
-            ("[retention]\nquota_mb = 0", 2, "quota_mb must be at least 1"),
+            ("[retention]\nowner_quota_mb = 0", 2, "owner_quota_mb must be at least 1"),
             ("[ceilings]\ncpu_ms = 0", 2, "cpu_ms must be at least 1"),
             ("[ceilings]\nmem_mb = 0", 2, "mem_mb must be at least 1"),
             ("[durable]\n\nworkers = 0", 3, "workers must be at least 1"),
