@@ -46,8 +46,7 @@ pub use state::{RunPhase, StateConfig, VmLimitKind, VmLimits, VmState};
 pub use vm::driver::{UNHANDLED_REJECTION, resume_host, resume_pause, run};
 pub use vm::inspect::{FrameView, frames, globals, set_variable};
 
-/// Builds the realm and the prelude, which all programs share: some milliseconds, once per process. [`compile`] does it on
-/// first use otherwise.
+/// Builds the realm and the prelude, which all programs share: some milliseconds, once per process, on first use otherwise.
 pub fn warm_up() {
     let generation = builtins::generations::newest();
     heap::spare::prepare(generation.number, generation.base.len(), &generation.code);
@@ -63,8 +62,7 @@ pub fn compile(source: &str, options: &CompileOptions) -> Result<CompiledProgram
     compile_files(source, &[], options)
 }
 
-/// Compiles a program of several files: `source` is the text of the file [`CompileOptions::filename`], which may import `others`.
-/// Files that it does not reach are not compiled.
+/// Compiles the file [`CompileOptions::filename`] with the text `source`, and those of `others` that it reaches by imports.
 pub fn compile_files(
     source: &str,
     others: &[SourceFile],

@@ -60,7 +60,7 @@ pub fn json_for_script(text: &str) -> Result<Value, String> {
     parse_for_script(text).map_err(NotForScript::why)
 }
 
-/// As [`json_for_script`], for texts that need not be JSON: the error tells one from the other.
+/// As [`json_for_script`], for texts that need not be JSON: the error distinguishes the two.
 pub fn parse_for_script(text: &str) -> Result<Value, NotForScript> {
     let value = serde_json::from_str(text).map_err(|error| {
         // A skipped value is checked for its syntax alone: no number, escape or nesting is refused.

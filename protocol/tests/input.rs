@@ -196,7 +196,7 @@ fn integers_that_javascript_would_round_are_refused() {
 }
 
 #[test]
-fn json_that_no_script_can_hold_is_told_from_text_that_is_not_json() {
+fn json_that_no_script_can_hold_is_distinguished_from_text_that_is_not_json() {
     let deep = format!("{}1{}", "[".repeat(130), "]".repeat(130));
     for (text, reason) in [
         ("1e400", "it has a number that is out of range (line 1, column 5)"),

@@ -196,7 +196,7 @@ impl Vm<'_> {
     }
 
     /// Collects garbage, and ends the program if the heap still exceeds its limit. Dead slots of frames that refer to cells become
-    /// undefined first: code that no longer reads them cannot tell.
+    /// undefined first: code that no longer reads them sees no difference.
     fn collect(&mut self) -> Res<()> {
         let mut dead_slots = std::mem::take(&mut self.st.dead_slots);
         dead_slots.forget_positions();

@@ -80,7 +80,7 @@ pub struct SessionEventPage {
 /// A line of the audit log.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize)]
 pub struct AuditRecord {
-    /// For the next page. For administrators it increases with each record; for others it is a mark that tells no more, and is known
+    /// For the next page. For administrators it increases with each record; for others it is a mark that says no more, and is known
     /// until the supervisor ends.
     pub seq: u64,
     pub at: Timestamp,

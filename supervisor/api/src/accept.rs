@@ -19,8 +19,8 @@ use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
-pub(crate) use turns::Starting;
-use turns::{Turn, Turns};
+pub(crate) use turns::StartingConnection;
+use turns::{NextConnection, Turns};
 use vm_system_runtime::shares::{Holder, Share, ShareRefusal, Shares};
 
 /// Pause after an `accept` that failed for lack of descriptors or memory, which spares the log and the CPU.
@@ -70,7 +70,7 @@ pub(crate) trait Connections: Send + 'static {
     type Connection: Send + 'static;
     /// The client's holder until it is identified; an error ends this connection alone.
     fn begin(&self, stream: <Self::Listener as Listening>::Stream) -> io::Result<(Holder, Self::Connection)>;
-    fn serve(&self, connection: Self::Connection, share: Share, starting: Starting);
+    fn serve(&self, connection: Self::Connection, share: Share, starting: StartingConnection);
     /// A connection that has no share. `in_turn`: it may cost as much as one that is served.
     fn refuse(&self, connection: Self::Connection, refusal: ShareRefusal, in_turn: bool);
 }
@@ -133,7 +133,7 @@ impl<C: Connections> Acceptor<C> {
             }
             let now = Instant::now();
             self.turns.begin(now);
-            while let Some(Turn { connection, share, starting }) = self.turns.next(now) {
+            while let Some(NextConnection { connection, share, starting }) = self.turns.next(now) {
                 self.connections.serve(connection, share, starting);
             }
         }

@@ -1,4 +1,4 @@
-//! The numbers of lines of the audit log as users see them. The numbers themselves count the lines of all owners: their gaps would tell
+//! The numbers of lines of the audit log as users see them. The numbers themselves count the lines of all owners: their gaps would show
 //! how much others do. Knows no line.
 
 use std::hash::{BuildHasher as _, RandomState};
@@ -46,7 +46,7 @@ mod tests {
     use super::{AuditMarks, NUMBERS};
 
     #[test]
-    fn a_mark_has_its_number_and_tells_neither_order_nor_distance() {
+    fn a_mark_has_its_number_and_shows_neither_order_nor_distance() {
         let marks = AuditMarks::default();
         let numbers: Vec<u64> = (0..1_000).chain([1 << 24, 1 << 32, NUMBERS - 1]).collect();
         let given: Vec<u64> = numbers.iter().map(|number| marks.mark(*number)).collect();

@@ -23,15 +23,15 @@ const LOOK: Duration = Duration::from_millis(1);
 
 /// A connection whose first request is not answered yet. It is dropped as soon as the connection waits for its client, or ends.
 #[derive(Debug)]
-pub(crate) struct Starting {
+pub(crate) struct StartingConnection {
     _started: Arc<()>,
 }
 
 /// A connection that may be served.
-pub(super) struct Turn<C> {
+pub(super) struct NextConnection<C> {
     pub(super) connection: C,
     pub(super) share: Share,
-    pub(super) starting: Starting,
+    pub(super) starting: StartingConnection,
 }
 
 /// Connections and their shares, which are idle.
@@ -71,10 +71,10 @@ impl<C> Lane<C> {
         });
     }
 
-    fn start(&mut self, now: Instant) -> Starting {
+    fn start(&mut self, now: Instant) -> StartingConnection {
         let started = Arc::new(());
         self.starting.push_back((now, Arc::downgrade(&started)));
-        Starting { _started: started }
+        StartingConnection { _started: started }
     }
 }
 
@@ -117,7 +117,7 @@ impl<C> Turns<C> {
     }
 
     /// The next one that may be served now.
-    pub(super) fn next(&mut self, now: Instant) -> Option<Turn<C>> {
+    pub(super) fn next(&mut self, now: Instant) -> Option<NextConnection<C>> {
         for _ in 0..self.order.len() {
             if self.left == 0 {
                 return None;
@@ -131,7 +131,7 @@ impl<C> Turns<C> {
             let next = next.map(|(connection, share)| {
                 lane.spent += 1;
                 self.left -= 1;
-                Turn { connection, share, starting: lane.start(now) }
+                NextConnection { connection, share, starting: lane.start(now) }
             });
             if !lane.waiting.is_empty() {
                 self.order.push_back(holder);
@@ -176,7 +176,7 @@ impl<C> Turns<C> {
 #[cfg(test)]
 mod tests {
     use super::{
-        Holder, INTERVAL, Instant, LOOK, OF_ALL, OF_ONE, PATIENCE, STARTING_OF_ONE, Starting, Turns,
+        Holder, INTERVAL, Instant, LOOK, OF_ALL, OF_ONE, PATIENCE, STARTING_OF_ONE, StartingConnection, Turns,
     };
     use std::sync::Arc;
     use vm_system_record::Owner;
@@ -240,7 +240,7 @@ mod tests {
         for _ in 0..100 {
             arrive(&mut turns, "flood");
         }
-        let start = |turns: &mut Turns<&'static str>, now| -> Vec<(&'static str, Starting)> {
+        let start = |turns: &mut Turns<&'static str>, now| -> Vec<(&'static str, StartingConnection)> {
             std::iter::from_fn(|| turns.next(now).map(|turn| (turn.connection, turn.starting))).collect()
         };
         let mut starting = start(&mut turns, begin);

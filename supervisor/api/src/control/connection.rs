@@ -6,7 +6,7 @@
 use super::frame::{self, FrameError};
 use super::request::{self, Outgoing, QueuedFrame};
 use super::{ControlLimits, ServerState};
-use crate::accept::Starting;
+use crate::accept::StartingConnection;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::future::Future;
@@ -118,7 +118,7 @@ pub(super) async fn serve<R, W>(
     shared: &ControlContext,
     (reader, mut writer): (R, W),
     caller: Caller,
-    (slot, starting): (Arc<Share>, Option<Starting>),
+    (slot, starting): (Arc<Share>, Option<StartingConnection>),
 ) -> Result<(), Disconnect>
 where
     R: ClientReader,
@@ -210,7 +210,7 @@ where
 
 async fn write_all<W>(
     mut writer: W,
-    (mut queue, starting): (mpsc::Receiver<QueuedFrame>, Option<Starting>),
+    (mut queue, starting): (mpsc::Receiver<QueuedFrame>, Option<StartingConnection>),
     deadline: std::time::Duration,
 ) -> Result<(), Disconnect>
 where

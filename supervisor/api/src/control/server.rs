@@ -3,7 +3,7 @@
 use super::connection::{self, ControlContext, Disconnect};
 use super::frame::FrameError;
 use super::{API, ControlLimits, PeerPolicy, Transport};
-use crate::accept::{self, Connections, Starting};
+use crate::accept::{self, Connections, StartingConnection};
 use nix::sys::socket::{getsockopt, sockopt};
 use std::future::Future;
 use std::io;
@@ -154,7 +154,7 @@ impl Connections for Clients {
         Ok((self.peers.holder(peer.uid), (stream, peer)))
     }
 
-    fn serve(&self, connection: (UnixStream, Peer), slot: Share, starting: Starting) {
+    fn serve(&self, connection: (UnixStream, Peer), slot: Share, starting: StartingConnection) {
         self.spawn(connection, Admission::Served { slot, starting });
     }
 
@@ -174,7 +174,7 @@ fn halves(stream: UnixStream) -> Result<(StreamReader, StreamWriter), Disconnect
 
 /// What is done with a client, and what counts it until it leaves.
 enum Admission {
-    Served { slot: Share, starting: Starting },
+    Served { slot: Share, starting: StartingConnection },
     Refused { refusal: ShareRefusal, _turn: Share },
 }
 
@@ -235,7 +235,7 @@ async fn identified(
     shared: &ControlContext,
     peers: &PeerPolicy,
     (stream, uid): (UnixStream, Option<u32>),
-    (slot, starting): (Arc<Share>, Starting),
+    (slot, starting): (Arc<Share>, StartingConnection),
 ) -> Result<(), Disconnect> {
     let caller = match peers.judge(API, uid, Transport::Unix).await {
         Ok(caller) => caller,

@@ -8,7 +8,7 @@ use super::gate;
 use super::half_closed::{ClientStream, HalfClosed, ResponseProgress};
 use super::lingering::{LingerBounds, linger};
 use super::upgrade::{self, Upgrading};
-use crate::accept::Starting;
+use crate::accept::StartingConnection;
 use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::http::Request;
@@ -50,7 +50,7 @@ pub(super) async fn serve<S>(
     shared: RestContext,
     stream: S,
     peer: RestPeer,
-    (slot, starting): (Arc<Share>, Starting),
+    (slot, starting): (Arc<Share>, StartingConnection),
 ) where
     S: ClientStream,
 {

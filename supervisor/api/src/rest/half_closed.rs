@@ -2,7 +2,7 @@
 //! at the end of the input. It is hidden from the library until the response is sent, or the client has hung up. Over TCP the two
 //! look the same, and the end of the input is the end of the client.
 
-use crate::accept::Starting;
+use crate::accept::StartingConnection;
 use std::future::Future;
 use std::io::{self, IoSlice};
 use std::os::fd::AsFd as _;
@@ -43,7 +43,7 @@ pub(super) struct ResponseProgress(Arc<Progress>);
 struct Progress {
     state: AtomicU8,
     /// Until the connection waits for its client.
-    starting: Mutex<Option<Starting>>,
+    starting: Mutex<Option<StartingConnection>>,
 }
 
 /// No request is under way.
@@ -55,7 +55,7 @@ const WRITTEN: u8 = 2;
 
 impl ResponseProgress {
     /// Of a connection that is being started.
-    pub(super) fn new(starting: Starting) -> Self {
+    pub(super) fn new(starting: StartingConnection) -> Self {
         Self(Arc::new(Progress { state: AtomicU8::new(IDLE), starting: Mutex::new(Some(starting)) }))
     }
 

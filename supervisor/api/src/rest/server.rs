@@ -5,7 +5,7 @@ use super::connection::{self, RestContext};
 use super::half_closed::ClientStream;
 use super::lingering::{LINGERING, LingerBounds, linger};
 use super::{App, RestOptions, routes, upgrade};
-use crate::accept::{self, Connections, Listening, Starting};
+use crate::accept::{self, Connections, Listening, StartingConnection};
 use crate::control::ServerState;
 use crate::keep_alive;
 use nix::sys::socket::{getsockopt, sockopt};
@@ -152,7 +152,7 @@ impl<L: HttpListener> Connections for Clients<L> {
         Ok((peer.holder(&self.shared.app.options.peers), (stream, peer)))
     }
 
-    fn serve(&self, (stream, peer): (L::Stream, RestPeer), slot: Share, starting: Starting) {
+    fn serve(&self, (stream, peer): (L::Stream, RestPeer), slot: Share, starting: StartingConnection) {
         match L::register(stream) {
             Ok(stream) => {
                 let present = self.shared.app.state.clients.enter();

@@ -44,9 +44,9 @@ async fn attempts_at_things_of_others_and_at_an_administrators_verbs_have_a_line
     assert_eq!(lines(&bench, &bob()).await, expected);
 }
 
-/// A user's numbers of lines would tell how many lines others have.
+/// A user's numbers of lines would show how many lines others have.
 #[tokio::test]
-async fn numbers_of_lines_tell_a_user_nothing_about_others_and_find_the_next_page() {
+async fn numbers_of_lines_show_a_user_nothing_about_others_and_find_the_next_page() {
     let bench = OpsBench::new();
     let page = async |of: &Caller, before, limit| {
         let list = Op::AuditList { before, limit };

@@ -131,7 +131,7 @@ pub(super) fn check(log: &Path, index: &Path, database: &Path) -> io::Result<Wal
     })
 }
 
-/// Whether a log has no valid header, or no room for a frame, or fewer than these bytes, and no index of it shows how much of it counts
+/// Whether a log has no valid header, or no space for a frame, or fewer than these bytes, and no index of it shows how much of it counts
 /// ([`check`] compares them). A header without a valid frame is what is left where a log was starting over, when everything was copied.
 pub(super) fn lacks(log: &Path, index: &Path, least_bytes: u64) -> io::Result<bool> {
     let mut header = [0; HEADER_BYTES];

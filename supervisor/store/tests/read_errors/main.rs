@@ -1,5 +1,5 @@
 //! A disk that fails to read (`EIO`), once, for a while or for good: SQLite reports it as damage. An error that passes costs nothing, another
-//! one is named as what it is, and nobody is told to restore a backup.
+//! one is named as what it is, and no message recommends to restore a backup.
 
 mod sys;
 
@@ -140,7 +140,7 @@ async fn check_and_backup_of_a_store_survive_a_read_that_fails_once() {
 }
 
 #[tokio::test]
-async fn requests_survive_a_read_that_fails_once_and_are_never_told_of_damage() {
+async fn requests_survive_a_read_that_fails_once_and_never_report_damage() {
     let (_kept, folder) = folder();
     stored(&folder).await;
     let path = database(&folder);

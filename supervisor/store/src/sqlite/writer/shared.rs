@@ -71,7 +71,7 @@ impl WriterShared {
         }
     }
 
-    /// As [`Self::suspect`]; what the caller is told. Damage is not called so before it was looked at twice.
+    /// As [`Self::suspect`]; the error for the caller. Damage is not called so before it was looked at twice.
     pub(in crate::sqlite) fn suspected(&self, what: &str, error: StoreError) -> StoreError {
         self.suspect(what);
         match self.fault() {
