@@ -1,7 +1,7 @@
 //! Requests and deadlines: answers, expired tasks, changed variables, cancellation.
 
 use super::input::{DurableAction as Action, DurableInput as Input, DurableRefusal};
-use super::machine::{COMMIT_MS, DurableMachine};
+use super::machine::{COMMIT_MS, DurableMachine, HOLD_MS};
 use super::schema::Schema;
 use super::state::{AfterCommit, NextStep, Stage};
 use crate::{Now, Token};
@@ -69,6 +69,7 @@ impl DurableMachine {
         let Some(mut row) = self.task.take() else { return };
         if !matches!(self.stage, Stage::Warm(_)) {
             self.requests.held_answer = Some(row.clone());
+            self.writes.commit_at = Some(now.mono_ms + HOLD_MS);
         }
         let at = Timestamp(now.unix_ms);
         row.outcome = Some(outcome);
@@ -101,7 +102,7 @@ impl DurableMachine {
         }
         if self.requests.early.is_empty() {
             // A worker for a small state is done within the time for which an answer may wait.
-            self.writes.commit_at = self.writes.commit_at.or(Some(now.mono_ms + COMMIT_MS));
+            self.writes.commit_at = Some(now.mono_ms + COMMIT_MS);
         } else {
             self.commit_alone(now, actions);
         }

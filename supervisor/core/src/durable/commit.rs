@@ -51,8 +51,12 @@ impl DurableMachine {
 
     /// Unwritten rows have waited long enough for a checkpoint: they are stored without one.
     pub(super) fn commit_alone(&mut self, now: Now, actions: &mut Vec<Action>) {
+        // The time of the commit stays: it is when the answer is held no longer.
+        if self.requests.held_answer.is_some() {
+            return;
+        }
         self.writes.commit_at = None;
-        if self.writes.unwritten.is_empty() || self.requests.held_answer.is_some() {
+        if self.writes.unwritten.is_empty() {
             return;
         }
         if self.creation_pending() {

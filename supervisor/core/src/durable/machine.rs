@@ -15,6 +15,8 @@ use vm_system_record::{TaskRow, Write};
 
 /// Longest time for which an unwritten row waits for a checkpoint to be stored with (milliseconds).
 pub(super) const COMMIT_MS: u64 = 20;
+/// An answer is stored at the latest after this time (ms), also if no worker has restored its state: memory may be short for long.
+pub(super) const HOLD_MS: u64 = 500;
 /// Exits of workers after the same checkpoint before the execution is given up.
 pub(super) const EXITS_MAX: u32 = 3;
 /// Longest time for a worker to restore a state from its pages (milliseconds).
@@ -424,6 +426,7 @@ impl DurableMachine {
 
     fn tick(&mut self, now: Now, actions: &mut Vec<Action>) {
         if self.writes.commit_at.is_some_and(|at| at <= now.mono_ms) {
+            self.requests.held_answer = None;
             self.commit_alone(now, actions);
         }
         self.look(now);

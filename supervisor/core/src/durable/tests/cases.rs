@@ -1,7 +1,7 @@
 //! Tests of single cases, named by behaviour. The invariants of all histories are checked by the histories.
 
 use super::*;
-use crate::durable::machine::{COMMIT_MS, EXITS_MAX};
+use crate::durable::machine::{COMMIT_MS, EXITS_MAX, HOLD_MS};
 use vm_system_protocol::limits::INTERRUPT_GRACE_MS;
 
 /// A world with a worker that runs and has sent nothing yet.
@@ -219,6 +219,19 @@ fn an_answer_that_nobody_waits_out_is_stored_as_soon_as_its_state_is_restored() 
     world.step(DurableInput::Loaded { small: true });
     assert!(world.writing.is_empty());
     world.step(DurableInput::Message(FromDurable::Restored));
+    let (_, batch) = world.writing.front().expect("a batch");
+    assert!(batch.iter().any(|write| matches!(write, Write::TaskEnd { outcome: TaskOutcome::Answered, .. })));
+}
+
+#[test]
+fn an_answer_is_stored_although_no_worker_can_be_started_for_long() {
+    let mut world = cold();
+    let token = world.token();
+    let answer = SubmittedAnswer::Unchecked(GivenAnswer::Typed("yes".to_owned()));
+    world.step(DurableInput::Submit { token, task: None, answer, with: Vec::new(), wait: false });
+    assert!(world.writing.is_empty());
+    world.now.mono_ms += HOLD_MS;
+    world.step(DurableInput::Tick);
     let (_, batch) = world.writing.front().expect("a batch");
     assert!(batch.iter().any(|write| matches!(write, Write::TaskEnd { outcome: TaskOutcome::Answered, .. })));
 }
