@@ -17,7 +17,7 @@ const MOST_WORK: usize = 1 << 23;
 /// The callee and `this`, which natives and returns read, too.
 const RESERVED: u16 = 2;
 
-/// What is known of a program's functions: derived, and analysed when it is needed.
+/// Dead slots of a program's functions: derived, and analysed when they are needed.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct DeadSlots {
     functions: HashMap<u32, Arc<LiveSlots>>,
@@ -27,7 +27,7 @@ pub(crate) struct DeadSlots {
 impl DeadSlots {
     /// The dead slots of a frame that continues at an instruction (counted from the template's start), or at a handler of the one
     /// before it.
-    pub(crate) fn at(&mut self, program: &CompiledProgram, template: u32, pc: u32) -> Arc<[u16]> {
+    pub(crate) fn dead_at(&mut self, program: &CompiledProgram, template: u32, pc: u32) -> Arc<[u16]> {
         if let Some(known) = self.at.get(&(template, pc)) {
             return Arc::clone(known);
         }
@@ -62,11 +62,11 @@ impl DeadSlots {
         let t = program.template(template);
         let code = program.code.get(t.start as usize..(t.start + t.len) as usize)?;
         let function = Function { code, template: t };
-        let known = self.functions.entry(template).or_insert_with(|| Arc::new(LiveSlots::of(&function)));
+        let known = self.functions.entry(template).or_insert_with(|| Arc::new(LiveSlots::analyse(&function)));
         if known.starts.is_empty() || pc >= t.len {
             return None;
         }
-        let mut live = known.before(&function, pc);
+        let mut live = known.live_from(&function, pc);
         for target in pc.checked_sub(1).into_iter().flat_map(|pc| function.handlers(pc)) {
             add(&mut live, known.at_start(target));
         }
@@ -139,7 +139,7 @@ struct LiveSlots {
 }
 
 impl LiveSlots {
-    fn of(function: &Function<'_>) -> LiveSlots {
+    fn analyse(function: &Function<'_>) -> LiveSlots {
         let words = usize::from(function.template.slots).div_ceil(64);
         let starts = function.blocks();
         let mut found = LiveSlots { sets: Vec::new(), words, starts };
@@ -153,7 +153,7 @@ impl LiveSlots {
         for _ in 0..MOST_WORK / round.max(1) {
             let mut changed = false;
             for block in (0..found.starts.len()).rev() {
-                let set = found.before(function, found.starts[block]);
+                let set = found.live_from(function, found.starts[block]);
                 let known = &mut found.sets[block * words..(block + 1) * words];
                 if *known != set[..] {
                     known.copy_from_slice(&set);
@@ -179,7 +179,7 @@ impl LiveSlots {
     }
 
     /// The slots that are read from an instruction on, from what is known of the blocks behind it.
-    fn before(&self, function: &Function<'_>, pc: u32) -> Vec<u64> {
+    fn live_from(&self, function: &Function<'_>, pc: u32) -> Vec<u64> {
         let end = self.starts.get(self.block_of(pc) + 1).map_or(function.code.len(), |&next| next as usize);
         // An exception may leave the block before or after each of its writes.
         let mut caught = vec![0; self.words];

@@ -178,7 +178,7 @@ fn a_checkpoint_has_no_values_that_nothing_reads() {
     assert!(wrong.is_empty(), "bytes of the state and of each checkpoint:\n{}", wrong.join("\n"));
 }
 
-/// What each program writes when it is stored, collected and loaded at each pause. `make` before a pause makes it worth collecting.
+/// Output of each program when it is stored, collected and loaded at each pause. `make` before a pause makes it worth collecting.
 const LIVE: &[(&str, &str)] = &[
     ("const big = make(); CC('a'); make(); CC('b'); console.log(big.length);", "3000"),
     ("let f; { const big = make(); f = () => big.length; } make(); CC('a'); console.log(f());", "3000"),

@@ -218,7 +218,7 @@ async fn allowance_of(connection: &mut CaptureConnection) -> Arc<Allowance> {
     if let Some(connected) = &*connection.wait_for_connection_metadata().await {
         connected.get_extras(&mut extensions);
         if extensions.get::<Arc<Allowance>>().is_some_and(|allowance| allowance.held.is_worn()) {
-            // Its last exchange.
+            // This exchange is the last one of the connection.
             connected.poison();
         }
     }

@@ -2,8 +2,8 @@
 //! bodies. Decodes no field, and leaves errors to the library, which ends the connection.
 
 use crate::held::Arrived;
-use crate::metered::Allowance;
-use std::io::{self, IoSlice};
+use crate::metered::{Allowance, write_through};
+use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -44,7 +44,7 @@ impl Frames {
         self.head[4] & flag != 0
     }
 
-    /// What these bytes add.
+    /// Counts the heads, fields and bytes of bodies that begin in these bytes.
     fn follow(&mut self, mut bytes: &[u8]) -> Arrived {
         let mut arrived = Arrived::default();
         while !bytes.is_empty() {
@@ -116,7 +116,7 @@ impl Frames {
     }
 }
 
-/// What the next byte of a block of fields (HPACK) is.
+/// Position in a block of fields (HPACK): the meaning of its next byte.
 #[derive(Debug, Default, Clone, Copy)]
 enum Fields {
     #[default]
@@ -226,31 +226,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for FramedStream<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for FramedStream<S> {
-    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(cx, bytes)
-    }
-
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        bytes: &[IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write_vectored(cx, bytes)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.stream.is_write_vectored()
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(cx)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(cx)
-    }
-}
+write_through!(FramedStream);
 
 #[cfg(test)]
 mod tests {

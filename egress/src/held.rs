@@ -33,7 +33,7 @@ pub(crate) struct OwnersMemory {
     all: Arc<Memory>,
 }
 
-/// What a server has sent.
+/// Heads and bodies that have arrived from a server.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Arrived {
     /// Heads of responses, interim responses, trailers.
@@ -46,7 +46,7 @@ pub(crate) struct Arrived {
     pub(crate) data: usize,
 }
 
-/// What is held of one connection.
+/// Memory of one connection: heads and bodies that no exchange has taken.
 #[derive(Debug)]
 pub(crate) struct Held {
     memory: OwnersMemory,
@@ -62,10 +62,10 @@ pub(crate) struct Held {
 
 impl Memory {
     pub(crate) fn new() -> Arc<Self> {
-        Self::of(ALL_BYTES)
+        Self::with_most(ALL_BYTES)
     }
 
-    pub(crate) fn of(most: usize) -> Arc<Self> {
+    pub(crate) fn with_most(most: usize) -> Arc<Self> {
         Arc::new(Self { used: AtomicUsize::new(0), most })
     }
 }
@@ -112,7 +112,7 @@ impl Held {
 
     pub(crate) fn end_exchange(&self) {
         if self.exchanges.fetch_sub(1, Ordering::Relaxed) == 1 {
-            // What was sent for exchanges that were given up has gone with them.
+            // Heads and bodies of exchanges that were given up have gone with them.
             self.peak.store(0, Ordering::Relaxed);
             for held in [&self.heads, &self.data] {
                 self.memory.subtract(held.swap(0, Ordering::Relaxed));
@@ -190,7 +190,7 @@ mod tests {
 
     #[test]
     fn an_owner_holds_no_more_than_it_leaves_free_and_returns_it() {
-        let all = Memory::of(64 * CONNECTION_BYTES);
+        let all = Memory::with_most(64 * CONNECTION_BYTES);
         let (first, second) = (OwnersMemory::new(&all), OwnersMemory::new(&all));
         let many: Vec<Held> = std::iter::from_fn(|| Held::new(first.clone()).ok()).take(100).collect();
         assert_eq!(many.len(), 32, "half");

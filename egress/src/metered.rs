@@ -4,7 +4,7 @@
 
 use crate::failure::ExchangeFailure;
 use crate::held::Held;
-use std::io::{self, IoSlice};
+use std::io;
 use std::ops::Deref;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -27,7 +27,7 @@ pub(crate) struct Allowance {
     left: AtomicI64,
     /// Above it, bytes of bodies add nothing: a body that was received is no reserve for later.
     full: AtomicI64,
-    /// What it sent is held until an exchange takes it.
+    /// Heads and bodies that it has sent, until an exchange takes them.
     pub(crate) held: Held,
 }
 
@@ -95,6 +95,48 @@ impl Drop for OpenExchange {
     }
 }
 
+/// Writes of a stream that has another one in its field `stream`, unchanged.
+macro_rules! write_through {
+    ($stream:ident) => {
+        impl<S: AsyncWrite + Unpin> AsyncWrite for $stream<S> {
+            fn poll_write(
+                mut self: std::pin::Pin<&mut Self>,
+                cx: &mut std::task::Context<'_>,
+                bytes: &[u8],
+            ) -> std::task::Poll<std::io::Result<usize>> {
+                std::pin::Pin::new(&mut self.stream).poll_write(cx, bytes)
+            }
+
+            fn poll_write_vectored(
+                mut self: std::pin::Pin<&mut Self>,
+                cx: &mut std::task::Context<'_>,
+                bytes: &[std::io::IoSlice<'_>],
+            ) -> std::task::Poll<std::io::Result<usize>> {
+                std::pin::Pin::new(&mut self.stream).poll_write_vectored(cx, bytes)
+            }
+
+            fn is_write_vectored(&self) -> bool {
+                self.stream.is_write_vectored()
+            }
+
+            fn poll_flush(
+                mut self: std::pin::Pin<&mut Self>,
+                cx: &mut std::task::Context<'_>,
+            ) -> std::task::Poll<std::io::Result<()>> {
+                std::pin::Pin::new(&mut self.stream).poll_flush(cx)
+            }
+
+            fn poll_shutdown(
+                mut self: std::pin::Pin<&mut Self>,
+                cx: &mut std::task::Context<'_>,
+            ) -> std::task::Poll<std::io::Result<()>> {
+                std::pin::Pin::new(&mut self.stream).poll_shutdown(cx)
+            }
+        }
+    };
+}
+pub(crate) use write_through;
+
 /// A stream that reads a little at a time, and fails when the server exceeds its allowance.
 #[derive(Debug)]
 pub(crate) struct MeteredStream<S> {
@@ -138,28 +180,4 @@ impl<S: AsyncRead + Unpin> AsyncRead for MeteredStream<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for MeteredStream<S> {
-    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(cx, bytes)
-    }
-
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        bytes: &[IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write_vectored(cx, bytes)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.stream.is_write_vectored()
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(cx)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(cx)
-    }
-}
+write_through!(MeteredStream);

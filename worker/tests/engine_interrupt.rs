@@ -32,7 +32,7 @@ fn an_interrupt_ends_the_run_and_not_the_next_one() {
     }
 }
 
-/// What waits for a response goes with the execution that has made the request.
+/// A promise that waits for a response goes with the execution that has made the request.
 #[test]
 fn memory_of_what_waited_for_a_request_is_free_after_an_interrupt() {
     let mut engine =

@@ -350,7 +350,7 @@ pub(crate) fn net_rule(
 
 /// The error of a daemon that did not start. One about a value of the operator's file names its place.
 fn failure_of_settings(error: &DaemonError, source: Option<&ConfigSource>) -> CliError {
-    failure(error).at_place(error.setting().and_then(|setting| source?.place_of(setting)))
+    failure(error).at_place(error.setting().and_then(|setting| source?.place_of(&setting)))
 }
 
 /// The error of a supervisor that did not start, as a daemon or inside a command.

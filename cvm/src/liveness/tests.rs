@@ -123,6 +123,6 @@ fn a_function_that_is_too_large_for_the_analysis_has_no_dead_slots() {
     let template = crate::program::USER_TEMPLATES + 1;
     let mut dead_slots = DeadSlots::default();
     assert!(program.template(template).slots > 6_000);
-    assert_eq!(dead_slots.at(&program, template, 5).len(), 0);
+    assert_eq!(dead_slots.dead_at(&program, template, 5).len(), 0);
     assert!(dead_slots.may_read(&program, template, 5, 3_000));
 }

@@ -202,7 +202,7 @@ impl Vm<'_> {
         dead_slots.forget_positions();
         for frame in &self.st.frames {
             let pc = frame.pc.saturating_sub(self.p.template(frame.template).start);
-            for &slot in dead_slots.at(self.p, frame.template, pc).iter() {
+            for &slot in dead_slots.dead_at(self.p, frame.template, pc).iter() {
                 if let Some(value) = self.st.stack.get_mut(frame.base as usize + usize::from(slot))
                     && value.cell_id().is_some()
                 {
@@ -211,7 +211,7 @@ impl Vm<'_> {
             }
         }
         let mut heap = std::mem::replace(&mut self.st.heap, crate::heap::Heap::new(0));
-        heap.collect(self.st.roots(), &mut |template, pc| dead_slots.at(self.p, template, pc));
+        heap.collect(self.st.roots(), &mut |template, pc| dead_slots.dead_at(self.p, template, pc));
         self.st.dead_slots = dead_slots;
         heap.bytes += self.st.bytes_beside_cells();
         self.st.heap = heap;

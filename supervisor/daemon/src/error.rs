@@ -177,19 +177,13 @@ impl DaemonError {
     }
 
     /// The setting of the operator's file whose value the error is about, if it is about one.
-    pub fn setting(&self) -> Option<&'static [&'static str]> {
+    pub fn setting(&self) -> Option<[&'static str; 2]> {
         match self {
-            Self::Tokens(TokenError::Io { .. } | TokenError::Exposed { .. }) => Some(&["http", "tokens"]),
-            Self::Ui(_) => Some(&["http", "ui_dir"]),
-            Self::NoTokens(_) | Self::Listen { .. } => Some(&["http", "listen"]),
-            Self::Cgroup(_) => Some(&["cgroups", "subtree"]),
-            Self::CgroupLimit { setting, .. } => match *setting {
-                "owner_cpu_weight" => Some(&["cgroups", "owner_cpu_weight"]),
-                "owner_memory_mb" => Some(&["cgroups", "owner_memory_mb"]),
-                "owner_processes" => Some(&["cgroups", "owner_processes"]),
-                "command_memory_mb" => Some(&["cgroups", "command_memory_mb"]),
-                _ => None,
-            },
+            Self::Tokens(TokenError::Io { .. } | TokenError::Exposed { .. }) => Some(["http", "tokens"]),
+            Self::Ui(_) => Some(["http", "ui_dir"]),
+            Self::NoTokens(_) | Self::Listen { .. } => Some(["http", "listen"]),
+            Self::Cgroup(_) => Some(["cgroups", "subtree"]),
+            Self::CgroupLimit { setting, .. } => Some(["cgroups", setting]),
             _ => None,
         }
     }

@@ -97,7 +97,7 @@ pub enum OpenError {
     ReadError {
         /// The database file.
         path: PathBuf,
-        /// What failed.
+        /// The error of the read.
         detail: String,
     },
     /// The database file, or its content, is gone.

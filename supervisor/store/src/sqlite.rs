@@ -244,7 +244,7 @@ impl SqliteStore {
                 drop(lock);
             })
             .map_err(|error| OpenError::Unusable { path: path.clone(), detail: error.to_string() })?;
-        // Its end: no reader holds the mark back from the file, and no commit is before it.
+        // The end of the connection: no reader holds the mark back from the file, and no commit is before it.
         let _ = is_marked.recv();
         let long_reads = Arc::new(LongReads::new(Arc::clone(&file), busy_timeout));
         let (reads, weak) = (Arc::clone(&long_reads), Arc::downgrade(&shared));
@@ -405,7 +405,7 @@ impl Store for SqliteStore {
                         Some(what) => Look::Damaged { what, result: Ok(report) },
                         None => Look::Done(Ok(report)),
                     },
-                    failed => Look::of(failed),
+                    failed => Look::from_work(failed),
                 }
             };
             let read = || file.read_to_the_end(&|| !reads.is_closed());

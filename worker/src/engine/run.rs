@@ -115,7 +115,7 @@ fn tidy_up(ctx: &Ctx<'_>, state: &SharedState) {
     sys::discard_jobs(ctx, STACK_BYTES, DISCARDED_JOBS);
     state.rejections.borrow_mut().clear();
     if has_waited {
-        // What waits for a request is held by cycles, with whatever memory it has.
+        // Promises that wait for a request are held by cycles, with whatever memory they have.
         state.collect(ctx);
     } else {
         state.tidy_heap(ctx);

@@ -86,7 +86,7 @@ fn numbers_are_as_short_as_possible() {
     assert_eq!(engine.value(all), "0");
 }
 
-/// What `log` has after each way to leave a `for await`, with a `return()` that takes its time, and with one that rejects.
+/// Content of `log` after each way to leave a `for await`, with a `return()` that takes its time, and with one that rejects.
 #[test]
 fn for_await_waits_until_the_iterator_is_closed() {
     let source = "await (async () => {

@@ -121,7 +121,7 @@ fn an_invalid_prompt_never_reaches_the_host() {
     assert_eq!(engine.memory.requests, []);
 }
 
-/// What the supervisor reads is valid JSON, whatever a script passes.
+/// Options that the supervisor reads are valid JSON, whatever a script passes.
 #[test]
 fn options_are_json_that_the_supervisor_accepts() {
     let mut engine = Engine::new();

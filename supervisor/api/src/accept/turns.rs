@@ -253,11 +253,11 @@ mod tests {
         arrive(&mut turns, "other");
         let other = start(&mut turns, later);
         assert_eq!(other.iter().map(|(name, _)| *name).collect::<Vec<_>>(), ["other"], "at once");
-        // What was started brings one each.
+        // Each connection that was started lets one more begin.
         starting.truncate(STARTING_OF_ONE - 3);
         starting.extend(start(&mut turns, later));
         assert_eq!(starting.len(), STARTING_OF_ONE);
-        // Those that wait for something else do not keep others of their client away for ever.
+        // Connections that wait for something else do not keep others of their client away for ever.
         let late = begin + PATIENCE;
         turns.begin(late);
         assert_eq!(start(&mut turns, late).len(), STARTING_OF_ONE - 3);

@@ -172,7 +172,7 @@ fn halves(stream: UnixStream) -> Result<(StreamReader, StreamWriter), Disconnect
     Ok(reactor::split(OwnedFd::from(stream)).map_err(FrameError::Io)?)
 }
 
-/// What is done with a client, and what counts it until it leaves.
+/// Admission of a client, with the share that counts it until it leaves.
 enum Admission {
     Served { slot: Share, starting: StartingConnection },
     Refused { refusal: ShareRefusal, _turn: Share },

@@ -160,11 +160,11 @@ impl ToolCall<'_> {
 
     /// Notes that the client is given the last task of an execution's events, which are all that there are.
     pub(super) fn give_last_of(&self, events: &[Event]) {
-        let tasks = events.iter().rev().filter_map(|event| match event.payload {
+        let last = events.iter().rev().find_map(|event| match event.payload {
             EventPayload::Task { task_id, .. } => Some((event.execution_id, task_id)),
             _ => None,
         });
-        if let Some((execution, task)) = tasks.take(1).next() {
+        if let Some((execution, task)) = last {
             self.give(execution, None, Some(task));
         }
     }

@@ -58,25 +58,25 @@ impl ConfigFile {
     }
 
     fn check_roots(&self) -> Result<(), Wrong> {
-        let plain = self.worktree_roots.iter().flatten().map(|path| ("worktree_roots", None, path));
-        let own = self.worktree_root.iter().map(|root| ("worktree_root", Some("path"), &root.path));
-        for (number, (name, field, path)) in plain.enumerate().chain(own.enumerate()) {
-            if !path.is_absolute() {
-                let number = number.to_string();
-                let setting: Vec<&str> = [Some(name), Some(&number), field].into_iter().flatten().collect();
-                let why = format!("worktree_roots must be absolute, `{}` is not", path.display());
-                return Err(Wrong::new(&setting, why));
+        let roots = self.roots();
+        let plain_count = self.worktree_roots.as_ref().map_or(0, Vec::len);
+        let setting = |number: usize| match number.checked_sub(plain_count) {
+            None => ("worktree_roots", number.to_string()),
+            Some(number) => ("worktree_root", number.to_string()),
+        };
+        for (number, root) in roots.iter().enumerate() {
+            if !root.path.is_absolute() {
+                let (name, number) = setting(number);
+                let why = format!("worktree_roots must be absolute, `{}` is not", root.path.display());
+                // A plain root has no field `path`: the line is that of its number.
+                return Err(Wrong::new(&[name, &number, "path"], why));
             }
         }
-        let plain_count = self.worktree_roots.as_ref().map_or(0, Vec::len);
-        for (number, root) in self.roots().iter().enumerate() {
-            if let Err(error) = root.check() {
-                let (name, number) = match number.checked_sub(plain_count) {
-                    None => ("worktree_roots", number),
-                    Some(number) => ("worktree_root", number),
-                };
-                return Err(Wrong::new(&[name, &number.to_string()], error.to_string()));
-            }
+        for (number, root) in roots.iter().enumerate() {
+            root.check().map_err(|error| {
+                let (name, number) = setting(number);
+                Wrong::new(&[name, &number], error.to_string())
+            })?;
         }
         Ok(())
     }

@@ -4,9 +4,9 @@ use rusqlite::ErrorCode;
 use rusqlite::ffi;
 use vm_system_record::{Entity, StoreError};
 
-/// What is said of a disk that fails to read.
+/// The message about a disk that fails to read.
 pub(super) const READ_ERROR: &str = "the disk reports an error when the database is read (EIO)";
-/// What is said of an error that looks like damage, before it has been examined.
+/// The message about an error that looks like damage, before it has been examined.
 pub(super) const SUSPECTED: &str = "the disk reports an error when the database is read (EIO), or the database is damaged, which is \
      being examined";
 

@@ -298,7 +298,7 @@ fn check(connection: &Connection, path: &Path) -> Result<(), OpenError> {
     if verdict == "ok" { Ok(()) } else { Err(OpenError::Corrupt { path: path.to_owned(), detail: verdict }) }
 }
 
-/// What an error means for the start. Of one that a disk may have caused, a second look decides (`second_look.rs`).
+/// The error of a start, for the operator. About one that a disk may have caused, a second look decides (`second_look.rs`).
 pub(super) fn judge(path: &Path, error: &rusqlite::Error) -> OpenError {
     let path = path.to_owned();
     match error.sqlite_error_code() {

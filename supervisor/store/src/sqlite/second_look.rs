@@ -15,15 +15,15 @@ use vm_system_record::StoreError;
 
 /// Between the looks (milliseconds): a disk that is out of order for a second is waited for.
 const PAUSES_MS: [u64; 4] = [100, 200, 400, 800];
-/// What is read at once (bytes): a page, as SQLite does.
+/// Bytes that are read at once: a page, as SQLite does.
 const READ_BYTES: usize = 4_096;
 
-/// What a look at a database finds, and what several have found.
+/// The finding of a look at a database, or of several.
 #[derive(Debug)]
 pub(super) enum Look<T> {
     /// No damage.
     Done(T),
-    /// What looks like damage, and the result if it is that.
+    /// A finding that looks like damage, and the result if it is that.
     Damaged { what: String, result: T },
     /// The disk reports an error.
     Unreadable(String),
@@ -68,12 +68,12 @@ pub(super) fn attempt<T>(
     read: impl Fn() -> io::Result<()>,
     pause: impl Fn(Duration) -> bool,
 ) -> Look<Result<T, StoreError>> {
-    look_again(|| Look::of(work()), read, pause)
+    look_again(|| Look::from_work(work()), read, pause)
 }
 
 impl<T> Look<Result<T, StoreError>> {
-    /// Of work in a store.
-    pub(super) fn of(result: Result<T, StoreError>) -> Self {
+    /// The finding of work in a store.
+    pub(super) fn from_work(result: Result<T, StoreError>) -> Self {
         match result {
             Err(StoreError::Corrupt(what)) => {
                 Self::Damaged { what: what.clone(), result: Err(StoreError::Corrupt(what)) }
@@ -139,7 +139,7 @@ pub(super) fn read_to_the_end(file: &File, go_on: &dyn Fn() -> bool) -> io::Resu
     Err(io::ErrorKind::Interrupted.into())
 }
 
-/// What is said of a file that the kernel cannot read.
+/// The message about a file that the kernel cannot read.
 pub(super) fn read_error(error: &io::Error) -> String {
     if is_eio(error) { READ_ERROR.to_owned() } else { format!("the file cannot be read: {error}") }
 }

@@ -8,7 +8,7 @@ use std::path::Path;
 const FILES: [&str; 3] = ["vm-system.db", "vm-system.db-wal", "vm-system.db-shm"];
 const FRAME: u64 = 24 + 4_096;
 
-/// What a kill leaves: copied while the store is open.
+/// The files that a kill leaves: copied while the store is open.
 fn killed(from: &Path) -> tempfile::TempDir {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     for name in FILES {
@@ -29,7 +29,7 @@ fn has_mark(folder: &Path) -> bool {
     alone.query_row(sql, [], |row| row.get::<_, i64>(0)).expect("ours") == 1
 }
 
-/// What happens to a file.
+/// A change of a file.
 #[derive(Debug, Clone, Copy)]
 enum Loss {
     None,

@@ -9,9 +9,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// Which reads of a file fail.
 struct FailingReads {
     file: PathBuf,
-    /// So many succeed before.
+    /// Reads that succeed first.
     passing: usize,
-    /// So many fail then.
+    /// Reads that fail after them.
     failing: usize,
 }
 

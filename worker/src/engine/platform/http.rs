@@ -20,7 +20,7 @@ const WAIT_EVERY: u64 = 5_000_000;
 /// The exchanges of the running execution.
 #[derive(Default)]
 pub(in crate::engine) struct OpenExchanges {
-    /// Those whose end was not received, and what the prelude has of each.
+    /// Exchanges whose end was not received, and what the prelude has of each.
     open: BTreeMap<u64, Persistent<Object<'static>>>,
     /// Those of them that may receive a piece.
     pull: BTreeSet<u64>,

@@ -168,7 +168,7 @@ pub(super) fn install<'js>(ctx: &Ctx<'js>, state: &SharedState, natives: &Object
     natives.set("nodeModules", Function::new(ctx.clone(), names)?)
 }
 
-/// What a value is, by QuickJS's class: a name of `captured.samples`, `proxy`, `namespace`, or nothing for functions and objects of
+/// Kind of a value by QuickJS's class: a name of `captured.samples`, `proxy`, `namespace`, or nothing for functions and objects of
 /// other classes.
 fn kind_of<'js>(ctx: &Ctx<'js>, state: &SharedState, value: &Value<'js>) -> &'static str {
     let Some(object) = value.as_object() else { return "" };

@@ -140,7 +140,7 @@
           return keep(new Date(apply(getTime, from, [])));
         case 'regexp':
           return keep(new RegExp(from.source, from.flags));
-        // What is in the collection now: a getter of an entry may change it.
+        // Entries of the collection now: a getter of an entry may change it.
         case 'map': {
           const to = keep(new Map());
           const entries = [];
