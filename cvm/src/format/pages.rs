@@ -437,6 +437,10 @@ fn load_heap(
     if weight / 2 > state.heap.bytes.saturating_add(1 << 16) {
         return Err(FormatError::Invalid("accounted bytes"));
     }
+    // A native function may pass the limit before it is noticed: it stops at twice the limit, after at most one more text or list.
+    if state.heap.bytes > state.heap.limit.saturating_mul(4).saturating_add(1 << 20) {
+        return Err(FormatError::Invalid("accounted bytes"));
+    }
     state.heap.intern_loaded();
     Ok(())
 }

@@ -48,6 +48,7 @@ const CASES: &[Case] = &[
         s.result = Value::Obj(id);
         s.heap.bytes = 0;
     }),
+    ("a heap that weighs more than its limit lets it", |s| s.heap.bytes = s.heap.limit * 5),
     ("a checkpoint that cannot be counted up", |s| s.checkpoint = u64::MAX - 2),
     ("a view of an object that is no buffer", |s| {
         let buffer = plain(s);

@@ -2,7 +2,7 @@
 //!
 //! Owns: adding parts to an object under construction. Must not: assign to existing objects.
 
-use super::{Raise, Res, Vm};
+use super::{Res, Vm};
 use crate::builtins::ids;
 use crate::heap::object::{Array, Code, ObjectKind, Prop, attr};
 use crate::state::Back;
@@ -27,7 +27,9 @@ impl Vm<'_> {
     }
 
     pub(super) fn define_field(&mut self, target: Value, key: Key, value: Value) -> Res<()> {
-        let Value::Obj(id) = target else { return Err(Raise::Fault("field of no object")) };
+        let Value::Obj(id) = target else {
+            return Err(self.type_error("Cannot define a property of a primitive"));
+        };
         let object = self.st.heap.obj(id);
         if let (ObjectKind::Plain, true) = (&object.kind, object.extensible)
             && object.props.find(key).is_none()
@@ -63,7 +65,9 @@ impl Vm<'_> {
         let key = self.slot_key(self.st.sp - 2)?;
         let function = self.pop();
         self.drop_n(1);
-        let Value::Obj(id) = self.peek(0) else { return Err(Raise::Fault("method of no object")) };
+        let Value::Obj(id) = self.peek(0) else {
+            return Err(self.type_error("Cannot define a method of a primitive"));
+        };
         let (kind, enumerable) = (b & 3, b & 4 != 0);
         if let Value::Obj(f) = function {
             if self.unnamed(f) {

@@ -50,10 +50,11 @@ impl Vm<'_> {
         self.finish_put(3, put, key, this, value)
     }
 
-    pub(super) fn private_key(name: Value) -> Res<Key> {
+    /// The key of a private name. Compiled code keeps names in variables, and a variable of a loaded state can have any value.
+    pub(super) fn private_key(&mut self, name: Value) -> Res<Key> {
         match name {
             Value::Sym(id) => Ok(Key::cell(id)),
-            _ => Err(Raise::Fault("private name")),
+            _ => Err(self.type_error("The variable of a private name has another value")),
         }
     }
 
@@ -69,7 +70,7 @@ impl Vm<'_> {
 
     pub(crate) fn op_get_private(&mut self) -> Res<()> {
         let base = self.peek(1);
-        let key = Self::private_key(self.peek(0))?;
+        let key = self.private_key(self.peek(0))?;
         let found = base.as_obj().and_then(|id| self.own(id, key));
         let Some(own) = found else { return Err(self.private_missing(key, "read")) };
         if own.flags & attr::ACCESSOR == 0 {
@@ -85,7 +86,7 @@ impl Vm<'_> {
 
     pub(crate) fn op_set_private(&mut self) -> Res<()> {
         let (base, value) = (self.peek(2), self.peek(0));
-        let key = Self::private_key(self.peek(1))?;
+        let key = self.private_key(self.peek(1))?;
         let Some((id, own)) = base.as_obj().and_then(|id| self.own(id, key).map(|o| (id, o))) else {
             return Err(self.private_missing(key, "write"));
         };
@@ -106,8 +107,10 @@ impl Vm<'_> {
 
     /// o name v -> o; kinds: 0 field, 1 method, 2 getter, 3 setter
     pub(crate) fn op_define_private(&mut self, kind: usize) -> Res<()> {
-        let key = Self::private_key(self.peek(1))?;
-        let Value::Obj(id) = self.peek(2) else { return Err(Raise::Fault("private of no object")) };
+        let key = self.private_key(self.peek(1))?;
+        let Value::Obj(id) = self.peek(2) else {
+            return Err(self.type_error("Cannot define a private member of a primitive"));
+        };
         let value = self.peek(0);
         let old = self.own(id, key);
         if kind > 0
@@ -159,7 +162,7 @@ impl Vm<'_> {
 
     /// o name -> bool
     pub(crate) fn op_has_private(&mut self) -> Res<()> {
-        let key = Self::private_key(self.peek(0))?;
+        let key = self.private_key(self.peek(0))?;
         let Value::Obj(id) = self.peek(1) else {
             return Err(
                 self.type_error("Cannot use 'in' operator to search for a private name in a primitive")
