@@ -94,23 +94,23 @@ pub(super) fn first_connection(
     let mut connection = connect()?;
     let found = identify(&connection, path)?;
     if let Some(missing) = commit_count::missing_from_log(commits, &connection) {
-        // Closing it would copy the log into the file.
-        connection
-            .set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)
-            .map_err(|error| judged(&error))?;
         let log = beside(path, "-wal");
         return Err(OpenError::OlderLog { path: log, than: path.to_owned(), commits: Some(missing) });
+    }
+    // Before anything is written.
+    if found.is_some() {
+        check(&connection, path)?;
     }
     if found != Some(VERSION) {
         migrate(&mut connection, found).map_err(|error| judged(&error))?;
     }
     if found.is_some() {
-        check(&connection, path)?;
         make_shrinkable(&connection, path);
     }
     if fills && !has_log_mode {
-        // The last connection copies the log into the file and removes it.
+        let closed = copy_back_when_closed(&connection);
         drop(connection);
+        closed.map_err(|error| judged(&error))?;
         fill_log(path);
         connection = connect()?;
     }
@@ -171,7 +171,8 @@ fn fill_log(path: &Path) {
     }
 }
 
-/// A connection that may write.
+/// A connection that may write. Closing it leaves the log as it is: a start that is refused has changed nothing, and the database
+/// may be marked as one in use, whose log must be there (`in_use.rs`).
 pub(super) fn writable(
     path: &Path,
     durability: Durability,
@@ -181,6 +182,8 @@ pub(super) fn writable(
         | OpenFlags::SQLITE_OPEN_NO_MUTEX
         | OpenFlags::SQLITE_OPEN_EXRESCODE;
     let connection = Connection::open_with_flags(path, flags)?;
+    // First: each error from here on closes the connection.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
     common(&connection, busy_timeout)?;
     // Before the mode, so that without durability a new file is not flushed when its mode changes.
     connection.pragma_update(None, "synchronous", durability.as_str())?;
@@ -189,12 +192,16 @@ pub(super) fn writable(
         connection.pragma_update(None, "auto_vacuum", "incremental")?;
     }
     connection.pragma_update(None, "journal_mode", "wal")?;
-    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, durability == Durability::Off)?;
     // Checkpoints are made by `wal.rs`, never inside a caller's commit.
     connection.pragma_update(None, "wal_autocheckpoint", 0)?;
     connection.pragma_update(None, "journal_size_limit", WAL_KEPT_BYTES)?;
     connection.pragma_update(None, "cache_size", -8_192)?;
     Ok(connection)
+}
+
+/// Closing a connection copies the log into the file and removes it, if it is the last one.
+pub(super) fn copy_back_when_closed(connection: &Connection) -> Result<bool, rusqlite::Error> {
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false)
 }
 
 /// A connection that may only read.

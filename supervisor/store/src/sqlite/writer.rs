@@ -15,6 +15,7 @@ use super::background::Background;
 use super::failure::{SqliteFailure, hopeless, is_damage, may_pass, poisoned, store_error};
 use super::free_space::{DatabasePages, FreeSpace};
 use super::in_use;
+use super::open::copy_back_when_closed;
 use super::quota_eviction::{QuotaEviction, size_of, sizes};
 use super::saved_copy::SavedCopy;
 use super::transaction::{Verdicts, all, alone, together, transaction};
@@ -156,8 +157,8 @@ impl Writer {
         if let Some(connection) = self.connection
             && self.location.durability != Durability::Off
         {
-            // Closing the last connection would do the same, but without a report of errors.
-            if let Err(failure) = in_use::copy_back_and_unmark(&connection) {
+            let copied = in_use::copy_back_and_unmark(&connection);
+            if let Err(failure) = copied.and_then(|()| Ok(copy_back_when_closed(&connection).map(drop)?)) {
                 tracing::warn!(error = %failure.into_store_error(), "the store's log could not be emptied");
             }
         }

@@ -106,6 +106,39 @@ async fn log_that_is_lost_after_a_kill_is_refused_unless_that_is_accepted() {
     }
 }
 
+/// Each start that is refused, however often, leaves the database and its log as they are, and names the same cause.
+#[tokio::test]
+async fn start_that_is_refused_after_a_kill_leaves_the_log() {
+    use std::os::unix::fs::FileExt as _;
+    let disk = on_disk();
+    disk.store.apply(running()).await.expect("new");
+    disk.store.apply(events(1, 1..=2_000)).await.expect("running");
+    let other = Connection::open(disk.folder.path().join(FILES[0])).expect("a database");
+    other.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(())).expect("no one reads");
+    disk.store.apply(events(1, [2_001])).await.expect("running");
+    let after = killed(disk.folder.path());
+    let file = after.path().join(FILES[0]);
+    let pages = std::fs::metadata(&file).expect("it is there").len() / 4_096;
+    let middle = pages / 2 * 4_096;
+    let database = std::fs::File::options().read(true).write(true).open(&file).expect("ours");
+    let mut page = [0; 4_096];
+    database.read_exact_at(&mut page, middle).expect("ours");
+    database.write_all_at(&[0xa5; 4_096], middle).expect("ours");
+    let log = std::fs::read(after.path().join(FILES[1])).expect("it is there");
+    for start in 0..3 {
+        let error = open_sqlite(options(after.path())).expect_err("a page is damaged");
+        assert!(matches!(error, OpenError::Corrupt { .. }), "start {start}: {error}");
+        let left = std::fs::read(after.path().join(FILES[1])).expect("it is there");
+        assert!(left == log, "start {start} changed the log: {} of {} bytes", left.len(), log.len());
+    }
+    database.write_all_at(&page, middle).expect("ours");
+    let store = open_sqlite(options(after.path())).expect("nothing is lost");
+    assert_eq!(count(&store).await, 2_001);
+    store.shutdown().await;
+    drop(other);
+    disk.store.shutdown().await;
+}
+
 /// A kill, or a power loss, between the header of a log that starts over and its first frame.
 #[tokio::test]
 async fn log_that_was_starting_over_is_not_called_lost() {

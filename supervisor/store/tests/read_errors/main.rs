@@ -92,6 +92,30 @@ async fn start_on_a_disk_that_cannot_be_read_names_the_disk_and_changes_nothing(
     store.shutdown().await;
 }
 
+/// As after a kill, with everything of the last commits in the log alone.
+#[tokio::test]
+async fn start_after_a_kill_on_a_disk_that_cannot_be_read_changes_nothing() {
+    let (_kept, live) = folder();
+    stored(&live).await;
+    let store = open(&live).expect("it has no owner");
+    store.apply(entry(ENTRIES)).await.expect("the store accepts it");
+    let (_also_kept, killed) = folder();
+    for name in ["vm-system.db", "vm-system.db-wal", "vm-system.db-shm"] {
+        std::fs::copy(live.join(name), killed.join(name)).expect("the file is there");
+    }
+    store.shutdown().await;
+    let path = database(&killed);
+    for passing in [0, 3, 10, 20, 30, 40, 60, 100] {
+        sys::fail(&path, passing, usize::MAX);
+        let error = open(&killed).expect_err("nothing can be read");
+        sys::heal(&path);
+        assert!(matches!(error, OpenError::ReadError { .. }), "read {passing}: {error}");
+    }
+    let store = open(&killed).expect("the disk works again");
+    assert_eq!(entries(&store).await, Ok(ENTRIES as usize + 1));
+    store.shutdown().await;
+}
+
 #[tokio::test]
 async fn check_of_a_file_survives_a_read_that_fails_once_and_names_a_disk_that_cannot_be_read() {
     let (_kept, folder) = folder();
