@@ -3,8 +3,11 @@
 
 use crate::error::{CliError, exit};
 use crate::output::{Style, color, escape, notice};
-use std::cell::Cell;
+use crate::signals::Interrupts;
+use nix::errno::Errno;
+use std::cell::{Cell, RefCell};
 use std::io::{self, Write};
+use std::os::fd::AsFd;
 use vm_system_protocol::counted::counted;
 use vm_system_protocol::ids::ExecutionId;
 use vm_system_protocol::model::{
@@ -45,7 +48,13 @@ pub(crate) struct ScriptOutput {
     missing_file: Cell<bool>,
     refused_write: Cell<bool>,
     other_hint: Cell<Option<&'static str>>,
+    /// What ends the command while nobody reads the output.
+    interrupts: RefCell<Option<Interrupts>>,
+    is_interrupted: Cell<bool>,
 }
+
+/// Bytes that a pipe takes at once when it can be written (`PIPE_BUF`).
+const PIECE_BYTES: usize = 4_096;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Stream {
@@ -67,7 +76,19 @@ impl ScriptOutput {
             missing_file: Cell::new(false),
             refused_write: Cell::new(false),
             other_hint: Cell::new(None),
+            interrupts: RefCell::default(),
+            is_interrupted: Cell::new(false),
         }
+    }
+
+    /// From now on a signal, or the end of the time, ends a print that waits for a reader.
+    pub(crate) fn interrupted_by(&self, interrupts: &Interrupts) {
+        *self.interrupts.borrow_mut() = Some(interrupts.clone());
+    }
+
+    /// Whether a print was ended so. The rest of its text is lost.
+    pub(crate) fn is_interrupted(&self) -> bool {
+        self.is_interrupted.get()
     }
 
     /// Whether the end says the execution's id, status and metrics.
@@ -117,7 +138,7 @@ impl ScriptOutput {
 
     /// Prints a batch of events.
     pub(crate) fn events(&self, events: &[Event]) -> Result<(), CliError> {
-        let mut pending = Pending { stream: Stream::Stdout, text: String::new() };
+        let mut pending = Pending { stream: Stream::Stdout, text: String::new(), output: self };
         for event in events {
             // A repeated request gets the events from the first one on.
             if self.execution.replace(Some(event.execution_id)) == Some(event.execution_id)
@@ -131,6 +152,29 @@ impl ScriptOutput {
             }
         }
         pending.flush().map_err(|error| CliError::output(&error))
+    }
+
+    fn write_now(&self, to: &mut (impl Write + AsFd), text: &str) -> io::Result<()> {
+        to.flush()?;
+        let interrupts = self.interrupts.borrow();
+        let Some(interrupts) = interrupts.as_ref() else {
+            to.write_all(text.as_bytes())?;
+            return to.flush();
+        };
+        // Beside the buffer of the stream: of what is in it nobody knows whether it fits.
+        let mut left = text.as_bytes();
+        while !left.is_empty() {
+            if !interrupts.until_writable(to.as_fd())? {
+                self.is_interrupted.set(true);
+                return Err(io::Error::other("interrupted while nobody reads the output"));
+            }
+            match nix::unistd::write(to.as_fd(), &left[..left.len().min(PIECE_BYTES)]) {
+                Ok(written) => left = &left[written..],
+                Err(Errno::EINTR | Errno::EAGAIN) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
     }
 
     /// The stream and text of an event, line feed included; `None` if it is not shown.
@@ -336,12 +380,13 @@ fn exception(message: &str, stack: &str) -> String {
 }
 
 /// Buffered text of one stream; written before text of the other stream, so that the order is kept.
-struct Pending {
+struct Pending<'o> {
     stream: Stream,
     text: String,
+    output: &'o ScriptOutput,
 }
 
-impl Pending {
+impl Pending<'_> {
     fn push(&mut self, stream: Stream, text: &str) -> io::Result<()> {
         if stream != self.stream {
             self.flush()?;
@@ -357,15 +402,10 @@ impl Pending {
             return Ok(());
         }
         match self.stream {
-            Stream::Stdout => write_now(&mut io::stdout().lock(), &text),
-            Stream::Stderr => write_now(&mut io::stderr().lock(), &text),
+            Stream::Stdout => self.output.write_now(&mut io::stdout().lock(), &text),
+            Stream::Stderr => self.output.write_now(&mut io::stderr().lock(), &text),
         }
     }
-}
-
-fn write_now(to: &mut impl Write, text: &str) -> io::Result<()> {
-    to.write_all(text.as_bytes())?;
-    to.flush()
 }
 
 /// The lines of a stack after its message, escaped, each with a line feed.

@@ -90,8 +90,9 @@ impl Resolver {
         self.files.iter().any(|(path, stamp)| Stamp::of(path) != *stamp)
     }
 
-    /// The addresses of a name in lower case, without a dot at its end.
+    /// The addresses of a name in lower case. A dot at its end, which says that the name is complete, changes nothing.
     pub async fn resolve(&self, name: &str) -> Result<Vec<IpAddr>, ResolveError> {
+        let name = name.strip_suffix('.').unwrap_or(name);
         if let Some(addresses) = self.hosts.get(name) {
             return Ok(addresses.clone());
         }
@@ -211,6 +212,7 @@ mod tests {
         let one: Vec<IpAddr> = vec![Ipv4Addr::new(10, 0, 0, 7).into(), Ipv6Addr::LOCALHOST.into()];
         assert_eq!(resolver.resolve("one").await, Ok(one));
         assert!(resolver.resolve("a.localhost").await.is_ok());
+        assert!(resolver.resolve("localhost.").await.is_ok(), "a complete name");
         assert!(!resolver.is_outdated());
         std::fs::write(&servers, "nameserver 192.0.2.1\n").expect("written");
         assert!(resolver.is_outdated());

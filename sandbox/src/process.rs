@@ -193,17 +193,24 @@ impl AsFd for ChildExits {
 }
 
 /// A new POSIX session (if this process does not lead one already), umask 077, and default actions where `std` or the parent
-/// installed handlers: with std's SIGSEGV handler a crash would call `rt_sigaction` and look like a seccomp kill.
+/// installed handlers: with std's SIGSEGV handler a crash would call `rt_sigaction` and look like a seccomp kill. SIGPIPE stays ignored, as
+/// std leaves it: a peer that is gone is an error of one write, and no end of a process that serves others.
 pub fn settle() -> io::Result<()> {
     match nix::unistd::setsid() {
         Ok(_) | Err(nix::errno::Errno::EPERM) => {}
         Err(error) => return Err(error.into()),
     }
     nix::sys::stat::umask(nix::sys::stat::Mode::from_bits_truncate(0o077));
-    for signal in [libc::SIGSEGV, libc::SIGBUS, libc::SIGPIPE] {
+    for signal in [libc::SIGSEGV, libc::SIGBUS] {
         sys::default_action(signal)?;
     }
     Ok(())
+}
+
+/// As [`settle`], for a program that is executed next: an ignored signal stays ignored in it, and programs expect that SIGPIPE ends them.
+pub fn settle_for_program() -> io::Result<()> {
+    settle()?;
+    sys::default_action(libc::SIGPIPE)
 }
 
 /// Makes this process the first choice of the kernel's out-of-memory killer; inherited by every child.

@@ -149,7 +149,7 @@ fn command(request: &ExecRequest, terms: &ExecTerms, streams: &[OwnedFd; 3]) -> 
     let prepare = || -> Result<std::convert::Infallible, i32> {
         let raw = |error: nix::errno::Errno| error as i32;
         let code = |error: std::io::Error| error.raw_os_error().unwrap_or(libc::EIO);
-        process::settle().map_err(code)?;
+        process::settle_for_program().map_err(code)?;
         nix::sys::stat::umask(nix::sys::stat::Mode::S_IWGRP | nix::sys::stat::Mode::S_IWOTH);
         nix::unistd::dup2_stdin(&streams[0]).map_err(raw)?;
         nix::unistd::dup2_stdout(&streams[1]).map_err(raw)?;

@@ -161,6 +161,9 @@ async fn in_embedded(context: &Context, args: Args, script: Script) -> Result<u8
         let new = execution(session, sent, &args.allow_env);
         interrupts.interrupt_after(args.timeout + LATER_THAN_ENGINE);
         let ended = start::to_its_end(context, own.backend(), &interrupts, new, None, &output).await;
+        if interrupts.time_is_over() {
+            context.out.note(&format!("the script took longer than {:?} (--timeout)", args.timeout));
+        }
         let code = ended.map_err(|error| {
             error
                 .with_flag("max_source_kb", "--max-source-kb KIB")
@@ -168,8 +171,9 @@ async fn in_embedded(context: &Context, args: Args, script: Script) -> Result<u8
                 .with_flag("max_events", "--max-events N")
         })?;
         if interrupts.time_is_over() {
-            context.out.note(&format!("the script took longer than {:?} (--timeout)", args.timeout));
-        } else if output.has_syntax_error()
+            return Ok(code);
+        }
+        if output.has_syntax_error()
             && let Some(hint) = script.syntax_hint()
         {
             context.out.note(hint);

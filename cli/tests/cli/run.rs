@@ -348,6 +348,22 @@ fn a_reader_that_closes_the_pipe_ends_the_run() {
     assert_eq!((run.code, run.stderr.as_str()), (Some(141), ""));
 }
 
+/// As a pager in which nobody scrolls: the pipe is full.
+#[test]
+fn signals_and_the_timeout_end_a_run_whose_output_nobody_reads() {
+    const ENDLESS: &str = "console.log('up'); for (;;) console.log('x'.repeat(100000))";
+    let env = TestEnvironment::new();
+    for (signal, code) in [(Signal::SIGINT, 130), (Signal::SIGTERM, 143)] {
+        let mut child = env.command(["run", "--max-output-kb", "1000000", "-e", ENDLESS]).spawn().unwrap();
+        assert_eq!(first_line(&mut child), "up");
+        signal_child(&child, signal);
+        assert_eq!(wait(&mut child).code(), Some(code), "{signal}");
+    }
+    let timed = ["run", "--timeout", "1s", "--max-output-kb", "1000000", "-e", ENDLESS];
+    let mut child = env.command(timed).spawn().unwrap();
+    assert_eq!(wait(&mut child).code(), Some(124));
+}
+
 #[test]
 fn files_that_cannot_be_run_are_named() {
     let env = TestEnvironment::new();

@@ -369,6 +369,14 @@ pub(super) fn taken(call: &VerbCall<'_>, execution: ExecutionId) -> Option<Write
     Some(Write::KeyResponse { owner, key, reply })
 }
 
+/// The response of a call that has a key, for the batch of its change: a repeated deletion would not find what it has to delete.
+pub(super) fn response(call: &VerbCall<'_>, reply: &Reply) -> Option<Write> {
+    let (owner, key) = (call.caller.owner.clone(), call.key?.to_owned());
+    let response: VerbResult = Ok(reply.clone());
+    let reply = codec::encode(&response, CONTROL_FRAME_BYTES).ok()?;
+    Some(Write::KeyResponse { owner, key, reply })
+}
+
 /// The execution of such a mark. No encoded response begins like a mark.
 fn execution_of(reply: &[u8]) -> Option<ExecutionId> {
     reply.strip_prefix(TAKEN)?.try_into().ok().map(ExecutionId::from_bytes)

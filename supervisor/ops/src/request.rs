@@ -1,7 +1,9 @@
 //! The requests that an API passes to the verbs, and the trait [`VerbHandler`]. Knows no transport.
 
+use crate::ops::now;
 use tokio_util::sync::CancellationToken;
 use vm_system_protocol::control::{ErrorCode, Op, OpError, Reply};
+use vm_system_protocol::time::Timestamp;
 use vm_system_record::{Owner, Scope};
 use vm_system_runtime::Follower;
 use vm_system_runtime::client_memory::ReplyMemory;
@@ -82,8 +84,17 @@ pub struct ClientPresence {
     pub cancel_on_disconnect: bool,
     /// Cancelled when the client has gone. One that the supervisor has disconnected has not: it may come back.
     pub gone: CancellationToken,
+    /// When the request began to arrive, if that was noted before the verb begins: its body may take any time.
+    pub arrived: Option<Timestamp>,
     /// Cancelled when the client can send no further request on its connection.
     pub finished: CancellationToken,
+}
+
+impl ClientPresence {
+    /// The client of a request of which the first part has arrived.
+    pub fn arriving() -> Self {
+        Self { arrived: Some(now()), ..Self::default() }
+    }
 }
 
 /// A request that an API refused before it was a verb.

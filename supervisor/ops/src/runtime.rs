@@ -174,11 +174,17 @@ fn problem(store: &StoreStatus) -> Option<OpError> {
             format!("the store has been waiting for its disk or for a lock: stalled since {since}"),
             "find out why the disk of the state directory does not respond, or end the process that locks the database",
         )
-    } else {
-        let why = store.failing.as_ref()?;
+    } else if let Some(why) = &store.failing {
         (
             format!("the last write of the store failed: {why}"),
             "free some disk space or end the process that locks the database; the next write that succeeds heals it",
+        )
+    } else {
+        let why = store.disk_problem.as_ref()?;
+        (
+            format!("the store can write little more, or nothing: {why}"),
+            "free some disk space: what the store itself deletes is free only when its log can be copied back, and `quota_mb` keeps it \
+             smaller than its disk",
         )
     };
     Some(OpError::new(ErrorCode::StorageUnavailable, message).with_hint(hint))

@@ -4,7 +4,7 @@ use super::built_in::{self, BUILT_IN};
 use super::errors::{full, stored};
 use super::policies::ActiveTemplate;
 use super::verbs::TEMPLATE_CREATE;
-use super::{LIST_ROWS, Ops, VerbCall, fitting, modules, now, page, settings, startup_files};
+use super::{LIST_ROWS, Ops, VerbCall, fitting, idempotency, modules, now, page, settings, startup_files};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use uuid::Uuid;
@@ -13,7 +13,7 @@ use vm_system_protocol::control::{
 };
 use vm_system_protocol::ids::TemplateId;
 use vm_system_protocol::model::{Engine, Settings, Template, TemplateDetail};
-use vm_system_record::{Entity, Page, Rejection, StorageLimit, StoreError, Write};
+use vm_system_record::{Batch, Entity, Page, Rejection, StorageLimit, StoreError, Write};
 use vm_system_runtime::client_memory::ReplyMemory;
 use vm_system_store::DatabaseFault;
 
@@ -119,8 +119,11 @@ impl Ops {
         template: &str,
     ) -> Result<Reply, OpError> {
         let id = self.template(call, template).await?.detail.template.id;
-        self.part_changed(call, id, Write::TemplateDelete { id, at: now() }).await?;
-        Ok(Reply::TemplateDeleted { status: "ok".to_owned(), template_id: id })
+        let reply = Reply::TemplateDeleted { status: "ok".to_owned(), template_id: id };
+        let deletion = Write::TemplateDelete { id, at: now() };
+        let batch: Vec<Write> = [deletion].into_iter().chain(idempotency::response(call, &reply)).collect();
+        self.part_changed(call, id, batch).await?;
+        Ok(reply)
     }
 
     pub(super) async fn template_add_module(
@@ -169,7 +172,7 @@ impl Ops {
         &self,
         call: &VerbCall<'_>,
         id: TemplateId,
-        write: Write,
+        write: impl Into<Batch>,
     ) -> Result<(), OpError> {
         self.changed(call, id, write, stored).await
     }
@@ -179,7 +182,7 @@ impl Ops {
         &self,
         call: &VerbCall<'_>,
         id: TemplateId,
-        write: Write,
+        write: impl Into<Batch>,
         refused: impl FnOnce(StoreError) -> OpError,
     ) -> Result<(), OpError> {
         let result = match built_in::not_changed(id) {

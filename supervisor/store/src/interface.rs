@@ -55,6 +55,8 @@ pub struct StoreStatus {
     pub over_quota: bool,
     /// Error of the last commit; none after a successful one.
     pub failing: Option<String>,
+    /// What is wrong with the file system of the database: small writes may still succeed, where the log has space.
+    pub disk_problem: Option<String>,
     /// What is wrong with the database file.
     pub fault: Option<DatabaseFault>,
     /// When the commit began that has been in progress for longer than [`STALLED_AFTER`].

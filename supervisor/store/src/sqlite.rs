@@ -365,6 +365,7 @@ impl Store for SqliteStore {
             gives_back: self.shared.gives_back(),
             over_quota: self.shared.over_quota(),
             failing: self.shared.failing(),
+            disk_problem: self.shared.disk_problem(),
             fault: self.shared.fault().or_else(|| self.file.fault()),
             stalled_since: self.shared.stalled_since(),
         }

@@ -105,6 +105,8 @@ mod cases {
             ("sh('kill -9 1; echo alive').stdout", "'alive\\n'"),
             ("sh('echo $$').stdout.trim().length < 3", "true"),
             ("sh('kill -9 $$').signal", "'SIGKILL'"),
+            // Our processes ignore it, a program must not: it ends when nobody reads on.
+            ("sh('kill -PIPE $$').signal", "'SIGPIPE'"),
             ("sh('sleep 60 & sleep 60').timedOut", "true"),
             (
                 "((r) => [r.truncated, r.stdout.length])(sh('while :; do echo 0123456789; done')).join()",

@@ -3,7 +3,7 @@
 
 mod server;
 
-use nix::libc::{SIGKILL, SIGSTOP};
+use nix::libc::{SIGKILL, SIGPIPE, SIGSTOP};
 use server::Server;
 use vm_system_protocol::control::{Op, Reply};
 use vm_system_protocol::model::{CapabilityKind, EventPayload, HttpRecord, Session};
@@ -26,6 +26,7 @@ as_both!(
     another_daemon_refuses_the_requests_of_scripts,
     two_hundred_requests_of_one_session_run_at_a_time,
     requests_fail_when_the_egress_process_is_killed_or_hangs_and_the_next_one_gets_another,
+    no_process_ends_because_a_peer_is_gone,
     secrets_reach_their_host_and_nothing_else,
     requests_are_events_and_lines_of_the_audit_log,
     a_request_that_its_execution_leaves_open_is_ended_and_recorded,
@@ -398,6 +399,28 @@ mod cases {
             let events = bench.client.events(&execution.id.to_string());
             assert_eq!(vm_system_tests::client::value(&events), Some("'ERR_NET_EGRESS_LOST'"), "{signal}");
             assert_eq!(fetched(&mut bench, &session, &server.url("/")), "'hello'", "{signal}");
+        }
+        bench.end();
+    }
+
+    /// A write to a socket that the peer has reset sends SIGPIPE, unless its caller says otherwise (`writev` cannot).
+    pub(super) fn no_process_ends_because_a_peer_is_gone(user: User) {
+        let server = Server::start();
+        let mut bench = bench(user);
+        let reach = format!(r#"{{"allow":["{}"],"private":true}}"#, server.address);
+        bench.row(CapabilityKind::Net, "test", &reach);
+        let session = bench.session();
+        assert_eq!(fetched(&mut bench, &session, &server.url("/")), "'hello'");
+        bench.eval(&session, "globalThis.kept = 1");
+        let processes = observe::descendants(bench.daemon.pid());
+        assert!(processes.len() >= 3, "a helper, an egress process and a worker");
+        for process in &processes {
+            process.signal(SIGPIPE).expect("a signal");
+        }
+        assert_eq!(bench.eval(&session, "kept"), "1");
+        assert_eq!(fetched(&mut bench, &session, &server.url("/")), "'hello'");
+        for process in &processes {
+            assert!(process.is_alive(), "{:?} has ended", process.pid());
         }
         bench.end();
     }

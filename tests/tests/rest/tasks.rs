@@ -46,6 +46,30 @@ fn a_race_for_an_answer_is_lost_with_the_id_of_the_pending_task() {
 }
 
 #[test]
+fn an_answer_without_a_task_is_not_for_a_task_that_appeared_while_it_arrived() {
+    let daemon = Daemon::start(User::AsStarted);
+    let (mut http, mut slow) = (daemon.http(), daemon.http());
+    assert_eq!(http.post("/api/v1/programs", &json!({ "name": "job", "source": QUESTIONS })).status, 201);
+    let start = json!({ "name": "job", "execution_id": "job" });
+    assert_eq!(http.post("/api/v1/executions/program", &start).status, 201);
+    let body = json!({ "result": "slow" }).to_string();
+    let head = format!(
+        "POST {TASK} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: {}\r\nExpect: 100-continue\r\n\r\n",
+        body.len()
+    );
+    slow.send(head.as_bytes());
+    assert_eq!(slow.head().map(|(status, _)| status), Some(100), "the head has been read");
+    assert_eq!(http.post(TASK, &json!({ "result": "fast" })).status, 200);
+    let next = http.get(TASK).json()["task"]["id"].clone();
+    slow.send(body.as_bytes());
+    let late = slow.response(false).expect("a response");
+    assert_eq!((late.status, late.code()), (409, "TASK_NOT_PENDING".to_owned()), "{}", late.text());
+    assert_eq!(late.json()["error"]["details"]["task_id"], next);
+    assert_eq!(http.post(TASK, &json!({ "result": "in time" })).status, 200);
+    daemon.stop();
+}
+
+#[test]
 fn json_that_javascript_would_change_is_refused_with_the_reason() {
     let daemon = Daemon::start(User::AsStarted);
     let mut http = daemon.http();

@@ -56,19 +56,26 @@ pub(crate) async fn to_its_stop(
     new.wait = true;
     new.follow = context.out.is_table();
     let session = new.session.clone();
-    let call = until_it_stops(context, backend, new, key, output);
-    tokio::pin!(call);
-    let give_up = async {
-        interrupts.next().await;
-        cancel(backend, session, output).await;
-        interrupts.next().await;
+    output.interrupted_by(interrupts);
+    let result = {
+        let call = until_it_stops(context, backend, new, key, output);
+        let give_up = async {
+            interrupts.next().await;
+            cancel(backend, session.clone(), output).await;
+            interrupts.next().await;
+        };
+        tokio::select! {
+            biased;
+            result = call => result,
+            () = give_up => return Err(CliError::silent(interrupts.exit_code())),
+        }
     };
-    tokio::pin!(give_up);
-    tokio::select! {
-        biased;
-        result = &mut call => result,
-        () = &mut give_up => Err(CliError::silent(interrupts.exit_code())),
+    if !output.is_interrupted() {
+        return result;
     }
+    // Nobody reads the output, so none of it is waited for: a second signal is not needed.
+    cancel(backend, session, output).await;
+    Err(CliError::silent(interrupts.exit_code()))
 }
 
 /// Starts an execution and waits until it stops, also if the daemon is restarted meanwhile: until something of the execution is known,

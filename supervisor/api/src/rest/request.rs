@@ -60,7 +60,7 @@ impl FromRequestParts<Arc<App>> for RestRequest {
             key: key(&parts.headers)?,
             reached,
             memory,
-            presence: PresentClient(ClientPresence::default(), app.state.closing.clone()),
+            presence: PresentClient(ClientPresence::arriving(), app.state.closing.clone()),
             _leaving: leaving,
         })
     }

@@ -2,9 +2,11 @@
 
 use super::checked_name;
 use crate::errors::{invalid, stored};
-use crate::{Caller, LIST_ROWS, Ops, VerbCall, fitting, now, page};
+use crate::{Caller, LIST_ROWS, Ops, VerbCall, fitting, idempotency, now, page};
 use sha2::{Digest as _, Sha256};
-use vm_system_protocol::control::{DurableReply, ErrorCode, ListPage, OpError, ProgramFilter, ProgramText};
+use vm_system_protocol::control::{
+    DurableReply, ErrorCode, ListPage, OpError, ProgramFilter, ProgramText, Reply,
+};
 use vm_system_protocol::ids::ProgramId;
 use vm_system_protocol::model::{Diagnostic, Program, ProgramVersion};
 use vm_system_protocol::program_source;
@@ -214,12 +216,16 @@ impl Ops {
         reference: &str,
     ) -> Result<DurableReply, OpError> {
         let row = self.program(call, reference).await?;
-        let result =
-            self.store_of(call).apply(Write::ProgramDelete { id: row.id, at: now() }).await.map_err(stored);
-        self.audit(call, row.id, &result).await;
+        let id = row.id;
+        let reply = DurableReply::Program(Box::new(shown(call.caller, row, None)));
+        let response = idempotency::response(call, &Reply::Durable(reply.clone()));
+        let batch: Vec<Write> =
+            [Write::ProgramDelete { id, at: now() }].into_iter().chain(response).collect();
+        let result = self.store_of(call).apply(batch).await.map_err(stored);
+        self.audit(call, id, &result).await;
         result?;
-        self.durables()?.program_deleted(row.id);
-        Ok(DurableReply::Program(Box::new(shown(call.caller, row, None))))
+        self.durables()?.program_deleted(id);
+        Ok(reply)
     }
 }
 

@@ -6,11 +6,13 @@ use crate::audit::line_of;
 use crate::built_in::BUILT_IN;
 use crate::errors::{invalid, stored};
 use crate::sessions::worktree;
-use crate::{Ops, VerbCall, fitting, now, page, redact};
+use crate::{Ops, VerbCall, fitting, idempotency, now, page, redact};
 use std::sync::Arc;
 use uuid::Uuid;
 use vm_system_core::durable::{DurableRefusal, Fresh, fresh_record, session_record};
-use vm_system_protocol::control::{DurableReply, ErrorCode, NewRun, OpError, ProgramCounts, RunFilter};
+use vm_system_protocol::control::{
+    DurableReply, ErrorCode, NewRun, OpError, ProgramCounts, Reply, RunFilter,
+};
 use vm_system_protocol::ids::{ExecutionId, ProgramId, SessionId, TemplateId};
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{Engine, ExecutionStatus, ResultValue, Run};
@@ -158,7 +160,9 @@ impl Ops {
         let id = self.run(call, reference).await?.row.execution.id;
         self.cancel_program(id).await?;
         let last = self.run_get(call, &id.to_string()).await?;
-        let result = self.store_of(call).apply(Write::RunDelete { id }).await.map(|_| ()).map_err(stored);
+        let response = idempotency::response(call, &Reply::Durable(last.clone()));
+        let batch: Vec<Write> = [Write::RunDelete { id }].into_iter().chain(response).collect();
+        let result = self.store_of(call).apply(batch).await.map(|_| ()).map_err(stored);
         self.audit(call, id, &result).await;
         result.map(|()| last)
     }

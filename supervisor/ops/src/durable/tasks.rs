@@ -136,8 +136,9 @@ impl Ops {
         result: GivenAnswer,
         wait: bool,
     ) -> Result<DurableReply, OpError> {
-        // Before the first await: a task that appears while this request waits for the store was not the one that its sender saw.
-        let arrived = now();
+        // Before the first await: a task that appears while this request waits for the store, or while the rest of it arrives, was not the
+        // one that its sender saw.
+        let arrived = call.presence.arrived.unwrap_or_else(now);
         let bytes = match &result {
             GivenAnswer::Typed(text) => text.len(),
             GivenAnswer::Json(json) => json.as_str().len(),

@@ -17,6 +17,7 @@ use vm_system_protocol::codec;
 use vm_system_protocol::egress::{EgressRequest, FromEgress, HttpProgress, ToEgress};
 use vm_system_protocol::limits::{EGRESS_MESSAGE_BYTES, EGRESS_PINGS_LOST};
 use vm_system_protocol::worker::HostError;
+use vm_system_sandbox::process::ExitStatus;
 use vm_system_spawn::child::ChildProcess;
 use vm_system_spawn::egress::{connect_to_egress, start_egress};
 
@@ -284,26 +285,30 @@ async fn run(
         || (why == ENDED && child.is_none())
         || inner.stop.is_cancelled()
         || routes.outdated.load(Ordering::Relaxed);
-    if routes.has_exchanges() || !may_end {
+    let is_failure = routes.has_exchanges() || !may_end;
+    if is_failure {
         inner.note_failure(&why, false);
     }
-    if routes.has_exchanges() {
-        tracing::warn!(why, "the egress process ended during requests");
-    } else {
-        tracing::debug!(why, "the egress process is not used any more");
-    }
+    // Before its status is waited for: sessions learn at once that their exchanges have failed.
     routes.end();
     drop((reader, writer));
-    reap(inner, child).await;
+    let status = reap(inner, child).await;
+    if is_failure {
+        tracing::warn!(why, ?status, "the egress process ended unexpectedly");
+    } else {
+        tracing::debug!(why, ?status, "the egress process is not used any more");
+    }
 }
 
-/// Ends the process; one of a service manager ends with its connection.
-async fn reap(inner: Arc<Inner>, child: Option<ChildProcess>) {
+/// Ends the process, and returns its exit status; one of a service manager ends with its connection.
+async fn reap(inner: Arc<Inner>, child: Option<ChildProcess>) -> Option<ExitStatus> {
+    let mut status = None;
     if let Some(mut child) = child {
         let _ = child.kill();
-        let _ = child.ended().await;
+        status = child.ended().await.ok();
     }
     inner.live.fetch_sub(1, Ordering::Relaxed);
+    status
 }
 
 async fn write(socket: &mut OwnedWriteHalf, order: &ToEgress) -> io::Result<()> {

@@ -74,7 +74,7 @@ pub(crate) fn with_problem(path: &Path, error: &dyn Display) -> String {
 }
 
 /// What is wrong with the file system of a file that cannot be used, and what to do.
-fn problem(path: &Path) -> Option<String> {
+pub(super) fn problem(path: &Path) -> Option<String> {
     // The folder may be one that could not be made.
     let folders =
         path.ancestors().skip(1).map(|folder| if folder == Path::new("") { Path::new(".") } else { folder });

@@ -588,6 +588,7 @@ impl Writer {
         let size = DatabasePages::measure(connection);
         let bytes = size.used_bytes();
         self.free_space.measured(size, Instant::now());
+        self.shared.set_disk_problem(super::space::problem(self.location.file.path()));
         self.shared.bytes_free.store(size.free_bytes(), Ordering::Relaxed);
         self.shared.bytes_used.store(bytes, Ordering::Relaxed);
         self.shared.over_quota.store(bytes > self.retention.quota_bytes, Ordering::Relaxed);

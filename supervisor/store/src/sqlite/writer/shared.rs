@@ -17,6 +17,7 @@ pub(in crate::sqlite) struct WriterShared {
     pub(super) gives_back: AtomicBool,
     pub(super) over_quota: AtomicBool,
     failing: Mutex<Option<String>>,
+    disk_problem: Mutex<Option<String>>,
     fault: Mutex<Option<DatabaseFault>>,
     /// Begins to examine the database, after a pause.
     pub(in crate::sqlite) look_again: OnceLock<Box<dyn Fn() + Send + Sync>>,
@@ -44,6 +45,13 @@ impl WriterShared {
     }
     pub(super) fn set_failing(&self, failing: Option<String>) {
         *self.failing.lock().unwrap_or_else(PoisonError::into_inner) = failing;
+    }
+
+    pub(in crate::sqlite) fn disk_problem(&self) -> Option<String> {
+        self.disk_problem.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+    pub(super) fn set_disk_problem(&self, problem: Option<String>) {
+        *self.disk_problem.lock().unwrap_or_else(PoisonError::into_inner) = problem;
     }
 
     /// Damage that was found in the file.
