@@ -413,7 +413,7 @@ mod cases {
         assert_eq!(fetched(&mut bench, &session, &server.url("/")), "'hello'");
         bench.eval(&session, "globalThis.kept = 1");
         let processes = observe::descendants(bench.daemon.pid());
-        assert!(processes.len() >= 3, "a helper, an egress process and a worker");
+        assert_eq!(observe::in_mode(bench.daemon.pid(), "egress").len(), 1, "it is one of them");
         for process in &processes {
             process.signal(SIGPIPE).expect("a signal");
         }
