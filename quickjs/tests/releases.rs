@@ -37,6 +37,12 @@ const DEFECTS: &[(&str, &str)] = &[
         "globalThis.seen = 1; const inner = async function* () { try { yield 1; } finally { seen = 0; } };
          const outer = (async function* () { yield* inner(); })(); outer.next().then(() => outer.return(Promise.reject(1))).catch(() => {});",
     ),
+    (
+        "9-variables-of-turns",
+        "const f = []; for (let i = 0; i < 2; i++) { f.push(() => i); continue; }
+         for (let i = 0; i < 2; i++) try { const x = i; f.push(() => x); throw 1; } catch {}
+         globalThis.seen = f[0]() !== 0 || f[2]() !== 0;",
+    ),
 ];
 
 #[test]

@@ -143,6 +143,82 @@ fn a_return_during_yield_star_reaches_the_inner_iterator() {
     assert_eq!(Engine::new().value(source), format!("'{right}'"));
 }
 
+/// What closures of each turn see, in loops that `continue` and in blocks that an exception leaves. As Node 20 says.
+#[test]
+fn each_turn_of_a_loop_has_its_own_variables() {
+    let mut engine = Engine::new();
+    for (body, right) in [
+        ("for (let i = 0; i < 3; i++) { f.push(() => i); if (i === 1) continue; }", "0,1,2"),
+        ("o: for (let i = 0; i < 3; i++) { f.push(() => i); for (;;) continue o; }", "0,1,2"),
+        (
+            "for (let i = 0; i < 3; i++) { try { f.push(() => i); continue; } finally { f.push(() => i * 10); } }",
+            "0,0,1,10,2,20",
+        ),
+        (
+            "for (let i = 0; i < 3; i++) { switch (i) { case 1: f.push(() => i); continue; default: f.push(() => i); } }",
+            "0,1,2",
+        ),
+        (
+            "for (let i = 0; i < 3;) { f.push(() => i); i++; if (i == 2) continue; f.push(() => -i); }",
+            "1,-1,2,3,-3",
+        ),
+        ("for (let i = 0; ; i++) { if (i > 2) break; f.push(() => i); if (i == 1) continue; }", "0,1,2"),
+        ("for (let i = 0; ;) { if (i > 2) break; f.push(() => i); i++; continue; }", "1,2,3"),
+        ("for (let i = 0; i < 3; f.push(() => i), i++) { if (i == 1) continue; }", "1,2,3"),
+        ("for (let i = 0; f.push(() => i), i < 3; i++) { if (i == 1) continue; }", "0,1,2,3"),
+        ("for (let i = 0, g = f.push(() => i); i < 3; i++) { f.push(() => i); continue; }", "0,0,1,2"),
+        (
+            "for (let [i, { j }] = [0, { j: 5 }]; i < 3; i++, j--) { f.push(() => i + j * 10); if (j == 4) continue; }",
+            "50,41,32",
+        ),
+        (
+            "o: for (let i = 0; i < 3; i++) for (let j = 0; j < 3; j++) { f.push(() => i * 10 + j); if (j == 1) continue o; if (i == 1) continue; }",
+            "0,1,10,11,20,21",
+        ),
+        (
+            "for (let i = 0; i < 6; i++) { const more = () => i++; f.push(() => i); more(); continue; }",
+            "1,3,5",
+        ),
+        ("for (let i = 0; i < 3; i++) { f.push(eval('() => i')); continue; }", "0,1,2"),
+        (
+            "const g = function* () { for (let i = 0; i < 3; i++) { f.push(() => i); yield; continue; } }; [...g()];",
+            "0,1,2",
+        ),
+        ("for (let i = 0; i < 3; i++) { try { let x = i; f.push(() => x); throw 1; } catch {} }", "0,1,2"),
+        (
+            "for (let i = 0; i < 3; i++) { try { for (const x of [i, i + 1]) { f.push(() => x); if (x == i + 1) throw 1; } } catch {} }",
+            "0,1,1,2,2,3",
+        ),
+        (
+            "for (let i = 0; i < 3; i++) { try { for (let x = i; ; x++) { f.push(() => x); if (x == i + 1) throw 1; } } catch {} }",
+            "0,1,1,2,2,3",
+        ),
+        (
+            "for (let i = 0; i < 3; i++) { try { function x() { return i; } class K { static v = i; } f.push(() => x() + K.v); throw 1; } catch (e) { f.push(() => e); } }",
+            "0,1,2,1,4,1",
+        ),
+        (
+            "for (let i = 0; i < 3; i++) { try { try { throw i; } catch (e) { f.push(() => e); throw 1; } } catch {} }",
+            "0,1,2",
+        ),
+        (
+            "for (let i = 0; i < 3; i++) { try { throw [i, 1]; } catch ([a]) { f.push(() => a); continue; } }",
+            "0,1,2",
+        ),
+        (
+            "for (let i = 0; i < 3; i++) { try { let x = i; f.push(() => x); return; } finally { let z = i; f.push(() => z); continue; } }",
+            "0,0,1,1,2,2",
+        ),
+    ] {
+        let source = format!(
+            "(() => {{ const f = []; (() => {{ {body} }})(); return f.map(call => call()).join(); }})()"
+        );
+        assert_eq!(engine.value(&source), format!("'{right}'"), "{body}");
+    }
+    let awaits = "await (async () => { const f = []; for (let i = 0; i < 3; i++) { f.push(() => i); await null; if (i == 1) continue; } return f.map(call => call()).join(); })()";
+    assert_eq!(engine.value(awaits), "'0,1,2'");
+}
+
 /// As Node 20 says.
 #[test]
 fn dates_are_read_as_in_v8() {
