@@ -155,6 +155,11 @@ fn the_events_of_a_processs_end_are_emitted_as_in_node() {
             &["tick uncaughtException", "x unhandledRejection", "ERR_UNHANDLED_REJECTION unhandledRejection"],
         ),
         (
+            "process.on('uncaughtException', (error, origin) => console.log(error.message, origin)); process.on('exit', (code) => console.log('exit', code));
+             queueMicrotask(() => { throw new Error('job') }); queueMicrotask(() => console.log('next')); setTimeout(() => console.log('later'), 1)",
+            &["job uncaughtException", "next", "later", "exit 0"],
+        ),
+        (
             "process.on('exit', () => { console.log('one'); process.exit(0) }); process.on('exit', () => console.log('never'))",
             &["one"],
         ),
@@ -218,6 +223,45 @@ fn the_events_of_a_processs_end_are_emitted_as_in_node() {
         "{:?}",
         done.outcome
     );
+    // The exception of a microtask is one like any other, at any time.
+    for (source, message, printed) in [
+        (
+            "for (let i = 0; i < 3; i++) queueMicrotask(() => { console.log(i); if (i === 1) throw new Error('job') }); process.on('exit', code => console.log('exit', code))",
+            "Error: job",
+            "0 1 exit 1",
+        ),
+        ("setTimeout(() => queueMicrotask(() => { throw null }), 1)", "Uncaught null", ""),
+        ("await null; queueMicrotask(() => { throw new Error('await') })", "Error: await", ""),
+        (
+            "new (require('node:async_hooks').AsyncLocalStorage)().run(1, () => queueMicrotask(() => { throw new Error('run') }))",
+            "Error: run",
+            "",
+        ),
+        (
+            "process.once('beforeExit', () => queueMicrotask(() => { throw new Error('before') }))",
+            "Error: before",
+            "",
+        ),
+        ("process.on('exit', () => queueMicrotask(() => { throw new Error('exit') }))", "Error: exit", ""),
+        (
+            "process.on('uncaughtException', () => { throw new Error('again') }); queueMicrotask(() => { throw new Error('first') })",
+            "Error: again",
+            "",
+        ),
+        (
+            "globalThis.registry = new FinalizationRegistry(() => { throw new Error('freed') }); (() => registry.register({}, 1))(); 1",
+            "Error: freed",
+            "",
+        ),
+    ] {
+        let done = engine.repl(source);
+        assert!(
+            matches!(&done.outcome, Outcome::Exception { message: is } if is == message),
+            "{source}: {:?}",
+            done.outcome
+        );
+        assert_eq!(engine.console().join(" "), printed, "{source}");
+    }
     // For these events an execution is a process: nothing is left of its listeners.
     assert_eq!(engine.logs("process.on('warning', () => console.log('kept')); 1"), [] as [&str; 0]);
     assert_eq!(engine.logs("process.emit('warning'); process.listenerCount('exit')"), ["kept"]);

@@ -8,7 +8,7 @@ use crate::engine::state::SharedState;
 use crate::engine::timers::QueuedCallback;
 use crate::engine::{stdin, sys};
 use rquickjs::function::Args;
-use rquickjs::{Ctx, Function, Persistent, Result, Value};
+use rquickjs::{Ctx, Error, Function, Persistent, Result, Value};
 use std::time::Duration;
 
 /// While both input and responses are waited for, one of them is waited for so long at a time.
@@ -101,7 +101,8 @@ pub(super) fn promise_jobs<'js>(
     let mut count = 0_u32;
     while let Some(well) = sys::run_job(ctx) {
         if !well {
-            drop(ctx.catch());
+            // Not of a promise's callback, which rejects: of `queueMicrotask` or of a `FinalizationRegistry`.
+            return Err(failure(ctx, state, &Error::Exception));
         }
         // A short job never reaches the interrupt hook, but many of them must be interruptible.
         count = count.wrapping_add(1);
