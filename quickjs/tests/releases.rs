@@ -43,6 +43,10 @@ const DEFECTS: &[(&str, &str)] = &[
          for (let i = 0; i < 2; i++) try { const x = i; f.push(() => x); throw 1; } catch {}
          globalThis.seen = f[0]() !== 0 || f[2]() !== 0;",
     ),
+    (
+        "10-date-setters",
+        "const date = new Date(0); date.setHours(NaN); globalThis.seen = date.getTime() === 0 || !Date.UTC(275761, 0, -200);",
+    ),
 ];
 
 #[test]

@@ -219,6 +219,52 @@ fn each_turn_of_a_loop_has_its_own_variables() {
     assert_eq!(engine.value(awaits), "'0,1,2'");
 }
 
+/// As Node 20 says, but for an argument that changes the date itself: there the order is that of ECMA-262.
+#[test]
+fn a_date_that_is_set_to_no_number_is_invalid() {
+    let mut engine = Engine::new();
+    let source = "(() => {
+        const wrong = [], parts = ['Date', 'Month', 'FullYear', 'Hours', 'Minutes', 'Seconds', 'Milliseconds'];
+        for (const name of [...parts.flatMap(part => ['set' + part, 'setUTC' + part]), 'setTime', 'setYear']) {
+            for (const args of [[], [NaN], [undefined], [Infinity], [-Infinity], ['x'], [{}], [1e300]]) {
+                for (const time of [0, 1e12, NaN]) {
+                    const date = new Date(time);
+                    if (!Number.isNaN(date[name](...args)) || !Number.isNaN(date.getTime())) wrong.push(name, args, time);
+                }
+            }
+            for (const args of [[1, NaN], [NaN, 1], [1, undefined]]) {
+                const date = new Date(0);
+                if (date[name].length > 1 && !Number.isNaN(date[name](...args))) wrong.push(name, args);
+            }
+            const log = [], set = new Date(NaN), changes = { valueOf() { set.setTime(5); log.push(name); return 7; } };
+            set[name](changes);
+            if (log.length !== 1) wrong.push(log);
+        }
+        return wrong.join();
+    })()";
+    assert_eq!(engine.value(source), "''");
+    for (source, right) in [
+        ("new Date(NaN).setFullYear(2024)", "1704067200000"),
+        ("new Date(NaN).setUTCFullYear(2024, 1, 29)", "1709164800000"),
+        ("new Date(NaN).setYear(99)", "915148800000"),
+        ("new Date(NaN).setMonth(1)", "NaN"),
+        (
+            "(() => { const date = new Date(NaN); return [date.setHours({ valueOf() { date.setTime(5); return 7; } }), date.getTime()].join(); })()",
+            "'NaN,5'",
+        ),
+        ("new Date(0).setUTCFullYear(275761, 0, -200)", "8639992137600000"),
+        ("new Date(0).setUTCFullYear(-271822, 11, 400)", "-8639977622400000"),
+        ("Date.UTC(275760, 13, -400)", "8639977536000000"),
+        ("Date.UTC(1e6, -1e7, 1)", "5197324780800000"),
+        ("Date.UTC(275760, 8, 13)", "8640000000000000"),
+        ("Date.UTC(275760, 8, 13, 0, 0, 0, 1)", "NaN"),
+        ("Date.UTC(2e6, -2e7, 1)", "NaN"),
+        ("Date.UTC(1970, 0, 1, 1e300)", "NaN"),
+    ] {
+        assert_eq!(engine.value(source), right, "{source}");
+    }
+}
+
 /// As Node 20 says.
 #[test]
 fn dates_are_read_as_in_v8() {
