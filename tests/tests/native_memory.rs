@@ -160,3 +160,32 @@ fn native_functions_that_take_a_size_stay_within_the_limit_and_the_session_goes_
     }
     daemon.stop();
 }
+
+/// Heaps that grow in blocks of all sizes, beside what Rust code holds: the limit is reached in another place for each size.
+#[test]
+fn a_script_catches_that_its_heap_is_full() {
+    let daemon = Daemon::start(User::AsStarted);
+    let mut client = daemon.client();
+    for mem_mb in [64, 100, 128] {
+        let limits = Limits { mem_mb, cpu_ms: 120_000, wall_ms: 120_000, ..Limits::default() };
+        let template = client.template(Settings { limits, ..Settings::default() }, &[]);
+        for grow in [
+            "const all = {}; for (let i = 0; ; i++) all['k' + i] = i;",
+            "const all = []; for (;;) all.push(() => all);",
+            "const all = []; for (;;) { const one = { all }; all.push(one); }",
+            "const all = new Map(); for (let i = 0; ; i++) all.set(i, { i });",
+        ] {
+            let session = client.session(&template, &daemon.place.worktree()).expect("a session");
+            let code = format!(
+                "(() => {{ try {{ (() => {{ {grow} }})(); }} catch (error) {{ console.log('caught', error.message); return String(error); }} }})()"
+            );
+            let execution = client.eval(&session, &code).expect("an execution");
+            let events = client.events(&execution.id.to_string());
+            let value = vm_system_tests::client::value(&events);
+            assert_eq!(value, Some("'InternalError: out of memory'"), "{mem_mb} {grow} {events:?}");
+            assert!(format!("{events:?}").contains("caught out of memory"), "{mem_mb} {grow} {events:?}");
+            client.close(&session);
+        }
+    }
+    daemon.stop();
+}

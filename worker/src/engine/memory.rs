@@ -10,12 +10,15 @@ use std::cell::Cell;
 const NATIVE_SLACK_BYTES: usize = 64 * 1024 * 1024;
 
 /// The engine's reserve for code that handles that memory is out (`quickjs/patches/3-out-of-memory.patch`), and what the text of such
-/// an error takes (bytes).
+/// an error takes (bytes). As much again is there once memory was refused here: the engine's own count of its heap may be far from
+/// the limit then, and without a reserve neither the error nor the code that catches it would have any memory.
 const RESERVE_BYTES: usize = 512 * 1024;
 
 thread_local! {
     static LIMIT: Cell<usize> = const { Cell::new(usize::MAX) };
     static BASE: Cell<usize> = const { Cell::new(usize::MAX) };
+    /// Memory was refused since the limit was set: the reserve may be used.
+    static IS_REFUSED: Cell<bool> = const { Cell::new(false) };
 }
 
 /// What Rust code holds now belongs to the zygote: it does not count.
@@ -26,6 +29,7 @@ pub(super) fn begin() {
 /// Sets the limit of the session (bytes).
 pub(super) fn limit(bytes: usize) {
     LIMIT.set(bytes);
+    IS_REFUSED.set(false);
     if BASE.get() != usize::MAX {
         allocator::end_beyond(BASE.get().saturating_add(bytes).saturating_add(NATIVE_SLACK_BYTES));
     }
@@ -39,7 +43,21 @@ fn native_bytes() -> usize {
 /// Whether JavaScript's heap may grow by `size` bytes, beside what Rust code holds.
 pub(super) fn fits(size: usize) -> bool {
     let native = native_bytes();
-    native == 0 || sys::heap_bytes() + native + size <= LIMIT.get().saturating_add(RESERVE_BYTES)
+    let reserve = if IS_REFUSED.get() { 2 * RESERVE_BYTES } else { RESERVE_BYTES };
+    let fits = native == 0 || sys::heap_bytes() + native + size <= LIMIT.get().saturating_add(reserve);
+    if !fits {
+        IS_REFUSED.set(true);
+    }
+    fits
+}
+
+/// Whether so much memory beneath the limit is free that both reserves can be given again (bytes); those given are over.
+pub(super) fn takes_back_reserve(limit: usize) -> bool {
+    let is_free = sys::heap_bytes() + native_bytes() + 2 * RESERVE_BYTES <= limit;
+    if is_free {
+        IS_REFUSED.set(false);
+    }
+    is_free
 }
 
 /// Before a native function allocates so many bytes: throws if the limit does not permit them.

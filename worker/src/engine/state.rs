@@ -3,6 +3,7 @@
 
 use super::budget::{ExecutionBudget, StopReason, now};
 use super::inspect::ClassNumbers;
+use super::memory;
 use super::messages::SourceTexts;
 use super::modules::ModuleTable;
 use super::position::SourceMaps;
@@ -122,6 +123,9 @@ impl EngineState {
         }
         self.host.with(|host| host.poll());
         self.collector.collect_before(self.heap_limit.get());
+        if memory::takes_back_reserve(self.heap_limit.get()) {
+            self.collector.restore_reserve(self.heap_limit.get());
+        }
         self.budget.check()
     }
 

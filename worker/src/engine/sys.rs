@@ -429,6 +429,13 @@ impl Collector {
         CollectorGuard { collector: self.runtime.clone(), _runtime: context.runtime().clone() }
     }
 
+    /// Takes the engine's reserve back, and gives it again when memory is out the next time; the limit stays (bytes).
+    pub(super) fn restore_reserve(&self, limit: usize) {
+        let Some(runtime) = self.runtime.get() else { return };
+        // SAFETY: the guard keeps the runtime alive, which stays on this thread; the call sets two fields.
+        unsafe { qjs::JS_SetMemoryLimit(runtime.as_ptr(), limit as _) };
+    }
+
     /// Makes the next collection happen before the heap reaches `limit` (bytes).
     pub(super) fn collect_before(&self, limit: usize) {
         let Some(runtime) = self.runtime.get() else { return };

@@ -73,6 +73,24 @@ fn running_out_of_memory_is_an_error_with_a_message() {
     assert_eq!(engine.value("1 + 1"), "2");
 }
 
+/// What filled the memory may be garbage in cycles; once it is free again, the reserve is there for the next time.
+#[test]
+fn memory_can_run_out_more_than_once_in_an_execution() {
+    let mut engine = Engine::with_limits(limits(|limits| {
+        (limits.mem_mb, limits.cpu_ms, limits.wall_ms) = (16, 60_000, 60_000);
+    }));
+    let source = "await (async () => { const seen = []; for (const grow of [
+        () => { const all = []; for (;;) all.push(() => all); },
+        async () => { const all = []; for (let i = 0; ; i++) all.push({ i, s: 'x' + i }); },
+        () => { const all = {}; for (let i = 0; ; i++) all['k' + i] = i; },
+        () => { const all = []; for (;;) { const one = { all }; all.push(one); } },
+        () => { const all = new Map(); for (let i = 0; ; i++) all.set(i, { i }); },
+        () => { const all = new Set(); for (let i = 0; ; i++) all.add('k' + i); },
+    ]) { try { await grow(); } catch (error) { console.log('caught', error.message); seen.push(String(error)); } } return seen.join(); })()";
+    assert_eq!(engine.value(source), format!("'{}'", ["InternalError: out of memory"; 6].join(",")));
+    assert_eq!(engine.console(), ["caught out of memory"; 6]);
+}
+
 #[test]
 fn numbers_are_as_short_as_possible() {
     let mut engine = Engine::new();
