@@ -135,9 +135,9 @@ fn rounded_integer(text: &str) -> Option<&str> {
                         byte.is_ascii_digit() || matches!(byte, b'.' | b'e' | b'E' | b'+' | b'-')
                     })
                     .count();
-                let number = &text[at..at + length];
-                if number.len() > EXACT_DIGITS && is_rounded(number) {
-                    return Some(number);
+                if length > EXACT_DIGITS && is_rounded(&text[at..at + length]) {
+                    let sign = usize::from(text[..at].ends_with('-'));
+                    return Some(&text[at - sign..at + length]);
                 }
                 at += length;
             }

@@ -185,6 +185,14 @@ fn integers_that_javascript_would_round_are_refused() {
         let why = json_for_script(rounded).expect_err(rounded);
         assert!(why.contains("send it as a string"), "{why}");
     }
+    for (text, shown) in [
+        ("-9007199254740993", "the integer -9007199254740993 has"),
+        ("[1,-9007199254740993.0]", "the integer -9007199254740993.0 has"),
+        ("[1,9007199254740993]", "the integer 9007199254740993 has"),
+    ] {
+        let why = json_for_script(text).expect_err(text);
+        assert!(why.contains(shown), "{text}: {why}");
+    }
     for (text, reason) in [
         ("1e400", "out of range"),
         (&"[".repeat(130), "nested too deeply"),

@@ -27,6 +27,7 @@ const cases = [
   `const e = structuredClone(Object.assign(new RangeError('bad', { cause: { why: 1 } }), { extra: 1 })); console.log(e.name, e.message, e instanceof RangeError, e.cause, e.extra, typeof e.stack); const f = structuredClone(Object.assign(new Error('m'), { name: 'Odd' })); console.log(f.name)`,
   `for (const v of [() => {}, Symbol('s'), { f() {} }, Promise.resolve(1), new WeakMap(), [Symbol.iterator], new Proxy({}, {}), Object(Symbol('q'))]) try { structuredClone(v); console.log('fine') } catch (e) { console.log(e.name, e.code, e instanceof DOMException) }`,
   `try { structuredClone() } catch (e) { console.log(e.name, e.code) } console.log(structuredClone({ a: 1 }, { transfer: [] }))`,
+  `for (const options of [5, '', true, 1n, Symbol('s'), null, undefined, [], () => {}]) try { console.log(structuredClone(1, options)) } catch (e) { console.log(e.name, e.code, e.message) }`,
   `const m = new Map(); m.set(m, m); const c = structuredClone(m); console.log([...c][0][0] === c, c.size); const n = structuredClone({ __proto__: { inherited: 1 }, ['__proto__']: 2, [Symbol('s')]: 1, 7: 'seven' }); console.log(n, Object.keys(n))`,
   `const id = crypto.randomUUID(); console.log(/^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/.test(id), id !== crypto.randomUUID(), typeof crypto)`,
   `console.log(Object.getOwnPropertyDescriptor(URL.prototype, 'href').enumerable, Object.getOwnPropertyDescriptor(globalThis, 'URL').enumerable, URL.prototype.constructor === URL, Reflect.ownKeys(new URL('http://a')).length)`,

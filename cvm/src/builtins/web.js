@@ -330,6 +330,9 @@ const WebFunctions = {
   },
   structuredClone(value, options = undefined) {
     RequireArgument(arguments.length > 0, "value");
+    if (options !== undefined && options !== null && typeof options !== "object" && typeof options !== "function") {
+      throw CodedTypeError("ERR_INVALID_ARG_TYPE", "The options argument must be either an object or undefined");
+    }
     const transfer = options === undefined || options === null ? undefined : options.transfer;
     const seen = $mapNew($$MAP_PROTO);
     const moved = transfer === undefined ? [] : ListFromIterable(transfer);

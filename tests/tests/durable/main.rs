@@ -214,10 +214,10 @@ fn a_schema_that_cannot_be_judged_is_a_type_error_and_references_and_patterns_ar
     let run = client.submit(&id, "[\"a-1\"]").expect("fits");
     let result = result(&run);
     for text in [
-        "TypeError: CC option schema: the keyword \\\"unevaluatedItems\\\" is not supported",
-        "TypeError: CC option schema: the reference",
-        "TypeError: CC option schema: the pattern",
-        "TypeError: CC option schema: \\\"type\\\" has an invalid value",
+        "TypeError: The option schema of CC is wrong: the keyword \\\"unevaluatedItems\\\" is not supported",
+        "TypeError: The option schema of CC is wrong: the reference",
+        "TypeError: The option schema of CC is wrong: the pattern",
+        "TypeError: The option schema of CC is wrong: \\\"type\\\" has an invalid value",
         "\"ids\":[\"a-1\"]",
     ] {
         assert!(result.contains(text), "{text}: {result}");

@@ -374,12 +374,14 @@ impl Parser<'_> {
         Some(())
     }
 
-    /// A year before the year 0 as `toString` and `toUTCString` print it; V8 does not read what it prints.
+    /// A year before the year 0 as `toString` and `toUTCString` print it, with the time behind it: ECMA-262 21.4.3.2 demands that time,
+    /// V8 does not read what it prints. Without a time it is none, as in V8.
     fn negative_year(&mut self) -> Option<()> {
-        match self.tokens.next() {
-            Token::Number(year, 4..) => self.parts.add_number(-year),
-            _ => None,
-        }
+        let Token::Number(year, 4..) = self.tokens.next() else { return None };
+        let mut behind = self.tokens;
+        let has_time =
+            behind.next() == Token::Space && matches!(behind.next(), Token::Number(..)) && behind.skip(b':');
+        has_time.then(|| self.parts.add_number(-year)).flatten()
     }
 
     /// `+1`, `-08`, `+0530`, `+5:30` behind a time or UTC.

@@ -23,7 +23,7 @@ pub fn task_of_pause(
         None => serde_json::Map::new(),
         Some(json) => match json.to_value() {
             Some(Value::Object(options)) => options,
-            _ => return Err("the options of CC are not an object that JSON can hold".to_owned()),
+            _ => return Err("The second argument of CC must be an object that JSON can hold".to_owned()),
         },
     };
     let mut row = TaskRow {
@@ -48,17 +48,17 @@ pub fn task_of_pause(
         match (name.as_str(), &value) {
             (_, Value::Null) if name != "default" => {}
             ("schema", _) => {
-                Schema::check(&value).map_err(|why| format!("CC option schema: {why}"))?;
+                Schema::check(&value).map_err(|why| format!("The option schema of CC is wrong: {why}"))?;
                 row.schema = Some(value.to_string());
             }
             ("timeout_ms", _) => {
                 let time = whole(&value).filter(|time| *time <= TIMEOUT_MAX_MS);
-                let time = time.ok_or("CC option timeout_ms is not a number of milliseconds")?;
+                let time = time.ok_or("The option timeout_ms of CC must be a whole number of milliseconds, at most a hundred years")?;
                 row.deadline = Some(Timestamp(at.0.saturating_add(i64::try_from(time).unwrap_or(i64::MAX))));
             }
             ("retries", _) => {
                 let retries = whole(&value).and_then(|retries| u32::try_from(retries).ok());
-                row.retries = Some(retries.ok_or("CC option retries is not a whole number")?);
+                row.retries = Some(retries.ok_or("The option retries of CC must be a whole number")?);
             }
             ("default", _) => row.fallback = Some(value.to_string()),
             (other, _) => return Err(format!("CC has no option {other:?}")),

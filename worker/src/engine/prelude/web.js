@@ -103,6 +103,11 @@
   // The buffers that `options.transfer` names are moved: the original is detached.
   hidden('structuredClone', function structuredClone(value, options = undefined) {
     if (arguments.length === 0) throw missing('value');
+    if (options !== undefined && options !== null && typeof options !== 'object' && typeof options !== 'function') {
+      const error = new TypeError('The options argument must be either an object or undefined');
+      error.code = 'ERR_INVALID_ARG_TYPE';
+      throw error;
+    }
     const seen = new Map();
     const moved = new Set();
     for (const item of options?.transfer ?? []) {
