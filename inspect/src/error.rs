@@ -1,6 +1,6 @@
 //! Owns errors as text: header, stack, cause, and the errors of an `AggregateError`.
 
-use crate::format::{Formatter, ObjectFacts, ObjectFormat};
+use crate::format::{Formatter, ObjectFacts, ObjectFormat, prefix};
 use crate::values::{EngineValues, ObjectClass, ValueType};
 
 /// `TypeError: message` from plain data; `Error` if the name is behind an accessor.
@@ -28,7 +28,7 @@ impl<E: EngineValues> Formatter<'_, E> {
         let mut keys = self.keys(&raw.object);
         let header = error_header(self.engine, &raw.object);
         let stack = self.engine.error_stack(&raw.object).filter(|stack| !stack.is_empty());
-        let stack = stack.unwrap_or_else(|| header.clone());
+        let stack = stack.map_or_else(|| header.clone(), |stack| self.with_header(stack, &header, raw));
         keys.retain(|key| !self.repeats_stack(&raw.object, key, &stack));
         for hidden in ["cause", "errors"] {
             let shown = keys.iter().any(|key| self.engine.key_text(key).is_some_and(|key| key == hidden));
@@ -47,7 +47,7 @@ impl<E: EngineValues> Formatter<'_, E> {
                 stack.replacen(&header, &format!("DOMException [{name}]"), 1)
             }
             Some((name, message)) => stack.replacen(&header, &format!("DOMException [{name}]: {message}"), 1),
-            None => improve(stack, raw),
+            None => improve(stack, raw, self.name(raw).as_deref()),
         };
         let message = self.engine.inherited_data(&raw.object, "message");
         let message = message.filter(|message| self.engine.is_string(message));
@@ -64,6 +64,46 @@ impl<E: EngineValues> Formatter<'_, E> {
         ObjectFormat::with_base(base, keys)
     }
 
+    /// The error's `name`; none behind an accessor.
+    fn name(&self, raw: &ObjectFacts<E::Value>) -> Option<String> {
+        let Some(name) = self.engine.inherited_data(&raw.object, "name") else {
+            return raw.constructor.is_none().then(|| "Error".to_owned());
+        };
+        Some(match self.engine.value_type(&name) {
+            ValueType::String => self.engine.string(&name),
+            ValueType::Undefined | ValueType::Null | ValueType::Object | ValueType::Symbol => {
+                "Error".to_owned()
+            }
+            _ => self.engine.primitive(&name),
+        })
+    }
+
+    /// The stack with the name and message that the error has now: to Node they are those of the time when the stack is read first. Not
+    /// one that the script has made: it is an enumerable property, or does not begin with the name of the error's class.
+    fn with_header(&self, stack: String, header: &str, raw: &ObjectFacts<E::Value>) -> String {
+        let own = self.engine.key("stack").and_then(|key| self.engine.own(&raw.object, &key).ok().flatten());
+        let is_made_by_script = own.is_some_and(|own| own.enumerable);
+        let is_current =
+            stack.strip_prefix(header).is_some_and(|rest| rest.is_empty() || rest.starts_with('\n'));
+        if is_made_by_script || is_current || raw.kind != ObjectClass::Error {
+            return stack;
+        }
+        let class = self.engine.prototype(&raw.object);
+        let made_with = match class.map(|class| self.engine.inherited_data(&class, "name")) {
+            None => stack.split([':', '\n']).next().unwrap_or_default().to_owned(),
+            Some(name) => name
+                .filter(|name| self.engine.is_string(name))
+                .map_or_else(|| "Error".to_owned(), |name| self.engine.string(&name)),
+        };
+        let frames = stack.find("\n    at ").unwrap_or(stack.len());
+        match stack[..frames].strip_prefix(made_with.as_str()) {
+            Some(message) if message.is_empty() || message.starts_with(": ") => {
+                format!("{header}{}", &stack[frames..])
+            }
+            _ => stack,
+        }
+    }
+
     /// Whether this is an own `name`, `message` or `stack` of the error that its stack text already contains.
     fn repeats_stack(&self, error: &E::Value, key: &E::Key, stack: &str) -> bool {
         let Some(name) = self.engine.key_text(key) else { return false };
@@ -77,21 +117,29 @@ impl<E: EngineValues> Formatter<'_, E> {
     }
 }
 
-/// Adds the class of the error to the first line of the stack if it is missing there.
-fn improve<V>(stack: String, raw: &ObjectFacts<V>) -> String {
-    let first = stack.split('\n').next().unwrap_or_default();
-    let named = first.split(':').next().unwrap_or_default();
-    let name = raw.constructor.clone().unwrap_or_else(|| {
-        let fallback = if named.ends_with("Error") { named } else { "Error" };
-        format!("[{fallback}: null prototype]")
-    });
-    if !name.is_empty() && name != "Error" && !first.contains(name.as_str()) {
-        if raw.constructor.is_none() {
-            return format!("{name} {}", &stack[named.len()..].trim_start_matches(": "));
-        }
-        if named.ends_with("Error") && named.chars().all(|character| character.is_ascii_alphanumeric()) {
-            return format!("{name}{}", &stack[named.len()..]);
-        }
+/// Adds the class of the error to the first line of the stack if it is missing there, as Node's `improveStack`. Behind an accessor the
+/// name is taken for the class.
+fn improve<V>(stack: String, raw: &ObjectFacts<V>, name: Option<&str>) -> String {
+    let is_end = |text: &str| text.is_empty() || text.starts_with([':', '\n']);
+    let Some(class) = &raw.constructor else {
+        // A name of letters, as in Node's two patterns.
+        let first = stack.split([':', '\n']).next().unwrap_or_default();
+        let is_name = first.starts_with(|first: char| first.is_ascii_uppercase())
+            && first.len() < stack.len()
+            || first.ends_with("Error") && first.len() == stack.len();
+        let named = if is_name { first } else { "" };
+        let prefix = prefix(raw, if named.is_empty() { "Error" } else { named }, "");
+        let separator = if named.is_empty() { ": " } else { "" };
+        return format!("{}{separator}{}", prefix.trim_end(), &stack[named.len()..]);
+    };
+    let shown = name.unwrap_or_else(|| stack.split([':', '\n']).next().unwrap_or_default());
+    let Some(rest) = stack.strip_prefix(shown).filter(|rest| shown.ends_with("Error") && is_end(rest)) else {
+        return stack;
+    };
+    let prefix = prefix(raw, class, "");
+    let prefix = prefix.trim_end();
+    match name {
+        Some(name) if !prefix.contains(name) => format!("{prefix} [{name}]{rest}"),
+        _ => format!("{prefix}{rest}"),
     }
-    stack
 }
