@@ -128,7 +128,16 @@ impl Daemon {
         serve.env("NOTIFY_SOCKET", &notify).env("RUST_BACKTRACE", "1");
         serve.envs(options.environment.iter().map(|(name, value)| (name, value)));
         serve.stdout(Stdio::null()).stderr(log);
-        let child = serve.spawn().expect("start of the daemon");
+        // A process that another test is just starting may still have the new file of a program open for writing (ETXTBSY).
+        let mut started = None;
+        crate::watch::until(
+            || {
+                started = Some(serve.spawn());
+                !matches!(&started, Some(Err(error)) if error.kind() == std::io::ErrorKind::ExecutableFileBusy)
+            },
+            || "the program stays open for writing".to_owned(),
+        );
+        let child = started.expect("it was tried").expect("start of the daemon");
         let pidfd = PidFd::open(child.id()).expect("our own child");
         let daemon = Self { place, child, pidfd };
         if daemon.is_ready(&manager) { Ok(daemon) } else { Err(daemon.give_up()) }

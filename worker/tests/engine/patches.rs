@@ -91,6 +91,28 @@ fn memory_can_run_out_more_than_once_in_an_execution() {
     assert_eq!(engine.console(), ["caught out of memory"; 6]);
 }
 
+/// The compiler of QuickJS does not check its allocations: with a part of its bytecode it would end the process.
+#[test]
+fn memory_that_is_out_while_source_is_compiled_is_an_error() {
+    for mem_mb in 16..=28 {
+        let mut engine = Engine::with_limits(limits(|limits| {
+            (limits.mem_mb, limits.cpu_ms, limits.wall_ms) = (mem_mb, 60_000, 60_000);
+        }));
+        for source in [
+            "`() => () => ${i}`",
+            "`(function () { let a = ${i}; return () => () => a + ${i}; })`",
+            "`(class { #p = ${i}; static { this.q = ${i}; } get x() { return this.#p; } })`",
+        ] {
+            let grow = format!(
+                "(() => {{ const errors = new Set(), all = []; for (let turn = 0; turn < 3; turn++) {{ all.length = 0; \
+                 try {{ for (let i = 0; ; i++) all.push((0, eval)({source})); }} catch (error) {{ errors.add(error?.name); }} }} \
+                 all.length = 0; return errors.has('InternalError') && !errors.has('SyntaxError') && !errors.has(undefined); }})()"
+            );
+            assert_eq!(engine.value(&grow), "true", "{mem_mb} MiB: {source}");
+        }
+    }
+}
+
 #[test]
 fn numbers_are_as_short_as_possible() {
     let mut engine = Engine::new();

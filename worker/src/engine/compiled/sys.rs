@@ -52,3 +52,9 @@ pub(in crate::engine) fn compiled<'js>(
     }
     Some(compiled)
 }
+
+unsafe extern "C" {
+    /// Bytes that QuickJS may hold beyond its limit while it compiles on this thread (`quickjs/patches/3-out-of-memory.patch`).
+    #[link_name = "vm_compile_memory"]
+    pub(in crate::engine) safe fn compile_memory() -> usize;
+}
