@@ -48,7 +48,7 @@ pub(crate) struct ScriptOutput {
     missing_file: Cell<bool>,
     refused_write: Cell<bool>,
     other_hint: Cell<Option<&'static str>>,
-    /// What ends the command while nobody reads the output.
+    /// Signals and the deadline that end the command while nobody reads the output.
     interrupts: RefCell<Option<Interrupts>>,
     is_interrupted: Cell<bool>,
 }

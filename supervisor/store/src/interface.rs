@@ -55,7 +55,7 @@ pub struct StoreStatus {
     pub over_quota: bool,
     /// Error of the last commit; none after a successful one.
     pub failing: Option<String>,
-    /// What is wrong with the file system of the database: small writes may still succeed, where the log has space.
+    /// Fault of the file system of the database: small writes may still succeed, where the log has space.
     pub disk_problem: Option<String>,
     /// What is wrong with the database file.
     pub fault: Option<DatabaseFault>,

@@ -73,7 +73,7 @@ fn running_out_of_memory_is_an_error_with_a_message() {
     assert_eq!(engine.value("1 + 1"), "2");
 }
 
-/// What filled the memory may be garbage in cycles; once it is free again, the reserve is there for the next time.
+/// Garbage in cycles may fill the memory; once it is free again, the reserve is there for the next time.
 #[test]
 fn memory_can_run_out_more_than_once_in_an_execution() {
     let mut engine = Engine::with_limits(limits(|limits| {
@@ -183,7 +183,7 @@ fn a_return_during_yield_star_reaches_the_inner_iterator() {
     assert_eq!(Engine::new().value(source), format!("'{right}'"));
 }
 
-/// What closures of each turn see, in loops that `continue` and in blocks that an exception leaves. As Node 20 says.
+/// Variables that closures of each turn see, in loops that `continue` and in blocks that an exception leaves. As Node 20 says.
 #[test]
 fn each_turn_of_a_loop_has_its_own_variables() {
     let mut engine = Engine::new();
