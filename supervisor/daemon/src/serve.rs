@@ -62,7 +62,7 @@ struct Succession {
 pub enum DaemonEnd {
     /// No process of it is left.
     Stopped,
-    /// Its sessions are the next daemon's, and its process is to exit at once.
+    /// The sessions are the next daemon's, and the process is to exit at once.
     Left,
 }
 

@@ -25,7 +25,7 @@ struct LiveKeeper {
     process: PidFd,
     /// Where it waits for another supervisor, if it does.
     address: Option<KeeperAddress>,
-    /// Its jail is left to another supervisor.
+    /// The jail is left to another supervisor.
     left: Arc<AtomicBool>,
 }
 
