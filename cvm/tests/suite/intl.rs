@@ -1,18 +1,15 @@
 //! `Intl` of programs: Node's results as far as sessions have them, pauses and forks, and the limits of its work.
 
-#[path = "common/compared.rs"]
-mod compared;
-
-use compared::{lines, texts};
+use crate::compared::{lines, texts};
 use vm_system_cvm::{
     CompileOptions, CompiledProgram, PauseAnswer, RunOutcome, StateConfig, VmLimitKind, VmLimits, VmState,
     compile, resume_pause, run,
 };
 
 /// One case a line: an expression, a tab, and its JSON in Node 20; sessions run them, too.
-const CASES: &str = include_str!("../../intl/tests/cases.txt");
+const CASES: &str = include_str!("../../../intl/tests/cases.txt");
 /// The expressions whose results differ, in both engines.
-const KNOWN: &str = include_str!("../../intl/tests/differences.txt");
+const KNOWN: &str = include_str!("../../../intl/tests/differences.txt");
 
 fn program(source: &str) -> CompiledProgram {
     match compile(source, &CompileOptions::default()) {

@@ -1,16 +1,13 @@
 //! `console` of programs: what Node writes, and what a state keeps of it across a pause.
 
-#[path = "common/compared.rs"]
-mod compared;
-
-use compared::{compare, lines, texts};
+use crate::compared::{compare, lines, texts};
 use vm_system_cvm::{
     CompileOptions, Level, PauseAnswer, RunOutcome, StateConfig, VmState, compile, resume_pause, run,
 };
 
 /// Cases between lines of `=====`: the script, a line of `-----`, what Node's console wrote. Sessions are compared with them too.
 const CASES: [&str; 2] =
-    [include_str!("../../inspect/tests/console.txt"), include_str!("../../inspect/tests/values.txt")];
+    [include_str!("../../../inspect/tests/console.txt"), include_str!("../../../inspect/tests/values.txt")];
 
 /// What programs do not have, or where a script's globals differ.
 const NOT_IN_PROGRAMS: [&str; 5] =
@@ -111,7 +108,7 @@ fn a_very_deep_value_is_shown_to_its_limit() {
 /// The first line, as Node 20 shows it, of errors whose stack nothing has read before; programs and sessions have the same cases.
 #[test]
 fn an_error_is_shown_with_the_name_and_message_that_it_has_now() {
-    for (source, first) in include_str!("../../inspect/tests/errors.txt")
+    for (source, first) in include_str!("../../../inspect/tests/errors.txt")
         .lines()
         .map(|line| line.split_once(" => ").expect("a case"))
     {

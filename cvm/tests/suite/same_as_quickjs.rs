@@ -1,8 +1,5 @@
 //! Random programs from a grammar print the same here and in `QuickJS`.
 
-#[path = "common/programs.rs"]
-mod programs;
-
 use std::cell::RefCell;
 use std::rc::Rc;
 use vm_system_cvm::{

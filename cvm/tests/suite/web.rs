@@ -1,17 +1,14 @@
 //! The web platform of programs: `URL`, `URLSearchParams`, `DOMException`, `atob`, `btoa`, `structuredClone`, `crypto.randomUUID`.
 
-#[path = "common/compared.rs"]
-mod compared;
-
-use compared::{compare, lines, texts};
+use crate::compared::{compare, lines, texts};
 use std::collections::BTreeSet;
 
 /// Cases with what Node wrote; sessions run them too.
-const CASES: &str = include_str!("../../web/tests/cases.txt");
+const CASES: &str = include_str!("../../../web/tests/cases.txt");
 /// Cases of the web platform tests, and those that differ, as in sessions.
-const PARSER: &str = include_str!("../../web/tests/wpt/urltestdata.json");
-const SETTERS: &str = include_str!("../../web/tests/wpt/setters_tests.json");
-const KNOWN: &str = include_str!("../../web/tests/wpt/known_failures.txt");
+const PARSER: &str = include_str!("../../../web/tests/wpt/urltestdata.json");
+const SETTERS: &str = include_str!("../../../web/tests/wpt/setters_tests.json");
+const KNOWN: &str = include_str!("../../../web/tests/wpt/known_failures.txt");
 
 #[test]
 fn they_behave_as_in_node() {

@@ -6,7 +6,7 @@ use vm_system_cvm::{
     resume_pause, run,
 };
 
-const EXECUTOR: &str = include_str!("../../supervisor/ops/src/plans/executor.js");
+const EXECUTOR: &str = include_str!("../../../supervisor/ops/src/plans/executor.js");
 
 const PLAN: &str = r#"{"type":"tddab","mission":"Make it fast","sourceFile":"plan.md","blocks":[
     {"id":"01-parse","title":"The parser","type":"tddab","intro":"Why","red":"- test: reads\n- test: refuses","redKeys":["reads","refuses"],"success":"- [ ] all pass","planRef":"See plan.md lines 3-9"},

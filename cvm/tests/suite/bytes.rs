@@ -1,16 +1,13 @@
 //! Buffers and typed arrays of programs: as in Node, what a checkpoint stores of them, their memory and their work.
 
-#[path = "common/compared.rs"]
-mod compared;
-
-use compared::{compare, lines, texts};
+use crate::compared::{compare, lines, texts};
 use vm_system_cvm::{
     CompileOptions, CompiledProgram, PauseAnswer, RunOutcome, StateConfig, VmLimitKind, VmLimits, VmState,
     compile, resume_pause, run,
 };
 
 /// Cases between lines of `=====`: the script, a line of `-----`, what Node wrote.
-const CASES: &str = include_str!("common/bytes.txt");
+const CASES: &str = include_str!("../common/bytes.txt");
 
 fn program(source: &str) -> CompiledProgram {
     match compile(source, &CompileOptions::default()) {

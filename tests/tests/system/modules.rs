@@ -447,7 +447,7 @@ mod cases {
 
     /// The documented capability rows are valid, and the documented scripts run with them.
     pub(super) fn examples_of_the_rights_page_run(user: User) {
-        let page = include_str!("../../docs/rights.md");
+        let page = include_str!("../../../docs/rights.md");
         let blocks = |language: &str| {
             let fence = format!("```{language}\n");
             let parts = page.split(fence.as_str()).skip(1);

@@ -13,7 +13,7 @@ use vm_system_tests::client::Client;
 use vm_system_tests::daemon::Daemon;
 use vm_system_tests::place::User;
 
-const COMPILER: &str = include_str!("../stub-typescript.js");
+const COMPILER: &str = include_str!("../../stub-typescript.js");
 const RUNS: &str = "console.log('it runs');";
 
 struct Bench {
