@@ -1,6 +1,6 @@
 //! What a worker requests of host modules and what brokers reply: a call is permitted within its rights only, and the same path is
 //! named to the broker as was judged. First byte: which message; then its encoding.
-#![no_main]
+#![cfg_attr(fuzzing, no_main)]
 
 use std::path::PathBuf;
 use std::sync::OnceLock;
@@ -70,7 +70,7 @@ fn beneath(path: &str, folder: &str) -> bool {
     !path.starts_with('/') && names.starts_with(&folder)
 }
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| {
+vm_system_fuzz::fuzz_target!(|data: &[u8]| {
     let Some((&which, bytes)) = data.split_first() else { return };
     match which % 4 {
         0 => drop(decode::<FromBroker>(bytes)),

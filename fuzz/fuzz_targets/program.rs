@@ -1,7 +1,7 @@
 //! Any messages of a worker that runs a durable program, in any order with what else happens to its execution: the state machine
 //! does not panic, keeps events without gaps, replies to each caller once, and is released once it is stopped.
 //! An input is a list of steps ([`vm_system_fuzz::pieces`]).
-#![no_main]
+#![cfg_attr(fuzzing, no_main)]
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -254,7 +254,7 @@ impl World {
     }
 }
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| {
+vm_system_fuzz::fuzz_target!(|data: &[u8]| {
     let mut world = World::new();
     let Some((&begun, rest)) = data.split_first() else { return };
     let token = world.token();

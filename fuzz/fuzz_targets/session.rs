@@ -1,7 +1,7 @@
 //! Any messages of a worker (`from_worker`), in any order with what else happens to a session: the state machine does not panic,
 //! keeps events without gaps, replies to each caller once, sends nothing to a worker that it has killed, and is released at the end.
 //! An input is a list of steps ([`vm_system_fuzz::pieces`]).
-#![no_main]
+#![cfg_attr(fuzzing, no_main)]
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, OnceLock};
@@ -376,7 +376,7 @@ impl World {
     }
 }
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| {
+vm_system_fuzz::fuzz_target!(|data: &[u8]| {
     let mut world = World::new();
     // The first byte: how far the session has come.
     let Some((&begun, rest)) = data.split_first() else { return };

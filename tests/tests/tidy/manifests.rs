@@ -197,8 +197,7 @@ pub(crate) fn lints(tree: &Tree) -> Vec<String> {
     let free = crates(tree).filter(|(folder, _, manifest)| {
         let inherited =
             manifest.get("lints").and_then(|lints| lints.get("workspace")).and_then(Value::as_bool);
-        // fuzz is its own workspace, as cargo-fuzz requires.
-        inherited != Some(true) && *folder != "fuzz"
+        inherited != Some(true)
     });
     free.map(|(folder, _, _)| format!("{folder}/Cargo.toml has no `lints.workspace = true`")).collect()
 }

@@ -1,6 +1,6 @@
 //! What a client sends to the REST API, MCP over HTTP included: any bytes on a connection get responses, and a server that still
 //! responds. The verbs refuse everything.
-#![no_main]
+#![cfg_attr(fuzzing, no_main)]
 
 use std::sync::{Arc, OnceLock};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -58,7 +58,7 @@ async fn exchange(path: &std::path::Path, bytes: &[u8]) -> Vec<u8> {
     response
 }
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| {
+vm_system_fuzz::fuzz_target!(|data: &[u8]| {
     let Server { runtime, folder } = server();
     let path = folder.path().join("s");
     runtime.block_on(async {
