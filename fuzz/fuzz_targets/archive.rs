@@ -7,7 +7,7 @@ use std::cell::OnceCell;
 use std::fmt::Write as _;
 use vm_system_fuzz::verbs;
 use vm_system_ops::Ops;
-use vm_system_protocol::control::{DurableOp, DurableReply, NewImport, Op, Reply};
+use vm_system_protocol::control::{DurableOp, DurableReply, Op, Reply};
 
 thread_local! {
     static SUPERVISOR: OnceCell<(tokio::runtime::Runtime, Ops)> = const { OnceCell::new() };
@@ -40,7 +40,7 @@ fn sealed(data: &[u8]) -> Vec<u8> {
 
 async fn import(ops: &Ops, file: &[u8], part: usize) {
     let durable = |op| verbs::run(ops, Op::Durable(op), None);
-    let begun = durable(DurableOp::ImportBegin(Box::new(NewImport::default()))).await;
+    let begun = durable(DurableOp::ImportBegin(Box::default())).await;
     let Ok(Reply::Durable(DurableReply::Importing(import))) = begun else { return };
     let mut at = 0;
     for bytes in file.chunks(part) {

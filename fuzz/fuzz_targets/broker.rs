@@ -60,9 +60,8 @@ fn beneath(path: &str, folder: &str) -> bool {
     let mut names: Vec<&str> = Vec::new();
     for name in path.split('/') {
         match name {
-            "" | "." => {}
             ".." if names.pop().is_none() => return false,
-            ".." => {}
+            "" | "." | ".." => {}
             name => names.push(name),
         }
     }

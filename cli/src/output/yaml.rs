@@ -65,9 +65,8 @@ fn write_sequence(text: &mut String, items: &[Value], indent: usize) {
 fn write_scalar(text: &mut String, value: &Value, indent: usize) {
     match value {
         Value::Null => text.push_str("null"),
-        // Writing to a text does not fail.
-        Value::Bool(value) => drop(write!(text, "{value}")),
-        Value::Number(number) => drop(write!(text, "{number}")),
+        Value::Bool(value) => text.push_str(&value.to_string()),
+        Value::Number(number) => text.push_str(&number.to_string()),
         Value::Sequence(_) => text.push_str("[]"),
         Value::Mapping(_) => text.push_str("{}"),
         Value::String(line) if is_plain(line) => text.push_str(line),
@@ -100,7 +99,12 @@ fn write_indent(text: &mut String, indent: usize) {
 fn quoted(text: &str) -> String {
     let mut quoted = String::with_capacity(text.len() + 2);
     for c in serde_json::Value::from(text).to_string().chars() {
-        if is_printable(c) { quoted.push(c) } else { drop(write!(quoted, "\\u{:04x}", c as u32)) }
+        if is_printable(c) {
+            quoted.push(c);
+        } else {
+            // Writing to a text does not fail.
+            let _ = write!(quoted, "\\u{:04x}", u32::from(c));
+        }
     }
     quoted
 }

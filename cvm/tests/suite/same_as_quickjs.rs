@@ -84,7 +84,7 @@ fn in_quickjs(source: &str) -> Option<Printed> {
 fn random_programs_print_the_same_as_in_quickjs() {
     let mut compared = 0;
     for seed in 1..=400 {
-        let source = programs::program(seed);
+        let source = crate::programs::program(seed);
         let Some(ours) = in_cvm(&source) else { continue };
         let Some(theirs) = in_quickjs(&source) else { continue };
         let different = ours.lines.iter().zip(&theirs.lines).position(|(ours, theirs)| ours != theirs);
