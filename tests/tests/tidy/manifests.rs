@@ -194,7 +194,7 @@ pub(crate) fn jailed_trees(tree: &Tree) -> Vec<String> {
 
 /// Crates without the workspace's lints.
 pub(crate) fn lints(tree: &Tree) -> Vec<String> {
-    let free = crates(tree).filter(|(folder, _, manifest)| {
+    let free = crates(tree).filter(|(_, _, manifest)| {
         let inherited =
             manifest.get("lints").and_then(|lints| lints.get("workspace")).and_then(Value::as_bool);
         inherited != Some(true)

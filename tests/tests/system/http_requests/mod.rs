@@ -1,7 +1,7 @@
 //! `fetch` through the real daemon and its egress process: what rows allow, which addresses are reached, limits, secrets, records, and
 //! what happens when a process is lost.
 
-mod server;
+pub(crate) mod server;
 
 use nix::libc::{SIGKILL, SIGPIPE, SIGSTOP};
 use server::Server;

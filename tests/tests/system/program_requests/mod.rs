@@ -2,12 +2,10 @@
 //! unknown because a process was killed.
 
 mod held;
-#[path = "../http_requests/server.rs"]
-mod server;
 
+use crate::http_requests::server::Server;
 use held::HeldServer;
 use nix::libc::SIGKILL;
-use server::Server;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use vm_system_protocol::control::{DurableOp, NewCapability, NewRun, Op, Reply};
