@@ -1,7 +1,8 @@
-//! Sessions whose workers are of another build than their supervisor: of the protocol version before, of others, and their replacement
-//! by a deadline (`ops upgrade`).
+//! Sessions whose workers are of another build than their supervisor: of the oldest protocol version that it speaks, of others, and
+//! their replacement by a deadline (`ops upgrade`). With the feature `next-protocol` the build under test is of the next version, and
+//! the oldest one is that of the product.
 
-use vm_system_protocol::hello::PROTOCOL;
+use vm_system_protocol::hello::{PROTOCOL, SUPPORTED, UnsupportedProtocol};
 use vm_system_protocol::model::{
     ExecutionStatus, OnCrash, RuntimeSettings, Session, SessionStatus, Settings,
 };
@@ -12,8 +13,10 @@ use vm_system_tests::place::{TestDir, User};
 use vm_system_tests::scene::Scene;
 use vm_system_tests::{as_both, observe, program, watch};
 
+const OLDEST: u32 = *SUPPORTED.start();
+
 as_both!(
-    sessions_of_the_protocol_version_before_go_on,
+    sessions_of_the_oldest_spoken_version_go_on,
     sessions_of_a_build_that_is_too_old_end_by_name,
     a_build_that_is_older_than_its_keepers_harms_no_session,
     sessions_of_other_builds_are_shown_and_replaced_by_a_deadline,
@@ -53,9 +56,9 @@ mod cases {
         serde_json::from_str(&output.stdout).expect("JSON")
     }
 
-    pub(super) fn sessions_of_the_protocol_version_before_go_on(user: User) {
+    pub(super) fn sessions_of_the_oldest_spoken_version_go_on(user: User) {
         const LINES: usize = 300;
-        let mut scene = other_build(user, PROTOCOL - 1, "");
+        let mut scene = other_build(user, OLDEST, "");
         let [prints, waiting, idle] = [0; 3].map(|_| scene.session());
         scene.client.eval(&idle, "globalThis.kept = 41").expect("runs");
         let code = format!(
@@ -84,24 +87,20 @@ mod cases {
         assert_eq!(client.preview_of(&forked, "kept + 1"), "42");
         let builds = report(&daemon, &[])["builds"].clone();
         assert_eq!((&builds[0]["current"], &builds[0]["protocol"]), (&true.into(), &PROTOCOL.into()));
-        assert_eq!((&builds[1]["current"], &builds[1]["protocol"]), (&false.into(), &(PROTOCOL - 1).into()));
+        assert_eq!((&builds[1]["current"], &builds[1]["protocol"]), (&false.into(), &OLDEST.into()));
         drop(client);
         daemon.stop();
     }
 
     pub(super) fn sessions_of_a_build_that_is_too_old_end_by_name(user: User) {
-        let mut scene = other_build(user, PROTOCOL - 2, "");
+        let mut scene = other_build(user, OLDEST - 1, "");
         let session = scene.session();
         let execution = scene.client.start(&session, "for (;;) {}");
         drop(scene.client);
         let daemon = upgraded(scene.daemon);
         let mut client = daemon.client();
         let ended = client.session_record(&session);
-        let why = format!(
-            "it speaks protocol version {}, and this build speaks {} to {PROTOCOL}",
-            PROTOCOL - 2,
-            PROTOCOL - 1
-        );
+        let why = UnsupportedProtocol(OLDEST - 1).to_string();
         assert_eq!(
             (ended.status, ended.close_reason.as_deref()),
             (SessionStatus::Crashed, Some("host_restart"))
