@@ -164,7 +164,7 @@ async fn events_of_every_kind_are_read_unchanged() {
         store.apply(Write::Events(written.clone().into())).await.expect("new");
         assert_eq!(store.events(execution_id(1), 0, 0).await, Ok(written.clone()));
         assert_eq!(store.events(execution_id(1), 2, 3).await, Ok(written[2..5].to_vec()));
-        assert_eq!(store.events(execution_id(1), 14, 0).await, Ok(Vec::new()));
+        assert_eq!(store.events(execution_id(1), 16, 0).await, Ok(Vec::new()));
         assert_eq!(store.apply(events(1, [9])).await, rejected(Rejection::Conflict(Entity::Event)));
         assert_eq!(store.apply(events(2, [1])).await, rejected(Rejection::Missing(Entity::Execution)));
     })
