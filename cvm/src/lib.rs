@@ -35,7 +35,8 @@ mod value;
 mod vm;
 
 pub use compiler::{
-    CompileError, CompileErrors, CompileOptions, FileImport, SourceFile, candidates, imports,
+    CompileError, CompileErrorKind, CompileErrors, CompileOptions, FileImport, SourceFile, candidates,
+    imports,
 };
 pub use format::{CheckpointPages, FormatError, VmPage};
 pub use outcome::{

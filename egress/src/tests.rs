@@ -5,6 +5,7 @@ use crate::dns::{self, RecordType};
 use crate::exchange::{self, ExchangeInput, Reports};
 use crate::floods;
 use crate::resolve::Resolver;
+use crate::role::REPORTS;
 use crate::tls_servers::tls_acceptor;
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::Bytes;
@@ -137,7 +138,7 @@ async fn too_many_header_fields_fail_one_exchange() {
     for protocol in [b"h2".as_slice(), b"http/1.1"] {
         let (address, roots) = tls_server_with(&[protocol], HTTP_HEADERS + 1).await;
         let client = clients(Resolver::of_servers(Vec::new()), roots).of(&terms(AddressReach::Private));
-        let (out, mut progress) = mpsc::unbounded_channel();
+        let (out, mut progress) = mpsc::channel(REPORTS);
         let (_pieces, receiver) = mpsc::channel(1);
         let request = EgressRequest {
             method: "GET".to_owned(),
