@@ -394,7 +394,7 @@ vm_system_fuzz::fuzz_target!(|data: &[u8]| {
     if begun % 4 > 1 {
         world.execute(b"1");
     }
-    for (kind, content) in Pieces::of(rest) {
+    for (kind, content) in Pieces::new(rest) {
         if world.machine.is_released() {
             break;
         }

@@ -31,7 +31,7 @@ pub enum Permit {
         candidates: Vec<String>,
         /// `import` or `require`.
         import: bool,
-        /// With the `package.json` that applies to it.
+        /// The `package.json` that applies to the file is read, too.
         package: bool,
     },
     /// A call for a broker.
@@ -62,7 +62,7 @@ pub struct Denial {
     pub module: &'static str,
     /// The name of the call.
     pub name: &'static str,
-    /// What the script sees.
+    /// The error that the script sees.
     pub error: HostError,
     /// What clients can do something about.
     pub code: Option<NoteCode>,
@@ -271,7 +271,7 @@ impl Checked<'_> {
         if rules.is_everything() {
             return Ok(path);
         }
-        let Some(clean) = CleanPath::of(&path) else {
+        let Some(clean) = CleanPath::parse(&path) else {
             // The broker reports the error for such a path.
             self.terms.links = false;
             return Ok(path);
@@ -444,7 +444,7 @@ fn database(
         max_rows: rights.max_rows,
         max_result_bytes: rights.max_result_bytes,
         max_database_bytes: rights.max_database_bytes,
-        // What the workspace has left is known when the call is made.
+        // The runtime knows how much the workspace may grow, and only when the call is made.
         growth_bytes: u64::MAX,
         timeout_ms: rights.timeout_ms,
     };

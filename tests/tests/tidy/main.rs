@@ -3,6 +3,7 @@
 
 mod decisions;
 mod habits;
+mod language;
 mod manifests;
 mod rules;
 mod tree;

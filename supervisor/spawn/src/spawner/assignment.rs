@@ -72,8 +72,8 @@ impl Assignment<'_> {
 
     /// Waits for the keeper.
     pub(crate) async fn finish(mut self, ours: WatchedFd) -> Result<WorkerHandle, SpawnError> {
-        let patience = Duration::from_millis(HELLO_MS);
-        match timeout(patience, &mut self.kept).await {
+        let limit = Duration::from_millis(HELLO_MS);
+        match timeout(limit, &mut self.kept).await {
             Ok(Ok(())) => {}
             Ok(Err(_)) => {
                 self.give_up();
