@@ -96,7 +96,7 @@ fn apply(patch: &Path, copy: &Path) {
         let found = source.matches(&before).count();
         assert!(
             found == 1,
-            "{}: the text that it changes is {found} times in {}{}. See docs/decisions/136.\n{before}",
+            "{}: the text that it changes is {found} times in {}{}. See docs/decisions/028.\n{before}",
             patch.display(),
             file.display(),
             if source.contains(&after) { ", which has its result already: delete the patch" } else { "" },

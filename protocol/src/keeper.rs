@@ -1,4 +1,4 @@
-//! Supervisor ⇄ keeper (pid 1 of the jail). Small messages, one packet each, which may carry descriptors (`jail.md`).
+//! Supervisor ⇄ keeper (pid 1 of the jail). Small messages, one packet each, which may carry descriptors.
 
 use crate::codec::{Decode, Encode};
 use crate::ids::SessionId;

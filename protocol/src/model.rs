@@ -1,4 +1,4 @@
-//! The domain as clients see it: field names, shapes and defaults are those of `rest.md`, in the CLI's JSON and in REST.
+//! The domain as clients see it: field names, shapes and defaults are the same in the CLI's JSON and in REST.
 //!
 //! Knows nothing of how the objects are stored or produced.
 

@@ -1,4 +1,4 @@
-//! Why a session ended. Closing reasons are data: every end of a worker has one (architecture section 6).
+//! Why a session ended. Closing reasons are data: every end of a worker has one.
 
 use crate::codec::{Decode, Encode};
 use serde::{Serialize, Serializer};

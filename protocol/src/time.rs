@@ -11,7 +11,7 @@ use time::{OffsetDateTime, format_description::BorrowedFormatItem, macros::forma
 #[error("not an RFC 3339 timestamp")]
 pub struct TimestampError;
 
-/// Milliseconds since the Unix epoch, UTC. Shown as RFC 3339 with milliseconds (`rest.md`, Common).
+/// Milliseconds since the Unix epoch, UTC. Shown as RFC 3339 with milliseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Encode, Decode)]
 pub struct Timestamp(pub i64);
 

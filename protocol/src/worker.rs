@@ -165,7 +165,7 @@ pub enum SourceFormat {
     TypeScriptModule,
 }
 
-/// The rights and limits in force for one execution (effective policy, architecture section 2).
+/// The rights and limits in force for one execution (the effective policy, docs/decisions/015).
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub struct Policy {
     /// The limits.

@@ -1,5 +1,5 @@
 //! Each patch is still needed: `rquickjs`, linked here without the patches, has the defect. When one of these tests fails after an
-//! update of `rquickjs`, its patch can go (docs/decisions/136).
+//! update of `rquickjs`, its patch can go (docs/decisions/028).
 
 use rquickjs::{Context, Runtime};
 use std::collections::BTreeSet;

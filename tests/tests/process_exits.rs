@@ -72,7 +72,8 @@ mod cases {
 
     /// A deadline is enforced by the clock, also when the relaying thread always has work: one client thread keeps requests
     /// in flight. One daemon at a time: two processes that keep each other busy on one processor can keep the kernel from
-    /// running any other for a minute, among them a killed worker and the disk's journal (decision 035).
+    /// running any other for a minute, among them a killed worker and the disk's journal (seen on Linux 6.18
+    /// with autogroup on; a loop that yields the processor does the same).
     pub(super) fn a_limit_holds_while_clients_send_requests_without_a_pause(user: User) {
         static ALONE: Mutex<()> = Mutex::new(());
         const IN_FLIGHT: usize = 8;

@@ -151,7 +151,7 @@ fn topics_have_no_links_to_decisions() {
         assert!(!page.contains("](decisions/") && !page.contains("](docs/decisions/"), "{name}");
     }
     let page = env.run(["help", "threat-model"]).ok();
-    assert!(page.contains("group of their own (decision 069 of the source tree)."), "{page}");
+    assert!(page.contains("group of their own (decision 007 of the source tree)."), "{page}");
 }
 
 #[test]

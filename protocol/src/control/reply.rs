@@ -303,7 +303,7 @@ pub struct HostFinding {
 /// Declares the error codes with their text, HTTP status and CLI exit code.
 macro_rules! error_codes {
     ($($(#[doc = $doc:literal])+ $member:ident = $text:literal, $http:literal, $exit:literal;)+) => {
-        /// Stable identifier of an error (`rest.md`, Common).
+        /// Stable identifier of an error, the same in every API.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Encode, Decode)]
         pub enum ErrorCode { $($(#[doc = $doc])+ $member),+ }
 

@@ -1,4 +1,4 @@
-//! Durable programs in the form that clients see (`cvm.md`, REST).
+//! Durable programs in the form that clients see (REST and the CLI's JSON).
 
 use super::{Execution, ExecutionError, ExecutionStatus, ResultValue, text_enum};
 use crate::codec::{Decode, Encode};

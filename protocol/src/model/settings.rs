@@ -1,10 +1,10 @@
-//! A template's settings with their defaults (`rest.md`, Objects).
+//! A template's settings with their defaults.
 
 use super::text_enum;
 use crate::codec::{Decode, Encode};
 use serde::{Deserialize, Serialize};
 
-/// The limits of an execution, or of the session where noted (architecture section 7).
+/// The limits of an execution, or of the session where noted.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Limits {

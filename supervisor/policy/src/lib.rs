@@ -1,8 +1,8 @@
 //! What an execution may do: the session's snapshot of its template ∩ the current template, within what the
 //! operator permits.
 //!
-//! Pure functions. Narrowing and revoking apply at the next execution, widening only to new sessions (architecture
-//! section 2). Knows nothing of processes, the store or enforcement.
+//! Pure functions. Narrowing and revoking apply at the next execution, widening only to new sessions
+//! (docs/decisions/015). Knows nothing of processes, the store or enforcement.
 //!
 //! - [`row`]: the meaning of one capability row
 //! - [`paths`]: path patterns

@@ -55,7 +55,7 @@ impl Scope {
     }
 }
 
-/// A session's copy of its template (architecture section 2, Policy).
+/// A session's copy of its template (docs/decisions/015).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PolicySnapshot {
     pub engine: Engine,

@@ -1,4 +1,4 @@
-//! TypeScript's compiler, of a worktree's `node_modules`, on files that are to run (`typecheck`; docs/decisions/126).
+//! TypeScript's compiler, of a worktree's `node_modules`, on files that are to run (`typecheck`).
 //!
 //! The compiler is code of a package: it runs in a session of its own, the *checker*, which belongs to the owner of the session with the
 //! file, has the same worktree, reads what `import` in that session could load, and may do nothing else. It keeps the loaded compiler, so

@@ -8,7 +8,7 @@
 //!               ── command-7      one command of `exec`; it ends as a whole
 //! ```
 //! A process is moved from outside, before it gets anything of its owner. A move blocks, some milliseconds if the last one is not
-//! recent (decision 069), so it is done on the blocking pool, and prestarted workers are moved before they are needed. What cannot
+//! recent (the kernel then waits for a grace period of RCU), so it is done on the blocking pool, and prestarted workers are moved before they are needed. What cannot
 //! be moved is not used.
 
 use super::control::lock;

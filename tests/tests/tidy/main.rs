@@ -1,6 +1,7 @@
 //! The rules of the modules (`docs/ARCHITECTURE.md`, Invariants), as text searches over the tree. A new module or rule gets a
 //! row in [`rules`]; each row has examples that violate it and examples that do not.
 
+mod decisions;
 mod manifests;
 mod rules;
 mod tree;

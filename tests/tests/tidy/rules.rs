@@ -1,7 +1,7 @@
 //! The table of rules. Words that a rule looks for are concatenated here, so that this file does not break the rule.
 
 use super::tree::{SourceFile, Tree};
-use super::{manifests, vocabulary};
+use super::{decisions, manifests, vocabulary};
 
 /// One rule.
 pub(crate) struct Rule {
@@ -282,6 +282,26 @@ pub(crate) const RULES: &[Rule] = &[
             "## Glossary\n\n| term | meaning | where |\n|---|---|---|\n| a | b | `c/d` |\n",
         )],
         good: &[("docs/ARCHITECTURE.md", "| a | b | `c/d` |\n\n## Glossary\n\n| a | `b` | `docs` |\n")],
+    },
+    Rule {
+        name: "records of decisions have a status, and those that are cited exist",
+        check: decisions::lost_records,
+        bad: &[
+            ("docs/decisions/010-callers-over-loopback.md", "# 010: x\n"),
+            (
+                "docs/decisions/010-callers-over-loopback.md",
+                concat!("Status: accepted.\n\nas (", "002) says\n"),
+            ),
+            ("cvm/src/x.rs", concat!("// for the reason of deci", "sion 999\n")),
+            ("docs/x.md", concat!("see `docs/deci", "sions/999`\n")),
+        ],
+        good: &[
+            (
+                "docs/decisions/010-callers-over-loopback.md",
+                concat!("# 010: x\n\nStatus: given.\n\n[010](deci", "sions/010-callers-over-loopback.md)\n"),
+            ),
+            ("docs/x.md", "`docs/decisions/`, the decision 3 times\n"),
+        ],
     },
     Rule {
         name: "no folder of a builder and no registry is named",

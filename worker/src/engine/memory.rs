@@ -1,5 +1,5 @@
 //! Owns how memory outside of JavaScript's heap counts for the session's limit: the bytes of Rust code since the session began
-//! (docs/decisions/137). Must not end anything: a native function that takes a size reserves its bytes here before it allocates, or throws.
+//! (docs/decisions/028). Must not end anything: a native function that takes a size reserves its bytes here before it allocates, or throws.
 
 use super::compiled::sys::compile_memory;
 use super::sys;

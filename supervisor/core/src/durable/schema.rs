@@ -1,4 +1,4 @@
-//! The subset of JSON Schema for the answers of tasks (2020-12; why it is our own code: `docs/decisions/046`).
+//! The subset of JSON Schema for the answers of tasks (2020-12; why it is our own code: `docs/decisions/022`).
 //!
 //! Owns: which schemas are accepted, and whether a value fits one. Schema and answer are both hostile: a schema is checked
 //! once, in time linear in its length, without compiling its patterns; these are compiled when an answer first needs them. The

@@ -161,7 +161,7 @@ pub(super) fn is_allowed(state: &SharedState, module: &str) -> bool {
     state.allowed_modules.borrow().iter().any(|allowed| allowed == name || allowed == module)
 }
 
-/// Why a module is not allowed, in the words of the contract (decision 103).
+/// The error text of a module that is not allowed, in the words of the contract: one that does not exist at all has Node's words.
 pub(super) fn refusal(state: &SharedState, module: &str) -> String {
     if let Some(why) = node::refusal(module) {
         return format!("Invalid module '{module}': it is not available in sessions: {why}.");
