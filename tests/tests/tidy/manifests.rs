@@ -195,11 +195,18 @@ pub(crate) fn jailed_trees(tree: &Tree) -> Vec<String> {
 
 /// Crates of tables that the blob of `intl/data` replaces, if the product has them in its tree: a feature of a dependency is enough.
 pub(crate) fn tables_of_formatters(tree: &Tree) -> Vec<String> {
-    const TABLES: &[&str] =
-        &["icu_datetime_data", "icu_decimal_data", "icu_experimental_data", "icu_list_data", "icu_plurals_data"];
+    const TABLES: &[&str] = &[
+        "icu_datetime_data",
+        "icu_decimal_data",
+        "icu_experimental_data",
+        "icu_list_data",
+        "icu_plurals_data",
+    ];
     let graph = locked(tree);
     let present = TABLES.iter().filter(|name| graph.contains_key(**name));
-    present.map(|name| format!("Cargo.lock has {name}: more relocations and minutes of compilation")).collect()
+    present
+        .map(|name| format!("Cargo.lock has {name}: more relocations and minutes of compilation"))
+        .collect()
 }
 
 /// Crates without the workspace's lints.
