@@ -138,7 +138,8 @@ async fn http2_is_used_where_the_server_has_it() {
 async fn too_many_header_fields_fail_one_exchange() {
     for protocol in [b"h2".as_slice(), b"http/1.1"] {
         let (address, roots) = tls_server_with(&[protocol], HTTP_HEADERS + 1).await;
-        let client = clients(Resolver::of_servers(Vec::new()), roots).client_for(&terms(AddressReach::Private));
+        let client =
+            clients(Resolver::of_servers(Vec::new()), roots).client_for(&terms(AddressReach::Private));
         let (out, mut progress) = mpsc::channel(REPORTS);
         let (_pieces, receiver) = mpsc::channel(1);
         let request = EgressRequest {

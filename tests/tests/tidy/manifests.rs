@@ -51,6 +51,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "daemon", "cli", "tests",
         ],
     ),
+    ("intl/datagen", &[]),
     ("fuzz", &["protocol", "cvm", "record", "policy", "core", "store", "spawn", "runtime", "ops", "api"]),
 ];
 
@@ -192,12 +193,29 @@ pub(crate) fn jailed_trees(tree: &Tree) -> Vec<String> {
     found
 }
 
+/// Crates of tables that the blob of `intl/data` replaces, if the product has them in its tree: a feature of a dependency is enough.
+pub(crate) fn tables_of_formatters(tree: &Tree) -> Vec<String> {
+    const TABLES: &[&str] = &[
+        "icu_datetime_data",
+        "icu_decimal_data",
+        "icu_experimental_data",
+        "icu_list_data",
+        "icu_plurals_data",
+    ];
+    let graph = locked(tree);
+    let present = TABLES.iter().filter(|name| graph.contains_key(**name));
+    present
+        .map(|name| format!("Cargo.lock has {name}: more relocations and minutes of compilation"))
+        .collect()
+}
+
 /// Crates without the workspace's lints.
 pub(crate) fn lints(tree: &Tree) -> Vec<String> {
-    let free = crates(tree).filter(|(_, _, manifest)| {
+    let free = crates(tree).filter(|&(folder, _, ref manifest)| {
         let inherited =
             manifest.get("lints").and_then(|lints| lints.get("workspace")).and_then(Value::as_bool);
-        inherited != Some(true)
+        // A workspace of its own: the generator's tables are in no other build.
+        inherited != Some(true) && folder != "intl/datagen"
     });
     free.map(|(folder, _, _)| format!("{folder}/Cargo.toml has no `lints.workspace = true`")).collect()
 }

@@ -190,6 +190,12 @@ pub(crate) const RULES: &[Rule] = &[
         ],
     },
     Rule {
+        name: "the data of Intl's formatters are in the blob alone",
+        check: manifests::tables_of_formatters,
+        bad: &[("Cargo.lock", "[[package]]\nname = \"icu_list_data\"\nversion = \"2.2.0\"")],
+        good: &[("Cargo.lock", "[[package]]\nname = \"icu_list\"\nversion = \"2.2.0\"")],
+    },
+    Rule {
         name: "every crate is under the workspace's lints",
         check: manifests::lints,
         bad: &[("sandbox/Cargo.toml", "[package]\nname = \"x\"")],
