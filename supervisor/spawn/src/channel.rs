@@ -227,7 +227,7 @@ mod tests {
     #[tokio::test]
     async fn worker_that_does_not_know_a_message_gets_the_failure_of_its_call_instead_or_nothing() {
         let (ours, theirs) = vm_system_sandbox::socket::pair().expect("a pair of sockets");
-        let older = WorkerSender::over(ours, FIRST - 1).expect("a socket");
+        let older = WorkerSender::on_socket(ours, FIRST - 1).expect("a socket");
         let refused = older.encoded(&ToWorker::Shutdown).expect_err("it does not know it");
         assert!(matches!(refused, WorkerChannelError::NotSpoken(_)), "{refused}");
         let reply = ToWorker::HostReply {
