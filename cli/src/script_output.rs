@@ -239,14 +239,14 @@ impl ScriptOutput {
         }
     }
 
-    /// What the code of the exception that ended the script says of its cause.
+    /// Notes the code of the exception that ended the script, for the hint.
     fn note_code(&self, code: &str) {
         self.syntax_error.set(code == SYNTAX_ERROR_CODE);
         self.refused_write.set(code == "EACCES" && self.changes_nothing.get());
         self.missing_file.set(MISSING.contains(&code));
         match code {
             "MODULE_NOT_ALLOWED" => self.other_hint.set(Some(MODULE_HINT)),
-            // Its host is granted: its address is not.
+            // The host is granted: its address is not.
             "ERR_NET_DENIED" if self.other_hint.get().is_none() => {
                 self.other_hint.set(Some(PRIVATE_NET_HINT));
             }

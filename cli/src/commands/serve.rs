@@ -16,8 +16,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 use vm_system_daemon::{
-    Config, ConfigError, ConfigFile, ConfigSource, DaemonError, Durability, NetRule, PreparedDaemon,
-    SecretsError, Served, TokenError, check_command, operator_rule, read_secrets,
+    Config, ConfigError, ConfigFile, ConfigSource, DaemonEnd, DaemonError, Durability, NetRule,
+    PreparedDaemon, SecretsError, TokenError, check_command, operator_rule, read_secrets,
 };
 use vm_system_sandbox::heap;
 
@@ -134,7 +134,7 @@ pub(crate) fn run(context: &Context, args: Args) -> Result<u8, CliError> {
         .build()
         .map_err(|error| CliError::internal(format!("cannot start the runtime: {error}")))?;
     let served = runtime.block_on(vm_system_daemon::serve(daemon));
-    if let Ok(Served::Left) = served {
+    if let Ok(DaemonEnd::Left) = served {
         // The next daemon does not wait for work that is still under way on blocking threads: it ends with this process.
         runtime.shutdown_background();
     }

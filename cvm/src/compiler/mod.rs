@@ -59,7 +59,7 @@ impl Default for CompileOptions {
     }
 }
 
-/// What is wrong with source that does not compile.
+/// A kind of fault of source that does not compile.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CompileErrorKind {
     /// The text is not valid, or too large

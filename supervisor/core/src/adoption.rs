@@ -138,7 +138,7 @@ impl Adoption {
     }
 
     /// The worker has sent something about the execution that runs according to the store.
-    pub(super) const fn stored_is_heard(&mut self) {
+    pub(super) const fn note_message_of_stored(&mut self) {
         self.awaits_stored = false;
     }
 

@@ -59,7 +59,7 @@ impl SessionMachine {
         let subject = subject(&message);
         self.pass_over_lost_end(subject, now, out);
         if subject.is_some() && subject == self.running() {
-            self.peer.adoption.stored_is_heard();
+            self.peer.adoption.note_message_of_stored();
         }
         match subject {
             Some(execution) if self.is_unrecorded(execution, seq) => {

@@ -59,16 +59,16 @@ struct Succession {
 
 /// How a daemon has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Served {
+pub enum DaemonEnd {
     /// No process of it is left.
     Stopped,
-    /// Its sessions are the next daemon's, and its process is to exit at once.
+    /// The sessions are the next daemon's, and the process is to exit at once.
     Left,
 }
 
 /// Serves until a signal or the verb stops the daemon. When this returns, no process of the daemon is left, but for sessions that
 /// are kept for the next one.
-pub async fn serve(daemon: PreparedDaemon) -> Result<Served, DaemonError> {
+pub async fn serve(daemon: PreparedDaemon) -> Result<DaemonEnd, DaemonError> {
     let PreparedDaemon { mut config, subtree, roots } = daemon;
     let passed = PassedSockets::take()?;
     let lifeline = lifeline(&mut config, subtree.as_ref().ok());
@@ -107,7 +107,7 @@ async fn serve_from(
     (store, succession): (StoreHandle, Succession),
     cgroups: Cgroups,
     mut signals: StopSignals,
-) -> Result<Served, DaemonError> {
+) -> Result<DaemonEnd, DaemonError> {
     let stop = CancellationToken::new();
     let Divided { shares, durable, lowered } = divided;
     let config = Config { shares, durable, ..configured.clone() };
@@ -200,7 +200,7 @@ async fn serve_from(
                 trimming.abort();
                 hand_over(&assembly, &state, &mut signals).await;
                 drop((socket, http.socket));
-                return Ok(Served::Left);
+                return Ok(DaemonEnd::Left);
             }
             () = stop.cancelled() => tracing::info!("stopping: requested by an operator"),
             () = hung_up => {
@@ -220,7 +220,7 @@ async fn serve_from(
     drop((socket, http.socket));
     ended.0.and(ended.1).map_err(|error| DaemonError::Internal(error.to_string()))?;
     tracing::info!("stopped");
-    Ok(Served::Stopped)
+    Ok(DaemonEnd::Stopped)
 }
 
 /// The folder in which keepers wait for the next supervisor.

@@ -64,7 +64,7 @@ pub struct Denial {
     pub name: &'static str,
     /// The error that the script sees.
     pub error: HostError,
-    /// What clients can do something about.
+    /// The cause, if clients can do something about it.
     pub code: Option<NoteCode>,
 }
 

@@ -1,6 +1,7 @@
 //! The keepers of all jails that this process has started or adopted, until they have exited: at a final stop none may be left, not even
 //! a stopped one.
 
+use super::address::KeeperAddress;
 use crate::reactor::exit_of;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -22,7 +23,9 @@ struct Keepers {
 #[derive(Debug)]
 struct LiveKeeper {
     process: PidFd,
-    /// Its jail is left to another supervisor.
+    /// Where it waits for another supervisor, if it does.
+    address: Option<KeeperAddress>,
+    /// The jail is left to another supervisor.
     left: Arc<AtomicBool>,
 }
 
@@ -32,11 +35,11 @@ impl LiveKeepers {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn add(&self, process: PidFd, left: Arc<AtomicBool>) {
+    pub(super) fn add(&self, process: PidFd, address: Option<KeeperAddress>, left: Arc<AtomicBool>) {
         let mut keepers = self.lock();
         left.store(keepers.left, Ordering::SeqCst);
         keepers.alive.retain(|keeper| keeper.process.is_alive());
-        keepers.alive.push(LiveKeeper { process, left });
+        keepers.alive.push(LiveKeeper { process, address, left });
     }
 
     /// Leaves all jails to the next supervisor, as [`Spawner::leave`](crate::Spawner::leave) does with one.
@@ -52,14 +55,20 @@ impl LiveKeepers {
     pub async fn end(&self, timeout: Duration) {
         let keepers = std::mem::take(&mut self.lock().alive);
         let until = Instant::now() + timeout;
-        for LiveKeeper { process: keeper, .. } in keepers {
-            if timeout_at(until, ended(&keeper)).await.is_ok() {
-                continue;
+        for LiveKeeper { process: keeper, address, .. } in keepers {
+            if timeout_at(until, ended(&keeper)).await.is_err() {
+                tracing::warn!(
+                    pid = keeper.pid().ok(),
+                    "a keeper does not end; it is killed with its workers"
+                );
+                let _ = keeper.kill();
+                // SIGKILL ends a stopped process, too.
+                ended(&keeper).await;
             }
-            tracing::warn!(pid = keeper.pid().ok(), "a keeper does not end; it is killed with its workers");
-            let _ = keeper.kill();
-            // SIGKILL ends a stopped process, too.
-            ended(&keeper).await;
+            // The task of its jail may not run any more.
+            if let Some(address) = address {
+                address.remove();
+            }
         }
     }
 }

@@ -97,8 +97,7 @@ impl RunningJail {
     }
 }
 
-/// Ends a jail that nobody uses any more. When the runtime ends before, nothing is killed: the keeper notices the end of its supervisor,
-/// and waits for the next one as long as its grace allows.
+/// Ends a jail that nobody uses any more. When the runtime ends before, nothing is killed: the keeper waits for the next supervisor.
 async fn end_unused(jail: Arc<Jail>, unused: oneshot::Receiver<()>, tasks: Vec<AbortHandle>) {
     // Nothing is ever sent.
     let _ = unused.await;
@@ -327,6 +326,9 @@ impl Spawner {
         if sent.is_err() || timeout(deadline.min(KEEPER_END), jail.wait_for_exit()).await.is_err() {
             let _ = jail.pidfd.kill();
             jail.wait_for_exit().await;
+        }
+        if let Some(address) = &jail.address {
+            address.remove();
         }
     }
 }

@@ -379,7 +379,7 @@ pub(crate) const RULES: &[Rule] = &[
         good: &[("a/src/x.rs", "/proc/1/root/x"), ("README.md", "/abs/worktree and $HOME/x")],
     },
     Rule {
-        name: "errors are told apart by codes and not by their texts",
+        name: "errors are distinguished by codes and not by their texts",
         check: habits::read_messages,
         bad: &[
             ("a/src/x.rs", "if error.message.contains(\"not found\") {}"),

@@ -44,7 +44,7 @@ impl Jail {
         let JailParts { pid, pidfd, layers, build, address, control, listener, zygote, groups } = parts;
         let left = Arc::default();
         if let Ok(keeper) = pidfd.try_clone() {
-            config.keepers_alive.add(keeper, Arc::clone(&left));
+            config.keepers_alive.add(keeper, address.clone(), Arc::clone(&left));
         }
         let (events, receiver) = mpsc::channel(EVENTS);
         let zygotes = Zygotes { current: zygote, reserve: None, listener: Arc::new(listener) };
