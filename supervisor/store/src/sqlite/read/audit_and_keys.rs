@@ -49,7 +49,7 @@ pub(super) fn audit(
     before: Option<u64>,
     limit: u32,
 ) -> Read<Vec<(u64, AuditEntry)>> {
-    let mut select = Select::new("SELECT id, at, owner, verb, subject, outcome, door FROM audit_log");
+    let mut select = Select::new("SELECT id, at, owner, verb, subject, outcome, api FROM audit_log");
     select.scope(scope);
     if let Some(before) = before {
         select.and_value("id <", i64::try_from(before).unwrap_or(i64::MAX));

@@ -3,6 +3,7 @@
 use super::run_query;
 use crate::Durability;
 use crate::sqlite::open::first_connection;
+use crate::sqlite::schema::SCHEMA;
 use crate::sqlite::write::{ScanPosition, prune_step};
 use rusqlite::Connection;
 use std::cell::Cell;
@@ -39,7 +40,7 @@ fn fill(c: &Connection, owner: &str, first: u32, count: u32) {
     let own = format!("(SELECT id FROM templates WHERE owner = '{owner}')");
     let program = format!("(SELECT id FROM programs WHERE owner = '{owner}')");
     c.execute_batch(&format!(
-        "INSERT OR IGNORE INTO policies (hash, snapshot) VALUES (zeroblob(32), '{{}}');
+        "INSERT OR IGNORE INTO policies VALUES (zeroblob(32), '{{}}', '{owner}');
          INSERT INTO templates VALUES (randomblob(16), '{owner}', 't', 'cvm', 1, '{{}}', 0, 0);
          INSERT INTO programs VALUES (randomblob(16), '{owner}', 'p', 1, 1, 0, 0);
          INSERT INTO program_versions SELECT id, 1, zeroblob(32), 1, 0, '', x'' FROM programs WHERE owner = '{owner}';
@@ -52,7 +53,7 @@ fn fill(c: &Connection, owner: &str, first: u32, count: u32) {
              SELECT {key}, '{owner}', {program}, 1, i FROM n;
          {ids} INSERT INTO tasks (id, execution, owner, prompt, attempts, created_at, checkpoint)
              SELECT {key}, {key}, '{owner}', '?', 0, i, 0 FROM n;
-         {ids} INSERT INTO audit_log (at, owner, verb, subject, outcome, door)
+         {ids} INSERT INTO audit_log (at, owner, verb, subject, outcome, api)
              SELECT i, '{owner}', 'v', 's', 'ok', 'rest' FROM n;"
     ))
     .expect("rows of a schema of our own");
@@ -63,7 +64,7 @@ pub(in crate::sqlite) fn filled() -> (tempfile::TempDir, Connection) {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     let path = folder.path().join("store.db");
     let connection =
-        first_connection(&path, Durability::Normal, Duration::ZERO, None).expect("an empty folder");
+        first_connection(&path, Durability::Normal, Duration::ZERO, None, &SCHEMA).expect("an empty folder");
     connection.execute_batch("BEGIN").expect("idle");
     fill(&connection, "me", 1, 3);
     fill(&connection, "they", 100, OTHERS);

@@ -196,6 +196,7 @@ mod tests {
     use super::*;
     use crate::Durability;
     use crate::sqlite::open::first_connection;
+    use crate::sqlite::schema::SCHEMA;
     use std::time::Duration;
 
     /// SQLite's plan of a list with these conditions: the index, and whether it is searched.
@@ -211,8 +212,8 @@ mod tests {
     fn every_list_is_served_by_the_index_that_leaves_least_to_filter() {
         let folder = tempfile::tempdir().expect("a temporary folder can be made");
         let path = folder.path().join("store.db");
-        let connection =
-            first_connection(&path, Durability::Normal, Duration::ZERO, None).expect("an empty folder");
+        let connection = first_connection(&path, Durability::Normal, Duration::ZERO, None, &SCHEMA)
+            .expect("an empty folder");
         let owner = Scope::Owner(Owner::new("o"));
         let none = SessionQuery::default;
         let named = SessionQuery { name: Some("n".to_owned()), ..none() };

@@ -3,6 +3,7 @@
 use super::*;
 use crate::Durability;
 use crate::sqlite::open::first_connection;
+use crate::sqlite::schema::SCHEMA;
 use std::time::Duration;
 use vm_system_protocol::control::Period;
 use vm_system_protocol::ids::{ProgramId, SessionId};
@@ -16,9 +17,10 @@ const OWNERS: [&str; 3] = ["me", "they", "uid:7"];
 fn filled() -> (tempfile::TempDir, Connection) {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     let path = folder.path().join("store.db");
-    let c = first_connection(&path, Durability::Normal, Duration::ZERO, None).expect("an empty folder");
+    let c =
+        first_connection(&path, Durability::Normal, Duration::ZERO, None, &SCHEMA).expect("an empty folder");
     c.execute_batch(
-        "INSERT INTO policies (hash, snapshot) VALUES (zeroblob(32), '{}');
+        "INSERT INTO policies VALUES (zeroblob(32), '{}', 'me');
          INSERT INTO templates VALUES (zeroblob(16), 'me', 't', 'cvm', 1, '{}', 0, 0);
          INSERT INTO sessions (id, owner, template, policy, durable, workspace_id, base_commit_oid, worktree_path,
              status, created_at, runtime_meta)
