@@ -22,6 +22,7 @@ mod saved_copy;
 mod schema;
 mod second_look;
 pub(super) mod space;
+mod sqlite_reads;
 mod transaction;
 mod wal;
 mod wal_check;
@@ -53,7 +54,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 use vm_system_protocol::control::{CheckFinding, CheckReport};
 use vm_system_protocol::ids::SessionId;
-use vm_system_record::{Batch, Owner, Query, QueryResult, Retention, StoreError};
+use vm_system_record::{Batch, Owner, Retention, StoreError};
 use writer::{Writer, WriterShared};
 
 /// What a commit survives.
@@ -358,10 +359,6 @@ impl Store for SqliteStore {
         urgency: Urgency,
     ) -> BoxFuture<'_, Result<Ticket, StoreError>> {
         Box::pin(self.queue.push(lane, batch, urgency))
-    }
-
-    fn read(&self, lane: Lane, query: Query) -> BoxFuture<'_, Result<QueryResult, StoreError>> {
-        Box::pin(Arc::clone(&self.readers).read(lane, query))
     }
 
     fn is_full(&self, owner: &Owner) -> bool {

@@ -223,7 +223,7 @@ async fn found(store: &StoreHandle) -> [usize; 8] {
             .await
             .expect("readable")
             .len(),
-        store.runs(&mine(), RunQuery::default(), Page::ALL).await.expect("readable").len(),
+        store.runs(&mine(), &RunQuery::default(), Page::ALL).await.expect("readable").len(),
         usize::try_from(store.program_counts(&mine()).await.expect("readable").1).expect("small"),
         usize::from(store.task(&mine(), task).await.expect("readable").is_some()),
         ids(IdKind::Execution).await,
