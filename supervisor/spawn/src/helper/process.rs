@@ -184,7 +184,7 @@ impl Helper {
         let pid =
             process::spawn(Path::new(process::SELF), &arguments, &fds).map_err(|error| errno(&error))?;
         self.agents.insert(agent, pid);
-        // Its own child, not reaped yet.
+        // The child is the helper's own and not reaped yet, so its pid names no other process.
         PidFd::open(pid).map_err(|error| {
             end_process(pid);
             errno(&error)
