@@ -144,8 +144,8 @@ impl MemoryPressure {
         }
     }
 
-    /// Has a level be in force, which holds for this many readings, and returns the one that is. `Critical` is not before it is known what
-    /// each owner holds, or that this cannot be read in time: until then nobody is known to hold its share.
+    /// Puts a level in force, which has held for `readings` readings, and returns the level in force. `Critical` waits until a reading
+    /// says what each owner holds, or until that cannot be read in time: before it, nobody is known to hold its share.
     fn set(&self, level: PressureLevel, readings: u32) -> PressureLevel {
         let is_known = {
             let now = self.shares();

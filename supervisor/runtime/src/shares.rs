@@ -283,8 +283,8 @@ impl Table {
         }
     }
 
-    /// Makes one more possible for a holder, by evicting one idle share if it must be: in place of its own it gets another one, also
-    /// if its share has become smaller because others have come.
+    /// Makes capacity for one more share of a holder. If there is none, one idle share is evicted: the holder's own if its part is full
+    /// (it may have become smaller because other owners came), else one of the holder that has most.
     fn make_way(&mut self, limits: &ShareLimits, holder: &Holder) -> Result<(), bool> {
         let Err(own) = self.fits(limits, holder, 1) else { return Ok(()) };
         let leaving =

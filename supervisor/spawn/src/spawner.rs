@@ -200,6 +200,7 @@ impl Spawner {
             let making = Arc::clone(&jail).run_worker_pool(Arc::clone(pool));
             tasks.push(tokio::spawn(making).abort_handle());
         }
+        // After the tasks that read the keeper's reports: from here on it reports this zygote's exit.
         Jail::keep_zygote(&jail, &zygote).await?;
         Ok((Self(Arc::new(RunningJail::new(jail, tasks))), events))
     }
@@ -316,6 +317,7 @@ impl Spawner {
         if let Some(pool) = &jail.pool {
             pool.close();
         }
+        // Prestarted workers were ended above: the keeper does not know them, so its shutdown would leave them.
         let sent = jail.control.send(&ToKeeper::Shutdown, &[]).await;
         if sent.is_err() || timeout(deadline.min(KEEPER_END), jail.wait_for_exit()).await.is_err() {
             let _ = jail.pidfd.kill();

@@ -25,7 +25,7 @@ use vm_system_record::{Applied, Batch, Rejection, StoreError, Write};
 /// Capacity of the queue, in units of [`UNIT_BYTES`]; a batch takes one and one more per unit of its content.
 const UNITS: u32 = 16_384;
 const UNIT_BYTES: usize = 4_096;
-/// Of this capacity one lane has at most so much.
+/// The part of this capacity that one lane may take.
 const LANE_UNITS: u32 = 1_024;
 /// Capacity that each lane has beside: however full the queue is, a small batch of an owner that has few of them is admitted.
 const OWN_UNITS: u32 = 256;
@@ -42,7 +42,7 @@ const BATCH_BYTES: usize = 4_096;
 const LOG_WAIT: Duration = Duration::from_millis(10);
 const LAZY: Duration = Duration::from_millis(LAZY_MS);
 /// For this long after work the writer polls the queue as often as a lazy batch may wait, so that no caller has to wake it.
-const VIGIL: Duration = Duration::from_millis(50);
+const POLLED_AFTER_WORK: Duration = Duration::from_millis(50);
 /// Lanes without batches that are remembered at most, beside as many as are in use.
 const IDLE_LANES: usize = 64;
 
@@ -456,8 +456,8 @@ impl Queue {
         Ok(Ticket(ticket))
     }
 
-    /// A small batch takes what its lane has for such. Others wait first for their lane, then for the common capacity: the owners
-    /// wait there for each other, and not for all that one of them has.
+    /// Admits a batch. A small one takes capacity that its lane has for small batches. Others wait first for their lane, then for the
+    /// common capacity: so owners wait for each other there, and not for everything that one of them has queued.
     async fn admit(&self, gate: Arc<Gate>, units: u32) -> Result<Admitted, StoreError> {
         if let Ok(own) = Arc::clone(&gate.own).try_acquire_many_owned(units) {
             return Ok(Admitted { _gate: gate, _permits: [Some(own), None] });
@@ -472,8 +472,8 @@ impl Queue {
         Ok(Admitted { _gate: gate, _permits: [Some(lane), Some(common)] })
     }
 
-    /// Takes back a batch of which there is more to write: it is the next one of its lane. Of one that had nothing more to write in
-    /// pieces the rest is written at once, for which its lane saves.
+    /// Takes back a batch of which there is more to write: it is the next one of its lane. If nothing more
+    /// of it can be written in pieces, the rest is written at once, and its lane saves turns for that.
     pub(super) fn put_back(&self, mut job: QueuedBatch, progress: Progress) {
         if progress != job.progress {
             job.allowance = 0;
@@ -527,7 +527,7 @@ impl Queue {
             }
             let wakes_up = match state.lazy_until {
                 Some(until) => until,
-                None if now < called + VIGIL => idle_from.min(now + LAZY),
+                None if now < called + POLLED_AFTER_WORK => idle_from.min(now + LAZY),
                 None => idle_from,
             };
             state.sleeps_until = Some(wakes_up);

@@ -13,8 +13,8 @@ use vm_system_record::{Checkpoint, Entity, StoreError};
 /// about as much as later searches for missing versions, but those would all be in one turn.
 const MANY: usize = 64;
 
-/// The page list of a checkpoint's row, before its last pages are written; none for the first one, which replaces nothing. Of one
-/// whose first pages are written it is known which of these to name.
+/// The page list of a checkpoint's row, before its last pages are written; none for the first one, which replaces nothing.
+/// `written` has the pages to name among those that earlier pieces wrote.
 pub(super) fn pages_of(
     c: &Connection,
     checkpoint: &Checkpoint,
