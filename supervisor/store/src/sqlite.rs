@@ -45,7 +45,7 @@ use failure::may_pass;
 use long_reads::{LongRead, LongReads};
 use readers::Readers;
 use recovery::beside;
-pub(super) use schema::{SCHEMA, Schema};
+pub(super) use schema::{SCHEMA, StoreSchema};
 use second_look::Look;
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -138,7 +138,10 @@ pub fn open_locked_sqlite(options: StoreOptions, lock: StoreLock) -> Result<Stor
 
 /// As [`open_sqlite`], as a program of another schema does.
 #[cfg(test)]
-pub(super) fn open_with_schema(options: StoreOptions, schema: &Schema) -> Result<StoreHandle, OpenError> {
+pub(super) fn open_with_schema(
+    options: StoreOptions,
+    schema: &StoreSchema,
+) -> Result<StoreHandle, OpenError> {
     let lock = options.lock()?;
     Ok(StoreHandle::new(Arc::new(SqliteStore::open(options, lock, None, schema)?)))
 }
@@ -203,7 +206,7 @@ impl SqliteStore {
         options: StoreOptions,
         lock: StoreLock,
         folder: Option<TemporaryFolder>,
-        schema: &Schema,
+        schema: &StoreSchema,
     ) -> Result<Self, OpenError> {
         let path = options.path();
         let StoreOptions { durability, busy_timeout, retention, accepts_damage, .. } = options;
