@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fs};
 
-/// What `rquickjs-sys` compiles, too.
+/// The C files, which `rquickjs-sys` compiles, too.
 const SOURCES: &[&str] = &["libregexp.c", "libunicode.c", "quickjs.c", "dtoa.c"];
 
 fn main() {

@@ -73,7 +73,7 @@ fn spin(processor: usize, stop: &AtomicBool) {
     }
 }
 
-/// Whether sessions are separate scheduling groups; `absent` if the kernel has no such setting.
+/// The kernel's setting of separate scheduling groups for sessions (`autogroup`); `absent` if it has none.
 fn autogroup() -> String {
     std::fs::read_to_string(AUTOGROUP).map_or_else(|_| "absent".to_owned(), |text| text.trim().to_owned())
 }

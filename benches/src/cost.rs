@@ -14,7 +14,7 @@ pub struct Cost {
 
 impl Cost {
     /// The cost of a running process: the sum over its threads, without those that have exited.
-    pub fn of(pid: u32) -> Self {
+    pub fn of_process(pid: u32) -> Self {
         let threads = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
         threads.map(|thread| Self::of_thread(&thread.path())).fold(Self::default(), |sum, one| Self {
             cpu_ns: sum.cpu_ns + one.cpu_ns,

@@ -108,23 +108,23 @@ struct Started {
 
 fn start(place: &CommandPlace, request: &ExecRequest, terms: &ExecTerms) -> Result<Started, StartError> {
     let CommandPlace { worktree, user, user_namespace } = place;
-    process::die_first_of_memory_shortage().at(JailStep::OomScore)?;
+    process::die_first_of_memory_shortage().at_step(JailStep::OomScore)?;
     if namespaces::is_root_of_host() {
         return Err(StartError::Root);
     }
     // The kernel carries the working directory over into the new mount namespace, where it is mounted for the command.
-    nix::unistd::fchdir(worktree).at(JailStep::Descriptors)?;
+    nix::unistd::fchdir(worktree).at_step(JailStep::Descriptors)?;
     // Commands run as the user of this process.
     namespaces::enter(user.clone(), user_namespace.as_ref())?;
     // Where the kernel has it, as `ops doctor` reports: the command does not see in which group of the host it is.
     let _ = namespaces::enter_cgroup();
-    let (command_input, input) = io::pipe().at(JailStep::Descriptors)?;
-    let (output, command_output) = io::pipe().at(JailStep::Descriptors)?;
-    let (errors, command_errors) = io::pipe().at(JailStep::Descriptors)?;
-    let (status, command_status) = io::pipe().at(JailStep::Descriptors)?;
-    match process::fork().at(JailStep::Fork)? {
+    let (command_input, input) = io::pipe().at_step(JailStep::Descriptors)?;
+    let (output, command_output) = io::pipe().at_step(JailStep::Descriptors)?;
+    let (errors, command_errors) = io::pipe().at_step(JailStep::Descriptors)?;
+    let (status, command_status) = io::pipe().at_step(JailStep::Descriptors)?;
+    match process::fork().at_step(JailStep::Fork)? {
         Fork::Parent(pid) => {
-            vm_system_sandbox::privileges::drop_all().at(JailStep::Privileges)?;
+            vm_system_sandbox::privileges::drop_all().at_step(JailStep::Privileges)?;
             Ok(Started { pid, input, output, errors, status })
         }
         Fork::Child => {

@@ -59,7 +59,7 @@ pub(crate) fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
         waiting: AtomicUsize::new(0),
         threads: AtomicUsize::new(0),
     });
-    match confine(user).and_then(|()| ChildExits::watch().at(JailStep::Signals)) {
+    match confine(user).and_then(|()| ChildExits::watch().at_step(JailStep::Signals)) {
         Ok(exits) => agent.run(&exits),
         Err(failure) => {
             agent.send(&FromFilesAgent::NotReady { message: failure.to_string() });
@@ -90,23 +90,23 @@ fn inherited(
 
 /// Takes on the user's identity for good, without any capability.
 fn confine(user: Option<Identity>) -> Result<(), StepError> {
-    process::settle().at(JailStep::Signals)?;
+    process::settle().at_step(JailStep::Signals)?;
     let is_child = user.is_some();
     let uid = user.as_ref().map_or_else(|| nix::unistd::getuid().as_raw(), |user| user.ids.uid);
     if uid == 0 && !is_child {
         // A service manager was given no user.
-        return Err(Errno::EPERM).at(JailStep::ServiceUser);
+        return Err(Errno::EPERM).at_step(JailStep::ServiceUser);
     }
     // No other process of the user can trace this one.
     become_untraced(user)?;
     if nix::unistd::getresuid().is_ok_and(|ids| [ids.real, ids.effective, ids.saved] != [uid.into(); 3]) {
-        return Err(Errno::EPERM).at(JailStep::ServiceUser);
+        return Err(Errno::EPERM).at_step(JailStep::ServiceUser);
     }
-    rlimit::files_agent().at(JailStep::Rlimits)?;
-    privileges::drop_all().at(JailStep::Privileges)?;
+    rlimit::files_agent().at_step(JailStep::Rlimits)?;
+    privileges::drop_all().at_step(JailStep::Privileges)?;
     if is_child {
         // Last: a change of credentials clears it. A stopped agent does not notice that its channel is closed.
-        set_pdeathsig(Signal::SIGKILL).at(JailStep::Signals)?;
+        set_pdeathsig(Signal::SIGKILL).at_step(JailStep::Signals)?;
     }
     Ok(())
 }

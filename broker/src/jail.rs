@@ -23,7 +23,7 @@ pub(crate) struct Needs {
     pub(crate) dies_with_parent: bool,
 }
 
-/// What a broker serves.
+/// The calls that a broker serves.
 #[derive(Debug)]
 pub(crate) enum Served {
     /// The files of a worktree.
@@ -53,15 +53,15 @@ pub(crate) struct WorkspaceFiles {
 
 /// Confines this process to the files of the worktree or the workspace, and its channel. Landlock is in force if the kernel has it.
 pub(crate) fn enter(needs: &Needs) -> Result<(), StepError> {
-    process::settle().at(JailStep::Signals)?;
+    process::settle().at_step(JailStep::Signals)?;
     // New files get the mode that the script requests, as far as this umask permits.
     umask(Mode::S_IWGRP | Mode::S_IWOTH);
-    process::die_first_of_memory_shortage().at(JailStep::OomScore)?;
+    process::die_first_of_memory_shortage().at_step(JailStep::OomScore)?;
     // Other sessions' brokers of the same user must not read this one's memory.
     become_untraced(needs.user.clone())?;
     if needs.dies_with_parent {
         // Last: a change of credentials clears the death signal. A parent that has exited already has closed the channel.
-        set_pdeathsig(Signal::SIGKILL).at(JailStep::Signals)?;
+        set_pdeathsig(Signal::SIGKILL).at_step(JailStep::Signals)?;
     }
     let (open, write, database) = match &needs.served {
         Served::Files { worktree, write, .. } => (Some(worktree), *write, false),
@@ -69,15 +69,17 @@ pub(crate) fn enter(needs: &Needs) -> Result<(), StepError> {
     };
     if let Served::Databases { workspace: Some(workspace) } = &needs.served {
         // SQLite opens files by name, relative to this folder (see `database`).
-        nix::unistd::fchdir(&workspace.folder).at(JailStep::Descriptors)?;
+        nix::unistd::fchdir(&workspace.folder).at_step(JailStep::Descriptors)?;
     }
-    rlimit::broker(largest_file(&needs.served)).at(JailStep::Rlimits)?;
-    privileges::drop_all().at(JailStep::Privileges)?;
-    privileges::deny_write_execute().at(JailStep::Mdwe)?;
+    // The order of the rest: Landlock needs `no_new_privs`, which `drop_all` sets; the filter is last, since it allows none of these
+    // calls.
+    rlimit::broker(largest_file(&needs.served)).at_step(JailStep::Rlimits)?;
+    privileges::drop_all().at_step(JailStep::Privileges)?;
+    privileges::deny_write_execute().at_step(JailStep::Mdwe)?;
     let access = if write { Access::ReadWrite } else { Access::Read };
     let open: Vec<_> = open.map(|folder| (folder.as_fd(), access)).into_iter().collect();
-    landlock::restrict(&open).at(JailStep::Landlock)?;
-    seccomp::install(&table_broker::rows(write, database)).at(JailStep::Seccomp)
+    landlock::restrict(&open).at_step(JailStep::Landlock)?;
+    seccomp::install(&table_broker::rows(write, database)).at_step(JailStep::Seccomp)
 }
 
 /// Largest file, as a second limit besides those of each call (bytes).

@@ -46,7 +46,7 @@ fn with_values(command: Command, parent: &str) -> Command {
     command.mut_subcommands(|sub| with_values(sub, &path))
 }
 
-/// What a value names.
+/// The kind of thing that a value names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Session,
@@ -258,7 +258,7 @@ async fn list(daemon: &Backend, kind: Kind, words: &[OsString]) -> Option<Vec<(S
         }
         _ => return None,
     }
-    // Those of sessions are in no list of executions.
+    // Tasks of sessions are in no list of executions.
     if kind == Kind::Waiting
         && let Ok(Reply::Durable(DurableReply::Tasks(tasks))) =
             daemon.call(durable(DurableOp::TaskList(TaskFilter::pending(ListPage::first(MOST)))), None).await

@@ -76,7 +76,7 @@ impl CliError {
         Self::new(exit::USAGE, message)
     }
 
-    /// What a file has, or what is at a path, is not what is needed.
+    /// A path's kind or a file's content is not the one that is needed.
     pub(crate) fn unfit(message: impl Into<String>) -> Self {
         Self::new(exit::FAILED, message)
     }
@@ -128,7 +128,7 @@ impl CliError {
         Self::unreadable(&path, Path::new(&path), error)
     }
 
-    /// What the user named with a file (`the token in FILE`).
+    /// A file cannot be read; `what` is what the user named with it (`the token in FILE`).
     pub(crate) fn unreadable(what: impl Display, path: &Path, error: &io::Error) -> Self {
         let failed = Self::new(exit::of_io(error), format!("cannot read {what}: {error}"));
         match std::env::current_dir() {

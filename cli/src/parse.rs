@@ -137,7 +137,7 @@ pub(crate) fn on_crash() -> impl TypedValueParser<Value = OnCrash> {
         .try_map(|name| name.parse::<OnCrash>())
 }
 
-/// What errors of types mean.
+/// The meaning of errors of types.
 pub(crate) fn type_check() -> impl TypedValueParser<Value = TypeCheck> {
     PossibleValuesParser::new(TypeCheck::ALL.iter().map(|meaning| meaning.as_str()))
         .try_map(|name| name.parse::<TypeCheck>())

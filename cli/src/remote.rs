@@ -46,7 +46,7 @@ impl std::fmt::Debug for Remote {
     }
 }
 
-/// What the files of the arguments have.
+/// The content of the files that the arguments name.
 struct Prepared {
     address: Address,
     token: Option<(PathBuf, HeaderValue)>,
@@ -60,7 +60,7 @@ impl Remote {
         Self { url, args, prepared: OnceCell::new() }
     }
 
-    /// Whether the text is a URL of a daemon.
+    /// Checks that the text is a URL of a daemon.
     pub(crate) fn check(&self) -> Result<(), CliError> {
         Address::parse(&self.url).map(drop)
     }

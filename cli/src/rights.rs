@@ -3,7 +3,7 @@
 use std::io;
 use std::path::Path;
 
-/// What a command does with a path.
+/// The way in which a command uses a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FileAction {
     Read,

@@ -39,7 +39,7 @@ pub(crate) struct ScriptOutput {
     values: ShowValues,
     /// Whether the end says the execution's id, status and metrics.
     verbose: bool,
-    /// What the user can raise to get more output.
+    /// The setting that the user can raise to get more output.
     output_limit: &'static str,
     execution: Cell<Option<ExecutionId>>,
     last_seq: Cell<u64>,
@@ -91,12 +91,12 @@ impl ScriptOutput {
         self.is_interrupted.get()
     }
 
-    /// Whether the end says the execution's id, status and metrics.
+    /// Sets whether the end says the execution's id, status and metrics.
     pub(crate) fn verbose(self, verbose: bool) -> Self {
         Self { verbose, ..self }
     }
 
-    /// With the option that limits the output, instead of a template's setting.
+    /// Names the option that limits the output, instead of a template's setting.
     pub(crate) fn limited_by(self, option: &'static str) -> Self {
         Self { output_limit: option, ..self }
     }
@@ -121,7 +121,7 @@ impl ScriptOutput {
         self.refused_write.get()
     }
 
-    /// What to do about another failure of a script of `run`.
+    /// The remedy for another failure of a script of `run`.
     pub(crate) fn other_hint(&self) -> Option<&'static str> {
         self.other_hint.get()
     }

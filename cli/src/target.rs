@@ -60,7 +60,7 @@ impl DaemonTarget {
         }
     }
 
-    /// Whether the flags name a daemon; it need not be there.
+    /// Checks that the flags name a daemon; it need not be there.
     pub(crate) fn check(&self) -> Result<(), CliError> {
         match self {
             Self::Sockets(_) => Ok(()),

@@ -23,7 +23,7 @@ pub(crate) fn link_prelude(number: u32, mut heap: Heap, mut prelude: Prelude) ->
 
 /// Links a unit to the generation that it was compiled for.
 pub(crate) fn link(generation: &Generation, unit: Unit, fingerprint: u32) -> CompiledProgram {
-    let mut heap = Heap::over(&generation.base, u64::MAX);
+    let mut heap = Heap::on_base(&generation.base, u64::MAX);
     let (user_consts, keys) = constants(&mut heap, &unit.consts);
     let consts: Arc<[Value]> = generation.consts.iter().chain(&user_consts).copied().collect();
     let mut code = spare::code(generation.number, &generation.code);

@@ -120,7 +120,7 @@ pub enum HostResult {
     Failed {
         /// `ECONNREFUSED`; may be empty
         code: String,
-        /// What happened
+        /// The error's message
         message: String,
     },
 }

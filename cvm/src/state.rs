@@ -194,7 +194,7 @@ impl VmState {
         // One string alone must not exceed the heap's limit.
         limits.string_units =
             limits.string_units.min(u32::try_from(limits.heap_bytes / 4).unwrap_or(u32::MAX));
-        let mut heap = Heap::over(&program.base, config.limits.heap_bytes);
+        let mut heap = Heap::on_base(&program.base, config.limits.heap_bytes);
         heap.longest = limits.string_units as usize;
         let mut state = VmState {
             heap,

@@ -12,7 +12,7 @@ use vm_system_cvm::{
 const CASES: [&str; 2] =
     [include_str!("../../inspect/tests/console.txt"), include_str!("../../inspect/tests/values.txt")];
 
-/// What programs do not have, or where a script's globals differ.
+/// Globals that programs do not have, or in which a script's globals differ.
 const NOT_IN_PROGRAMS: [&str; 5] =
     ["SharedArrayBuffer", "Buffer.from", "Buffer.alloc", "process", "globalThis"];
 

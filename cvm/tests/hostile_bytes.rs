@@ -114,7 +114,7 @@ fn mutations() -> usize {
     std::env::var("VM_SYSTEM_MUTATIONS").map_or(500, |count| count.parse().expect("a number"))
 }
 
-/// What the verifier accepts is valid: the interpreter, which checks again, finds nothing.
+/// A state that the verifier accepts is valid: the interpreter, which checks again, finds nothing.
 #[test]
 fn mutated_pages_are_refused_or_run_to_an_end_of_their_own() {
     let mut random = SeededRandom::new(13);

@@ -23,7 +23,7 @@ fn compiled(text: &str) -> Result<CompiledProgram, String> {
     let typescript = entry.name.rsplit('.').next() == Some("ts");
     let options = CompileOptions { filename: entry.name, typescript, plain_script: false };
     let program = compile_files(&entry.text, &files, &options).map_err(|errors| errors.to_string())?;
-    // What is stored is what runs.
+    // The stored program is the one that runs.
     let stored = CompiledProgram::decode(&program.encode()).expect("stored bytes");
     assert_eq!(stored.encode(), program.encode());
     Ok(stored)

@@ -37,7 +37,7 @@ use tower_service::Service;
 use vm_system_protocol::egress::{AddressReach, EgressTerms};
 use vm_system_protocol::limits::{HTTP_CONNECT_MS, HTTP_HEADER_BYTES, HTTP_HEADERS};
 
-/// A connection without a request is closed after.
+/// The time after which a connection without a request is closed.
 const POOL_IDLE: Duration = Duration::from_secs(15);
 /// Connections of an owner to one origin without a request.
 const POOL_SIZE: usize = 32;
@@ -50,9 +50,9 @@ const POOL_CONNECTIONS: usize = 1_024;
 const CONNECTIONS: usize = 2 * 4_096;
 /// Attempts to connect at a time for one connection.
 const ATTEMPTS: usize = 3;
-/// The next address of a name is tried beside the one before after.
+/// The time after which the next address of a name is tried beside the one before.
 const NEXT_ADDRESS: Duration = Duration::from_millis(250);
-/// What HTTP/1.1 reads ahead, which bounds the head of a response (bytes).
+/// HTTP/1.1 reads this far ahead, which bounds the head of a response (bytes).
 const READ_AHEAD_BYTES: usize = HTTP_HEADER_BYTES + 8 * 1024;
 /// Windows of HTTP/2 (bytes).
 const STREAM_WINDOW_BYTES: u32 = 128 * 1024;
@@ -81,7 +81,7 @@ pub struct Clients {
 /// Connections at a time.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ConnectionBounds {
-    /// Of one owner within one reach.
+    /// Connections of one owner within one reach.
     pub(crate) of_pool: usize,
     pub(crate) of_all: usize,
 }
@@ -93,7 +93,7 @@ struct Pool {
     lane: Lane,
     /// Of the owner, within whatever reach.
     memory: OwnersMemory,
-    /// Those that it may have more.
+    /// Permits for further connections.
     connections: Arc<Semaphore>,
 }
 
@@ -127,7 +127,7 @@ impl Clients {
     }
 
     /// The client for the requests of one owner.
-    pub(crate) fn of(&mut self, terms: &EgressTerms) -> OwnersClient {
+    pub(crate) fn client_for(&mut self, terms: &EgressTerms) -> OwnersClient {
         let key = (terms.owner, terms.reach);
         let is_full = |left: &Semaphore, most: usize| left.available_permits() < most / 2;
         // Without its client, a connection without a request is closed; requests under way keep theirs, and their place.
@@ -135,6 +135,7 @@ impl Clients {
             || self.pools.len() >= POOLS && !self.pools.contains_key(&key)
         {
             self.pools.retain(|_, pool| {
+                // A pool whose connections have requests stays, without its client: dropping it would give their permits out twice.
                 pool.client = None;
                 Arc::strong_count(&pool.connections) > 1
             });
@@ -249,7 +250,7 @@ pub(crate) struct ServerConnection {
     io: TokioIo<Box<dyn ServerStream>>,
     http2: bool,
     allowance: Arc<Allowance>,
-    /// Its place in the budgets.
+    /// The connection's permits in the budgets of its pool and of all, returned when it ends.
     _places: [OwnedSemaphorePermit; 2],
 }
 

@@ -25,7 +25,7 @@ const CNAME: u16 = 5;
 /// Longer than any test: a bound ends what is waited for, and not the clock.
 const PATIENT: Duration = Duration::from_mins(10);
 
-/// What a name server sends for a query.
+/// The datagrams that a name server sends for a query.
 #[derive(Debug, Clone, Copy)]
 enum Flood {
     /// Answers with other ids than the query's, without end.
@@ -44,7 +44,7 @@ enum Flood {
     Truncated(Long),
 }
 
-/// What a name server sends over TCP.
+/// The messages that a name server sends over TCP.
 #[derive(Debug, Clone, Copy)]
 enum Long {
     /// The longest message, which is no answer, and then bytes without end.
@@ -229,7 +229,7 @@ fn fails_alone(flood: Flood, patience: Duration, code: &str, most: usize) {
     println!("{flood:?}");
     block_on(async {
         let mut server = NameServer::start(flood);
-        let resolver = Resolver::of_servers(vec![server.address]).with_patience(patience);
+        let resolver = Resolver::of_servers(vec![server.address]).with_timeout(patience);
         let mut clients = Clients::new(Arc::new(resolver), RootCertStore::empty()).expect("TLS");
         let honest = honest_server().await;
         let closed = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|one| one.local_addr());

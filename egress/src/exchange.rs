@@ -181,7 +181,7 @@ fn build(
             continue;
         }
         if end && name == hyper::header::CONTENT_LENGTH {
-            // Its length is known, whatever the script says.
+            // The body is complete, so its length is known, whatever the script says.
             continue;
         }
         if name == hyper::header::CONTENT_LENGTH {

@@ -16,7 +16,7 @@ use tokio::sync::{Semaphore, mpsc};
 use tokio_rustls::rustls::RootCertStore;
 use vm_system_protocol::egress::{AddressReach, EgressRequest, EgressTerms, FromEgress, HttpProgress};
 
-/// What a server sends after it has read a request: once, then again and again.
+/// The bytes that a server sends after it has read a request: once, then again and again.
 #[derive(Debug, Clone)]
 struct Flood {
     first: Vec<u8>,
@@ -173,7 +173,7 @@ pub(crate) fn begin(
     request: EgressRequest,
     credit: usize,
 ) -> mpsc::UnboundedReceiver<FromEgress> {
-    let client = clients.of(&request.terms);
+    let client = clients.client_for(&request.terms);
     let (out, progress) = mpsc::unbounded_channel();
     let (pieces, receiver) = mpsc::channel(1);
     let input = ExchangeInput { pieces: receiver, credit: Arc::new(Semaphore::new(credit)) };

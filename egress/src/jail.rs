@@ -11,14 +11,14 @@ use vm_system_sandbox::{privileges, process, rlimit};
 /// Confines this process to its channel and to connections that it makes: no file, no process, no capability. `user`: the one that a
 /// process of root becomes.
 pub(crate) fn enter(user: Option<Identity>) -> Result<(), StepError> {
-    process::settle().at(JailStep::Signals)?;
+    process::settle().at_step(JailStep::Signals)?;
     umask(Mode::from_bits_truncate(0o077));
-    process::die_first_of_memory_shortage().at(JailStep::OomScore)?;
+    process::die_first_of_memory_shortage().at_step(JailStep::OomScore)?;
     // It has secrets in its memory.
     become_untraced(user)?;
-    rlimit::egress().at(JailStep::Rlimits)?;
-    privileges::drop_all().at(JailStep::Privileges)?;
-    privileges::deny_write_execute().at(JailStep::Mdwe)?;
-    landlock::restrict_to_connections().at(JailStep::Landlock)?;
-    seccomp::install(table_egress::TABLE).at(JailStep::Seccomp)
+    rlimit::egress().at_step(JailStep::Rlimits)?;
+    privileges::drop_all().at_step(JailStep::Privileges)?;
+    privileges::deny_write_execute().at_step(JailStep::Mdwe)?;
+    landlock::restrict_to_connections().at_step(JailStep::Landlock)?;
+    seccomp::install(table_egress::TABLE).at_step(JailStep::Seccomp)
 }

@@ -107,7 +107,7 @@ async fn drive(mut incoming: mpsc::UnboundedReceiver<Work>) {
                     cx.waker().wake_by_ref();
                     return Poll::Pending;
                 }
-                // What ended may have added work.
+                // A task that ended may have added work.
                 Poll::Ready(Some(())) => {}
                 Poll::Ready(None) if closed => return Poll::Ready(()),
                 Poll::Ready(None) | Poll::Pending => return Poll::Pending,

@@ -16,12 +16,13 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, ReadBuf};
 const TURN_BYTES: usize = 16 * 1024;
 /// A read counts at least as much (bytes).
 const READ_BYTES: usize = 512;
-/// What a server may send for each exchange besides the body of its response (bytes): heads, interim responses, trailers, framing.
+/// The bytes that a server may send for each exchange besides the body of its response: heads, interim responses, trailers,
+/// framing.
 const EXCHANGE_BYTES: i64 = 256 * 1024;
-/// What the framing of each byte of a body may take: the smallest record of TLS with the smallest frame, and more.
+/// The bytes that the framing of each byte of a body may take: the smallest record of TLS with the smallest frame, and more.
 const FRAMING: i64 = 64;
 
-/// What a server may still send on one connection.
+/// The bytes that a server may still send on one connection.
 #[derive(Debug)]
 pub(crate) struct Allowance {
     left: AtomicI64,
@@ -37,7 +38,7 @@ impl Allowance {
         Arc::new(Self { left, full, held })
     }
 
-    /// So many bytes of bodies may arrive before an exchange takes them.
+    /// Allows for `bytes` of bodies that may arrive before an exchange takes them.
     pub(crate) fn read_ahead(&self, bytes: u32) {
         self.full.fetch_add(bytes.into(), Ordering::Relaxed);
         self.left.fetch_add(bytes.into(), Ordering::Relaxed);

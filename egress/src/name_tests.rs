@@ -15,7 +15,7 @@ use vm_system_protocol::egress::{AddressReach, EgressTerms};
 
 const NAME: &str = "inside.test";
 
-/// What a server does with a connection.
+/// The way in which a server treats a connection.
 #[derive(Clone)]
 enum Server {
     /// Refuses it.
@@ -69,7 +69,7 @@ async fn start(server: Server) -> u16 {
 async fn failure(roots: RootCertStore, url: &str, terms: &EgressTerms) -> (&'static str, String) {
     let (names, _) = dns_server(&[&[[127, 0, 0, 1]]]).await;
     let mut clients = clients(Resolver::of_servers(vec![names]), roots);
-    let failure = client::send(&clients.of(terms), get(url)).await.expect_err(url);
+    let failure = client::send(&clients.client_for(terms), get(url)).await.expect_err(url);
     (failure.code(), failure.to_string())
 }
 
@@ -139,7 +139,7 @@ async fn a_name_with_several_addresses_has_one_failure() {
     let (names, _) = dns_server(&[&[[127, 0, 0, 1], [127, 0, 0, 2], [127, 0, 0, 3]]]).await;
     let resolver = Arc::new(Resolver::of_servers(vec![names]));
     let mut clients = Clients::new(resolver, RootCertStore::empty()).expect("TLS");
-    let client = clients.of(&terms(AddressReach::Private));
+    let client = clients.client_for(&terms(AddressReach::Private));
     let failure = client::send(&client, get(&format!("http://{NAME}:{port}/"))).await.expect_err("closed");
     assert_eq!(failure.to_string(), format!("connect ECONNREFUSED {NAME}:{port}"));
 }

@@ -18,7 +18,7 @@ use tokio::time::timeout;
 /// Servers of `resolv.conf` that are used, as by the C library.
 const SERVERS: usize = 3;
 /// Time for an answer.
-const PATIENCE: Duration = Duration::from_secs(3);
+const QUERY_TIMEOUT: Duration = Duration::from_secs(3);
 const ATTEMPTS: usize = 2;
 /// Longest file that is read (bytes).
 const FILE_BYTES: usize = 4 << 20;
@@ -42,11 +42,11 @@ pub struct Resolver {
     hosts: HashMap<String, Vec<IpAddr>>,
     servers: Vec<SocketAddr>,
     /// A server must answer within, twice.
-    patience: Duration,
+    timeout_per_query: Duration,
     files: Vec<(PathBuf, Option<Stamp>)>,
 }
 
-/// What identifies the content of a file.
+/// The identity of a file's content: a changed file differs in one of these.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Stamp {
     inode: u64,
@@ -55,7 +55,7 @@ struct Stamp {
 }
 
 impl Stamp {
-    fn of(path: &Path) -> Option<Self> {
+    fn read(path: &Path) -> Option<Self> {
         let found = std::fs::metadata(path).ok()?;
         Some(Self { inode: found.ino(), modified: (found.mtime(), found.mtime_nsec()), bytes: found.size() })
     }
@@ -64,30 +64,30 @@ impl Stamp {
 impl Resolver {
     /// Reads the files. Those that do not exist are empty.
     pub fn read(hosts: &Path, servers: &Path) -> Self {
-        let files = [hosts, servers].map(|path| (path.to_owned(), Stamp::of(path)));
+        let files = [hosts, servers].map(|path| (path.to_owned(), Stamp::read(path)));
         let text = |path: &Path| {
             let text = std::fs::read(path).unwrap_or_default();
             String::from_utf8_lossy(&text[..text.len().min(FILE_BYTES)]).into_owned()
         };
         let (hosts, servers) = (hosts_of(&text(hosts)), servers_of(&text(servers)));
-        Self { hosts, servers, patience: PATIENCE, files: files.into() }
+        Self { hosts, servers, timeout_per_query: QUERY_TIMEOUT, files: files.into() }
     }
 
     /// Names by these servers alone.
     #[cfg(test)]
     pub(crate) fn of_servers(servers: Vec<SocketAddr>) -> Self {
-        Self { hosts: HashMap::new(), servers, patience: PATIENCE, files: Vec::new() }
+        Self { hosts: HashMap::new(), servers, timeout_per_query: QUERY_TIMEOUT, files: Vec::new() }
     }
 
     /// A server must answer within this time, twice.
     #[cfg(test)]
-    pub(crate) fn with_patience(self, patience: Duration) -> Self {
-        Self { patience, ..self }
+    pub(crate) fn with_timeout(self, timeout_per_query: Duration) -> Self {
+        Self { timeout_per_query, ..self }
     }
 
     /// Whether the files are others than those that were read.
     pub fn is_outdated(&self) -> bool {
-        self.files.iter().any(|(path, stamp)| Stamp::of(path) != *stamp)
+        self.files.iter().any(|(path, stamp)| Stamp::read(path) != *stamp)
     }
 
     /// The addresses of a name in lower case. A dot at its end, which says that the name is complete, changes nothing.
@@ -104,7 +104,7 @@ impl Resolver {
         }
         for _ in 0..ATTEMPTS {
             for server in &self.servers {
-                let ask = |wanted| ask(*server, name, wanted, self.patience);
+                let ask = |wanted| ask(*server, name, wanted, self.timeout_per_query);
                 let (four, six) = tokio::join!(ask(RecordType::A), ask(RecordType::Aaaa));
                 match (four, six) {
                     (Err(_), Err(_)) => {}
@@ -155,7 +155,7 @@ async fn ask(
     server: SocketAddr,
     name: &str,
     wanted: RecordType,
-    patience: Duration,
+    timeout_per_query: Duration,
 ) -> io::Result<Vec<IpAddr>> {
     let id = dns::random_id()?;
     let query = dns::query(id, name, wanted).ok_or(io::ErrorKind::InvalidInput)?;
@@ -175,11 +175,11 @@ async fn ask(
         }
         Err(io::ErrorKind::InvalidData.into())
     };
-    match timeout(patience, over_udp).await.map_err(|_| io::ErrorKind::TimedOut)?? {
+    match timeout(timeout_per_query, over_udp).await.map_err(|_| io::ErrorKind::TimedOut)?? {
         Answer::Addresses(addresses) => Ok(addresses),
         Answer::Refused => Err(io::ErrorKind::ConnectionRefused.into()),
         Answer::Truncated => {
-            let long = timeout(patience, ask_over_tcp(server, &query)).await;
+            let long = timeout(timeout_per_query, ask_over_tcp(server, &query)).await;
             let long = long.map_err(|_| io::ErrorKind::TimedOut)??;
             match dns::answer(&long, id, name, wanted) {
                 Some(Answer::Addresses(addresses)) => Ok(addresses),

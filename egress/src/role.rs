@@ -33,7 +33,7 @@ const HOSTS: &str = "/etc/hosts";
 const SERVERS: &str = "/etc/resolv.conf";
 /// How often the files are checked for changes, while there are requests.
 const CHECK: Duration = Duration::from_secs(1);
-/// What is read from the channel at a time (bytes).
+/// The size of a read from the channel (bytes).
 const READ_BYTES: usize = 128 * 1024;
 /// Pieces of a body that wait: one that was sent with the request, and one after it was reported as sent.
 const PIECES: usize = 2;
@@ -49,6 +49,7 @@ pub(crate) fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
         return ExitCode::from(2);
     };
     let mut socket = BlockingStream::from(channel);
+    // Files, certificates and the event loop come before the jail, which refuses what they need.
     let resolver = Arc::new(Resolver::read(Path::new(HOSTS), Path::new(SERVERS)));
     let prepared = prepare(&resolver).and_then(|prepared| {
         jail::enter(user).map_err(|failure| failure.to_string())?;
@@ -106,12 +107,15 @@ async fn serve(socket: BlockingStream, mut clients: Clients, resolver: &Resolver
     socket.set_nonblocking(true)?;
     let (reader, writer) = UnixStream::from_std(socket)?.into_split();
     let mut reader = BufReader::with_capacity(READ_BYTES, reader);
+    // Bounded by the credit of each exchange (one piece, and its head and end), and by the number of exchanges, which the supervisor
+    // bounds: a bounded queue here would let one full channel hold up the work of all owners.
     let (out, outgoing) = mpsc::unbounded_channel();
     tokio::spawn(async move {
         if channel::write_all(writer, outgoing).await.is_err() {
             process::exit_now(EXIT_CHANNEL);
         }
     });
+    // A full queue stops reading, so that the supervisor waits and this process holds no more.
     let (orders, mut incoming) = mpsc::channel(64);
     tokio::spawn(async move {
         loop {
@@ -155,7 +159,7 @@ async fn serve(socket: BlockingStream, mut clients: Clients, resolver: &Resolver
                         let _ = out.send(FromEgress::Outdated);
                     }
                 }
-                let client = clients.of(&request.terms);
+                let client = clients.client_for(&request.terms);
                 let (pieces, receiver) = mpsc::channel(PIECES);
                 let credit = Arc::new(Semaphore::new(1));
                 let input = ExchangeInput { pieces: receiver, credit: Arc::clone(&credit) };
@@ -166,6 +170,7 @@ async fn serve(socket: BlockingStream, mut clients: Clients, resolver: &Resolver
                     exchange::run(client, *request, input, reports).await;
                     let _ = ended.send(exchange);
                 });
+                // This loop reads the end of the exchange, so it cannot come before the entry below.
                 lane.spawn(work);
                 running.insert(exchange, Running { task, pieces, credit });
             }

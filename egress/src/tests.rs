@@ -122,7 +122,8 @@ async fn http2_is_used_where_the_server_has_it() {
         (&[b"http/1.1".as_slice()][..], Version::HTTP_11),
     ] {
         let (address, roots) = tls_server(protocols).await;
-        let client = clients(Resolver::of_servers(Vec::new()), roots).of(&terms(AddressReach::Private));
+        let client =
+            clients(Resolver::of_servers(Vec::new()), roots).client_for(&terms(AddressReach::Private));
         let url = format!("https://localhost:{}/", address.port());
         let response = client::send(&client, get(&url)).await.expect("a response").0;
         assert_eq!(response.version(), version);
@@ -136,7 +137,8 @@ async fn http2_is_used_where_the_server_has_it() {
 async fn too_many_header_fields_fail_one_exchange() {
     for protocol in [b"h2".as_slice(), b"http/1.1"] {
         let (address, roots) = tls_server_with(&[protocol], HTTP_HEADERS + 1).await;
-        let client = clients(Resolver::of_servers(Vec::new()), roots).of(&terms(AddressReach::Private));
+        let client =
+            clients(Resolver::of_servers(Vec::new()), roots).client_for(&terms(AddressReach::Private));
         let (out, mut progress) = mpsc::unbounded_channel();
         let (_pieces, receiver) = mpsc::channel(1);
         let request = EgressRequest {
@@ -191,7 +193,7 @@ async fn no_request_reaches_the_daemon_itself() {
     let mut clients = clients(Resolver::of_servers(Vec::new()), RootCertStore::empty());
     for host in ["127.0.0.1", "127.1.2.3", "[::1]", "[::ffff:127.0.0.1]", "localhost"] {
         let url = format!("http://{host}:{port}/");
-        let failure = client::send(&clients.of(&own), get(&url)).await.expect_err(&url);
+        let failure = client::send(&clients.client_for(&own), get(&url)).await.expect_err(&url);
         assert_eq!(failure.code(), "ERR_NET_DENIED", "{url}: {failure}");
     }
 }
@@ -200,7 +202,8 @@ async fn no_request_reaches_the_daemon_itself() {
 async fn certificates_are_verified() {
     let (address, roots) = tls_server(&[]).await;
     let code = async |roots: RootCertStore, host: &str| {
-        let client = clients(Resolver::of_servers(Vec::new()), roots).of(&terms(AddressReach::Private));
+        let client =
+            clients(Resolver::of_servers(Vec::new()), roots).client_for(&terms(AddressReach::Private));
         let sent = client::send(&client, get(&format!("https://{host}:{}/", address.port()))).await;
         sent.map_or_else(|failure| failure.code(), |_| "let pass")
     };
@@ -218,15 +221,16 @@ async fn a_name_is_resolved_once_for_a_connection_and_its_next_answer_is_judged_
     let mut clients = clients(Resolver::of_servers(vec![server]), RootCertStore::empty());
     let url = format!("http://rebound.test:{port}/");
     for count in 1..=2 {
-        let failure =
-            client::send(&clients.of(&terms(AddressReach::Public)), get(&url)).await.expect_err("refused");
+        let failure = client::send(&clients.client_for(&terms(AddressReach::Public)), get(&url))
+            .await
+            .expect_err("refused");
         assert_eq!(failure.code(), "ERR_NET_DENIED", "{failure}");
         assert_eq!(asked.load(Ordering::SeqCst), count, "one look-up for each connection");
     }
     let accepted = timeout(Duration::from_millis(50), listener.accept()).await;
     assert!(accepted.is_err(), "nothing has connected");
     // The same address is reached where a row allows it: the test would see a connection.
-    let client = clients.of(&terms(AddressReach::Private));
+    let client = clients.client_for(&terms(AddressReach::Private));
     let request = tokio::spawn(async move { client::send(&client, get(&url)).await.map(drop) });
     listener.accept().await.expect("a connection");
     request.abort();
@@ -238,7 +242,7 @@ async fn of_several_addresses_only_the_allowed_ones_are_used() {
     let port = listener.local_addr().expect("an address").port();
     let (server, _) = dns_server(&[&[[169, 254, 169, 254], [127, 0, 0, 1]]]).await;
     let mut clients = clients(Resolver::of_servers(vec![server]), RootCertStore::empty());
-    let client = clients.of(&terms(AddressReach::Private));
+    let client = clients.client_for(&terms(AddressReach::Private));
     let request = tokio::spawn(async move {
         client::send(&client, get(&format!("http://two.test:{port}/"))).await.map(drop)
     });
@@ -258,7 +262,7 @@ async fn errors_of_names_and_connections_have_the_codes_of_node() {
         (format!("http://x..y:{}/", closed.port()), "ENOTFOUND"),
     ] {
         let failure =
-            client::send(&clients.of(&terms(AddressReach::Named)), get(&url)).await.expect_err(&url);
+            client::send(&clients.client_for(&terms(AddressReach::Named)), get(&url)).await.expect_err(&url);
         assert_eq!(failure.code(), code, "{failure}");
     }
     assert_eq!(dns::query(1, "x..y", RecordType::A), None);
@@ -306,11 +310,11 @@ async fn a_request_above_the_bound_of_connections_waits_for_one_of_its_owner() {
     let mut clients = bounded_clients(4, 6);
     let terms_of = |owner| EgressTerms { owner, ..terms(AddressReach::Named) };
     let mut requests: Vec<_> =
-        (0..4).map(|_| tokio::spawn(read_whole(clients.of(&terms_of(1)), url.clone()))).collect();
+        (0..4).map(|_| tokio::spawn(read_whole(clients.client_for(&terms_of(1)), url.clone()))).collect();
     counts.wait_for(|(now, _)| *now == 4).await.expect("the server is there");
-    requests.push(tokio::spawn(read_whole(clients.of(&terms_of(1)), url.clone())));
+    requests.push(tokio::spawn(read_whole(clients.client_for(&terms_of(1)), url.clone())));
     // Another owner is not held up by it.
-    requests.push(tokio::spawn(read_whole(clients.of(&terms_of(2)), url.clone())));
+    requests.push(tokio::spawn(read_whole(clients.client_for(&terms_of(2)), url.clone())));
     counts.wait_for(|(_, ever)| *ever == 5).await.expect("the server is there");
     assert!(timeout(Duration::from_millis(50), counts.changed()).await.is_err(), "four of the first owner");
     replies.add_permits(6);
@@ -326,7 +330,7 @@ async fn above_half_of_the_bound_connections_without_a_request_are_closed() {
     for (of_pool, of_all) in [(4, 100), (100, 4)] {
         let mut clients = bounded_clients(of_pool, of_all);
         let before = counts.borrow().1;
-        let client = clients.of(&terms(AddressReach::Named));
+        let client = clients.client_for(&terms(AddressReach::Named));
         let requests: Vec<_> =
             (0..3).map(|_| tokio::spawn(read_whole(client.clone(), url.clone()))).collect();
         drop(client);
@@ -337,7 +341,7 @@ async fn above_half_of_the_bound_connections_without_a_request_are_closed() {
         }
         assert_eq!(counts.borrow().0, 3, "they are kept for the next request");
         // The next look-up closes them.
-        let _next = clients.of(&terms(AddressReach::Named));
+        let _next = clients.client_for(&terms(AddressReach::Named));
         counts.wait_for(|(now, _)| *now == 0).await.expect("the server is there");
         assert_eq!(counts.borrow().1, before + 3);
     }

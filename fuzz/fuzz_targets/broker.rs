@@ -1,4 +1,4 @@
-//! What a worker requests of host modules and what brokers reply: a call is permitted within its rights only, and the same path is
+//! Requests of a worker to host modules, and replies of brokers: a call is permitted within its rights only, and the same path is
 //! named to the broker as was judged. First byte: which message; then its encoding.
 #![no_main]
 
@@ -88,7 +88,7 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
                         assert!(!terms.links, "links would be followed");
                         for path in changed(&request) {
                             // A path that is none gets the broker's error.
-                            let is_none = vm_system_policy::paths::CleanPath::of(path).is_none();
+                            let is_none = vm_system_policy::paths::CleanPath::parse(path).is_none();
                             assert!(is_none || beneath(path, "data/out"), "{request:?}");
                         }
                     }

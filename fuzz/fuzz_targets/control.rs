@@ -1,4 +1,4 @@
-//! What a client sends on the control socket: frames of any bytes, and the verbs that they name, on a store in a temporary folder.
+//! Input of a client on the control socket: frames of any bytes, and the verbs that they name, on a store in a temporary folder.
 //! An input is a list of steps ([`vm_system_fuzz::pieces`]); the kind says whether the content is a request or a stream of frames.
 #![no_main]
 
@@ -55,7 +55,7 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
         let supervisor = slot.get_or_insert_with(Supervisor::new);
         let Supervisor { runtime, ops, inputs } = supervisor;
         runtime.block_on(async {
-            for (kind, content) in Pieces::of(data) {
+            for (kind, content) in Pieces::new(data) {
                 match kind % 4 {
                     0 => stream(ops, content).await,
                     1 => {

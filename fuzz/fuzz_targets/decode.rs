@@ -25,7 +25,7 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
         }
         bytes
     };
-    // With a wrong header nearly every input would be refused at once.
+    // Nearly every input with a wrong header would be refused at once.
     if bytes.len() >= hostile::HEADER {
         bytes[..3].copy_from_slice(b"CU\x01");
     }

@@ -1,4 +1,4 @@
-//! What an agent sends on standard streams: any bytes. The server responds with lines of JSON and ends when its input ends. The verbs
+//! Input of an agent on standard streams: any bytes. The server responds with lines of JSON and ends when its input ends. The verbs
 //! refuse everything.
 #![no_main]
 

@@ -22,7 +22,7 @@ const PATHS: [&str; 6] = ["a", "data/x", "data/out/y.csv", "src/a/b/c.js", ".", 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| {
     let modules = ["fs", "database", "exec", "http"].map(str::to_owned).to_vec();
     let mut copies = [(); 2].map(|()| Snapshot { modules: modules.clone(), ..Snapshot::default() });
-    for (number, (kind, content)) in Pieces::of(data).enumerate() {
+    for (number, (kind, content)) in Pieces::new(data).enumerate() {
         let text = text(content);
         let (name, config) = text.split_once('\n').unwrap_or((&text, "{}"));
         if let Ok(pattern) = Pattern::parse(name) {
@@ -53,7 +53,7 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
         for global in &wider.wire.disabled_globals {
             assert!(both.wire.disabled_globals.contains(global), "{global} is enabled again");
         }
-        for path in PATHS.map(|path| CleanPath::of(path).expect("a path")) {
+        for path in PATHS.map(|path| CleanPath::parse(path).expect("a path")) {
             let read = |policy: &vm_system_policy::EffectivePolicy| {
                 policy.fs.as_ref().and_then(|fs| fs.read.as_ref()).is_some_and(|rules| rules.cover(&path))
             };

@@ -40,12 +40,12 @@ struct World {
     now: Now,
     tokens: u64,
     waiting: BTreeSet<u64>,
-    /// With the events before each.
+    /// Writes that are not stored yet, each with the number of events before it.
     writes: VecDeque<(WriteId, u64)>,
     events: u64,
     loading: bool,
     worker: bool,
-    /// Its exit is to be reported.
+    /// The worker was killed, and its exit is to be reported.
     dying: bool,
     calling: bool,
     /// The call under way is an HTTP request.
@@ -260,7 +260,7 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
     let token = world.token();
     world.input(DurableInput::Start { token, wait: begun % 2 == 0 });
     world.loaded(true);
-    for (kind, content) in Pieces::of(rest) {
+    for (kind, content) in Pieces::new(rest) {
         if world.machine.is_leaving() {
             break;
         }

@@ -1,4 +1,4 @@
-//! What a client sends to the REST API, MCP over HTTP included: any bytes on a connection get responses, and a server that still
+//! Input of a client to the REST API, MCP over HTTP included: any bytes on a connection get responses, and a server that still
 //! responds. The verbs refuse everything.
 #![no_main]
 

@@ -392,7 +392,7 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
     if begun % 4 > 1 {
         world.execute(b"1");
     }
-    for (kind, content) in Pieces::of(rest) {
+    for (kind, content) in Pieces::new(rest) {
         if world.machine.is_released() {
             break;
         }

@@ -9,7 +9,7 @@ pub struct Pieces<'a> {
 
 impl<'a> Pieces<'a> {
     /// At the beginning of an input.
-    pub fn of(rest: &'a [u8]) -> Self {
+    pub fn new(rest: &'a [u8]) -> Self {
         Self { rest }
     }
 }

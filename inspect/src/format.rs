@@ -373,7 +373,7 @@ impl<'a, E: EngineValues> Formatter<'a, E> {
         let builtin = match kind {
             ObjectClass::Generator => "Generator",
             ObjectClass::AsyncGenerator => "AsyncGenerator",
-            // Its tag is a getter of the prototype.
+            // The tag of a typed array is a getter of the prototype, which is not called.
             ObjectClass::TypedArray(element) => typed_array(element).0,
             ObjectClass::Namespace => return "Module".to_owned(),
             _ => "",

@@ -1,4 +1,4 @@
-//! What an engine provides about its values.
+//! The facts that an engine provides about its values.
 //!
 //! Owns: [`EngineValues`] and the types of its results.
 
@@ -25,14 +25,14 @@ pub enum ObjectClass {
     Array,
     Function,
     Error,
-    /// Its name and message are accessors of its prototype.
+    /// A `DOMException`: its name and message are accessors of its prototype.
     DomException,
     Promise,
     Date,
     RegExp,
     Map,
     Set,
-    /// With the number of the element type, in the order of `members::TYPED_ARRAYS`, which is QuickJS's.
+    /// A typed array, with the number of its element type in the order of `members::TYPED_ARRAYS`, which is QuickJS's.
     TypedArray(u32),
     ArrayBuffer,
     SharedArrayBuffer,
@@ -99,7 +99,7 @@ pub struct OwnKey<V> {
     pub enumerable: bool,
 }
 
-/// What an iterator of a `Map` or a `Set` has not returned yet.
+/// The items that an iterator of a `Map` or a `Set` has not returned yet.
 #[derive(Debug, Clone)]
 pub enum IteratorItems<V> {
     Values(Vec<V>),
@@ -162,7 +162,7 @@ pub trait EngineValues {
     fn behind_proxies(&self, object: &Self::Value) -> Option<Self::Value>;
     fn is_callable(&self, value: &Self::Value) -> bool;
     fn prototype(&self, object: &Self::Value) -> Option<Self::Value>;
-    /// What is shown in place of an object of a platform class, whose state is not in properties.
+    /// The text that is shown in place of an object of a platform class, whose state is not in properties.
     fn view(
         &self,
         _object: &Self::Value,

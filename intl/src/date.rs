@@ -47,18 +47,18 @@ fn composite(builder: FieldSetBuilder) -> Result<CompositeDateTimeFieldSet, Intl
 }
 
 /// Year, month, day and weekday of a date, if they are a combination that locales have a pattern for.
-fn date_fields(fields: (bool, bool, bool, bool)) -> Option<DateFields> {
-    Some(match fields {
-        (true, true, true, true) => DateFields::YMDE,
-        (true, true, true, false) => DateFields::YMD,
-        (true, true, false, false) => DateFields::YM,
-        (true, false, false, false) => DateFields::Y,
-        (false, true, true, true) => DateFields::MDE,
-        (false, true, true, false) => DateFields::MD,
-        (false, true, false, false) => DateFields::M,
-        (false, false, true, true) => DateFields::DE,
-        (false, false, true, false) => DateFields::D,
-        (false, false, false, true) => DateFields::E,
+fn date_fields(wanted: [bool; 4]) -> Option<DateFields> {
+    Some(match wanted {
+        [true, true, true, true] => DateFields::YMDE,
+        [true, true, true, false] => DateFields::YMD,
+        [true, true, false, false] => DateFields::YM,
+        [true, false, false, false] => DateFields::Y,
+        [false, true, true, true] => DateFields::MDE,
+        [false, true, true, false] => DateFields::MD,
+        [false, true, false, false] => DateFields::M,
+        [false, false, true, true] => DateFields::DE,
+        [false, false, true, false] => DateFields::D,
+        [false, false, false, true] => DateFields::E,
         _ => return None,
     })
 }
@@ -309,7 +309,7 @@ impl DateFormat {
                 Item::Literal(text) => parts.push(("literal", text.clone())),
                 Item::Field(kind, pattern) => {
                     let formatted = self.names.with_pattern_unchecked(pattern).format(&time);
-                    // What has no name is shown as its number.
+                    // A field without a name is shown as its number.
                     let text = formatted.try_write_to_string().unwrap_or_else(|(_, text)| text);
                     parts.push((kind, text.into_owned()));
                 }
@@ -385,7 +385,7 @@ fn pattern(
     let era = has("era");
     let has_date = year || month || day || weekday;
     if has_date {
-        let fields = date_fields((year, month, day, weekday));
+        let fields = date_fields([year, month, day, weekday]);
         builder.date_fields = Some(fields.ok_or(IntlError::DateFields)?);
     }
     if year {

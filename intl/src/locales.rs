@@ -101,12 +101,12 @@ impl Keyword {
     }
 }
 
-/// What a script's locales and options mean.
+/// The meaning of a script's locales and options.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ResolvedLocale {
     /// As `resolvedOptions` has it
     pub locale: String,
-    /// With the keywords of options, for a formatter
+    /// The tag with the keywords of options, for a formatter
     pub tag: String,
     /// The keywords that have a value
     pub values: Vec<(String, String)>,

@@ -114,9 +114,9 @@ pub struct NumberFormat {
     compact: Option<Compact>,
     /// The sign of an amount of money is beside its digits.
     inner_sign: bool,
-    /// With the grouping that the script chose.
+    /// Formats with the grouping that the script chose.
     decimal: DecimalFormatter,
-    /// With the grouping of the formatters of `style` and `compact`, to find the number in their texts.
+    /// Formats with the grouping of the formatters of `style` and `compact`, to find the number in their texts.
     usual: DecimalFormatter,
 }
 

@@ -166,7 +166,7 @@ impl LocaleNames {
     }
 
     /// The name of a canonical code; `None` if there is none.
-    pub fn of(&self, code: &str) -> Option<String> {
+    pub fn name_of(&self, code: &str) -> Option<String> {
         match self {
             Self::Region(names) => names.of(code.parse().ok()?).map(str::to_owned),
             Self::Script(names) => names.of(code.parse().ok()?).map(str::to_owned),

@@ -250,7 +250,7 @@ pub struct HttpResponse {
 /// How a program ended.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub enum End {
-    /// With a result.
+    /// The program ended with a result.
     Ok {
         /// `null` for what JSON cannot represent.
         result: JsonText,

@@ -29,7 +29,7 @@ pub enum HttpCall {
     Wait {
         /// All exchanges that the script has not finished.
         open: Vec<u64>,
-        /// Those of them that may receive a piece of their response.
+        /// The exchanges among them that may receive a piece of their response.
         pull: Vec<u64>,
         /// The reply may be empty after this time (milliseconds).
         timeout_ms: u32,
@@ -47,7 +47,7 @@ pub struct HttpRequest {
     pub headers: Vec<HttpHeader>,
     /// The beginning of the body.
     pub data: Vec<u8>,
-    /// That is all of it.
+    /// The piece is the last one.
     pub end: bool,
 }
 
@@ -65,7 +65,7 @@ pub enum HttpReply {
     Progress(Vec<ExchangeProgress>),
 }
 
-/// What happened to one exchange.
+/// The progress of one exchange.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub struct ExchangeProgress {
     pub exchange: u64,

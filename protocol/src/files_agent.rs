@@ -33,7 +33,7 @@ pub enum ToFilesAgent {
     Kill { process: u64 },
     /// Closes a worktree. No reply.
     Close { worktree: u64 },
-    /// Whether the agent responds, whatever its file systems do.
+    /// Checks that the agent responds, whatever its file systems do.
     Ping { call: u64 },
 }
 

@@ -5,6 +5,7 @@
 mod durable;
 mod event;
 mod execution;
+mod limits;
 mod session;
 mod settings;
 mod template;
@@ -17,11 +18,12 @@ pub use event::{ConsoleLevel, Event, EventPayload, HttpRecord, JsType, ResultVal
 pub use execution::{
     EXECUTION_CODES, Execution, ExecutionError, ExecutionKind, ExecutionStatus, Metrics, NEVER_SETTLED_CODE,
 };
+pub use limits::{LimitValue, Limits, ZeroLimit};
 pub use session::{
     InputDifference, RestorationStatus, Session, SessionCheckpoint, SessionEvent, SessionEventType,
     SessionInspection, SessionRestoration, SessionStatus,
 };
-pub use settings::{Limits, OnCrash, Resolver, RuntimeSettings, Settings, TypeCheck};
+pub use settings::{OnCrash, Resolver, RuntimeSettings, Settings, TypeCheck};
 pub use template::{Capability, CapabilityKind, Engine, StartupFile, StartupMode, Template, TemplateDetail};
 
 /// Declares an enum with one text form for each member, the same in REST, in the CLI and in the database.

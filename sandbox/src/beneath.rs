@@ -99,7 +99,7 @@ pub fn file_handle(file: BorrowedFd<'_>) -> Option<Vec<u8>> {
 /// Longest result of [`file_handle`]: the type, and `MAX_HANDLE_SZ`.
 pub const HANDLE_BYTES: usize = 4 + 128;
 
-/// What a path beneath a folder leads to.
+/// The target of a path beneath a folder.
 #[derive(Debug)]
 pub enum PathTarget {
     /// A regular file, open for reading.
@@ -178,5 +178,5 @@ pub fn check() -> Result<(), StepError> {
     let how = OpenHow::new()
         .flags(OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC)
         .resolve(ResolveFlag::RESOLVE_NO_MAGICLINKS);
-    openat2(AT_FDCWD, "/", how).map(drop).at(JailStep::OpenBeneath)
+    openat2(AT_FDCWD, "/", how).map(drop).at_step(JailStep::OpenBeneath)
 }

@@ -34,7 +34,7 @@ pub const COMMAND_PREFIX: &str = "command-";
 const PROCESSES: &str = "cgroup.procs";
 /// The controllers of the groups beneath.
 const PASSED_ON: &str = "cgroup.subtree_control";
-/// What a new user of a subtree must own (`/sys/kernel/cgroup/delegate`), besides the folder.
+/// The files that a new user of a subtree must own (`/sys/kernel/cgroup/delegate`), besides the folder.
 const HANDED_OVER: [&str; 3] = [PROCESSES, PASSED_ON, "cgroup.threads"];
 /// The controllers that are of use.
 const WANTED: [&str; 3] = ["cpu", "memory", "pids"];
@@ -79,7 +79,7 @@ pub enum CgroupError {
 }
 
 impl CgroupError {
-    /// What to do about it.
+    /// The remedy.
     pub const fn hint(&self) -> &'static str {
         match self {
             Self::NotDelegated(_) => {
@@ -194,7 +194,7 @@ impl CgroupSubtree {
 
     /// Takes the cgroup at this path, which is created if it does not exist, and moves this process. To be called before other
     /// processes are started.
-    pub fn at(path: &Path) -> Result<Self, CgroupError> {
+    pub fn claim_at(path: &Path) -> Result<Self, CgroupError> {
         let parent = path.parent().filter(|_| path.is_absolute());
         if !parent.is_some_and(is_cgroup) || path.components().any(|part| part.as_os_str() == "..") {
             return Err(CgroupError::NotCgroup(path.to_owned()));
@@ -242,8 +242,8 @@ impl CgroupSubtree {
         }
         let deadline = Instant::now() + END;
         for (group, ends) in left {
-            let patience = if ends { deadline } else { Instant::now() };
-            let _ = wait_until_empty(&group, patience).and_then(|()| remove_group(&group));
+            let until = if ends { deadline } else { Instant::now() };
+            let _ = wait_until_empty(&group, until).and_then(|()| remove_group(&group));
         }
         Ok(())
     }
@@ -257,7 +257,7 @@ impl CgroupSubtree {
     /// Gives the subtree to another user, which can then make groups in it, limit them and move processes between them; the limits
     /// of the subtree itself stay its parent's. For a daemon of root, before it becomes that user.
     pub fn hand_over(&self, user: Ids) -> io::Result<()> {
-        // With those of a killed daemon that have not ended.
+        // Groups of a killed daemon that have not ended are included.
         let groups = groups_in(&self.path)?.into_iter().map(|name| self.path.join(name));
         for group in groups.chain([self.path.clone()]) {
             chown(&group, Some(user.uid), Some(user.gid))?;
@@ -282,7 +282,7 @@ impl CgroupSubtree {
         self.controllers
     }
 
-    /// Its folder.
+    /// The group's folder.
     pub fn path(&self) -> &Path {
         &self.path
     }

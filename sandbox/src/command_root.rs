@@ -65,6 +65,7 @@ pub enum View {
 /// from which folders are mounted, and it lists the mounts of a process's namespace that its root reaches: none. The mounts exist as
 /// long as another process, the caller's parent, is in their namespace.
 pub fn build(worktree: BorrowedFd<'_>, view: View, program: &Path) -> io::Result<()> {
+    // First: otherwise the mounts below would appear in the host's namespace.
     mount(NOTHING, "/", NOTHING, MsFlags::MS_REC | MsFlags::MS_PRIVATE, NOTHING)?;
     // Before anything is mounted over its path.
     let worktree = match view {
@@ -110,6 +111,7 @@ pub fn build(worktree: BorrowedFd<'_>, view: View, program: &Path) -> io::Result
     }
     show_processes(&format!("{place}/proc"), walls | MsFlags::MS_NOEXEC)?;
     pivot_to(place)?;
+    // When all mount points exist: they are made as folders of this root.
     make_read_only(walls)?;
     leave_mount_namespace()?;
     Ok(chdir("/work")?)

@@ -84,7 +84,7 @@ fn command_finding(service: namespaces::Ids, given: Option<&OwnedFd>) -> Finding
     finding
 }
 
-/// Whether commands have a `/proc`.
+/// Finds out whether commands have a `/proc`.
 fn command_processes_finding(service: namespaces::Ids, given: Option<&OwnedFd>) -> Finding {
     let finding = attempt("command /proc", false, JailStep::Root, || {
         command_jail(service, given)?;
@@ -98,8 +98,8 @@ fn command_processes_finding(service: namespaces::Ids, given: Option<&OwnedFd>) 
 /// Becomes pid 1 of a command's namespaces, without capabilities. The calling process waits for that one and exits like it.
 fn command_jail(service: namespaces::Ids, given: Option<&OwnedFd>) -> Result<(), StepError> {
     namespaces::enter(service, given)?;
-    let nowhere = crate::step::AtStep::at(std::fs::File::open("/"), JailStep::Descriptors)?;
-    match crate::step::AtStep::at(process::fork(), JailStep::Fork)? {
+    let nowhere = crate::step::AtStep::at_step(std::fs::File::open("/"), JailStep::Descriptors)?;
+    match crate::step::AtStep::at_step(process::fork(), JailStep::Fork)? {
         Fork::Parent(pid) => match process::wait_for(pid) {
             Ok(process::ExitStatus::Exited(code)) => process::exit_now(code),
             _ => process::exit_now(i32::from(u8::MAX)),
@@ -111,7 +111,7 @@ fn command_jail(service: namespaces::Ids, given: Option<&OwnedFd>) -> Result<(),
 }
 
 fn plain(step: JailStep, result: std::io::Result<()>) -> Result<(), StepError> {
-    crate::step::AtStep::at(result, step)
+    crate::step::AtStep::at_step(result, step)
 }
 
 /// Runs the steps in a child.

@@ -13,7 +13,8 @@ pub struct Status {
     pub ns_pids: Vec<u32>,
     /// Permitted, effective and ambient capabilities, all or-ed.
     pub capabilities: u64,
-    /// Those that the program of an `execve` may get, if its file has them: a user manager gives some to all that it starts.
+    /// The capabilities that the program of an `execve` may get, if its file has them: a user manager gives some to all that it
+    /// starts.
     pub inheritable: u64,
     /// The bounding set alone.
     pub bounding: u64,

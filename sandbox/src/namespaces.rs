@@ -84,7 +84,7 @@ const NODE_NAME: &[u8] = b"localhost";
 pub fn enter(user: impl Into<Identity>, given: Option<&OwnedFd>) -> Result<(), StepError> {
     let user = user.into();
     if let Some(given) = given {
-        setns(given, CloneFlags::CLONE_NEWUSER).at(JailStep::UserNamespace)?;
+        setns(given, CloneFlags::CLONE_NEWUSER).at_step(JailStep::UserNamespace)?;
     } else if must_become(user.ids.uid) {
         enter_as_root(&user)?;
     } else {
@@ -95,11 +95,11 @@ pub fn enter(user: impl Into<Identity>, given: Option<&OwnedFd>) -> Result<(), S
         | CloneFlags::CLONE_NEWIPC
         | CloneFlags::CLONE_NEWUTS
         | CloneFlags::CLONE_NEWNS;
-    unshare(others).at(JailStep::Namespaces)?;
+    unshare(others).at_step(JailStep::Namespaces)?;
     match crate::sys::set_host_name(NODE_NAME) {
         // The filter of a service manager refuses the call (`ProtectHostname=yes`): the name stays the host's, which is no wall.
         Err(error) if error.raw_os_error() == Some(libc::EPERM) => Ok(()),
-        result => result.map(drop).at(JailStep::Namespaces),
+        result => result.map(drop).at_step(JailStep::Namespaces),
     }
 }
 
@@ -110,19 +110,21 @@ pub fn enter_cgroup() -> io::Result<()> {
 
 fn enter_as_user() -> Result<(), StepError> {
     let (uid, gid) = (nix::unistd::geteuid(), nix::unistd::getegid());
-    unshare(CloneFlags::CLONE_NEWUSER).at(JailStep::UserNamespace)?;
-    fs::write("/proc/self/setgroups", "deny").at(JailStep::IdMap)?;
-    fs::write("/proc/self/uid_map", format!("0 {uid} 1")).at(JailStep::IdMap)?;
-    fs::write("/proc/self/gid_map", format!("0 {gid} 1")).at(JailStep::IdMap)
+    unshare(CloneFlags::CLONE_NEWUSER).at_step(JailStep::UserNamespace)?;
+    // Before the map of groups, which the kernel refuses to an ordinary user otherwise: it could drop a group that denies it a file.
+    fs::write("/proc/self/setgroups", "deny").at_step(JailStep::IdMap)?;
+    fs::write("/proc/self/uid_map", format!("0 {uid} 1")).at_step(JailStep::IdMap)?;
+    fs::write("/proc/self/gid_map", format!("0 {gid} 1")).at_step(JailStep::IdMap)
 }
 
 /// Root maps another id than its own: the map must be written from the parent namespace, by a helper child that stays there.
 fn enter_as_root(user: &Identity) -> Result<(), StepError> {
     let service = user.ids;
+    // Before the user namespace: in it no group of the host can be set.
     set_groups(user)?;
-    let (mut unshared, mut unshared_writer) = io::pipe().at(JailStep::IdMap)?;
+    let (mut unshared, mut unshared_writer) = io::pipe().at_step(JailStep::IdMap)?;
     let me = std::process::id();
-    let helper = match fork().at(JailStep::IdMap)? {
+    let helper = match fork().at_step(JailStep::IdMap)? {
         Fork::Parent(pid) => pid,
         Fork::Child => {
             drop(unshared_writer);
@@ -130,12 +132,12 @@ fn enter_as_root(user: &Identity) -> Result<(), StepError> {
         }
     };
     drop(unshared);
-    let entered = unshare(CloneFlags::CLONE_NEWUSER).at(JailStep::UserNamespace);
+    let entered = unshare(CloneFlags::CLONE_NEWUSER).at_step(JailStep::UserNamespace);
     if entered.is_ok() {
-        unshared_writer.write_all(b"1").at(JailStep::IdMap)?;
+        unshared_writer.write_all(b"1").at_step(JailStep::IdMap)?;
     }
     drop(unshared_writer);
-    let mapped = wait_for(helper).at(JailStep::IdMap)?;
+    let mapped = wait_for(helper).at_step(JailStep::IdMap)?;
     entered?;
     match mapped {
         crate::process::ExitStatus::Exited(0) => {}
@@ -144,8 +146,8 @@ fn enter_as_root(user: &Identity) -> Result<(), StepError> {
             return Err(StepError { step: JailStep::IdMap, errno: libc::EIO });
         }
     }
-    setresgid(Gid::from_raw(0), Gid::from_raw(0), Gid::from_raw(0)).at(JailStep::ServiceUser)?;
-    setresuid(Uid::from_raw(0), Uid::from_raw(0), Uid::from_raw(0)).at(JailStep::ServiceUser)
+    setresgid(Gid::from_raw(0), Gid::from_raw(0), Gid::from_raw(0)).at_step(JailStep::ServiceUser)?;
+    setresuid(Uid::from_raw(0), Uid::from_raw(0), Uid::from_raw(0)).at_step(JailStep::ServiceUser)
 }
 
 /// The helper: waits for the unshare, writes both maps; its exit code is 0 or an errno.
@@ -176,7 +178,7 @@ pub fn become_service_user(service: Ids) -> Result<(), StepError> {
 pub(crate) fn become_ordinary_user(user: &Identity) -> Result<(), StepError> {
     become_user(user)?;
     // The change made the process undumpable, and its files in /proc unwritable.
-    nix::sys::prctl::set_dumpable(true).at(JailStep::ServiceUser)
+    nix::sys::prctl::set_dumpable(true).at_step(JailStep::ServiceUser)
 }
 
 /// Without user namespaces: root becomes another user for good; other users, and a process without a user to become, stay the same.
@@ -185,19 +187,19 @@ pub fn become_untraced(user: Option<Identity>) -> Result<(), StepError> {
     if let Some(user) = user.filter(|user| must_become(user.ids.uid)) {
         become_user(&user)?;
     }
-    nix::sys::prctl::set_dumpable(false).at(JailStep::ServiceUser)
+    nix::sys::prctl::set_dumpable(false).at_step(JailStep::ServiceUser)
 }
 
 fn set_groups(user: &Identity) -> Result<(), StepError> {
     let groups: Vec<Gid> = user.groups.iter().copied().map(Gid::from_raw).collect();
-    setgroups(&groups).at(JailStep::ServiceUser)
+    setgroups(&groups).at_step(JailStep::ServiceUser)
 }
 
 fn become_user(user: &Identity) -> Result<(), StepError> {
     let (uid, gid) = (Uid::from_raw(user.ids.uid), Gid::from_raw(user.ids.gid));
     set_groups(user)?;
-    setresgid(gid, gid, gid).at(JailStep::ServiceUser)?;
-    setresuid(uid, uid, uid).at(JailStep::ServiceUser)
+    setresgid(gid, gid, gid).at_step(JailStep::ServiceUser)?;
+    setresuid(uid, uid, uid).at_step(JailStep::ServiceUser)
 }
 
 /// Forbids user namespaces beneath this one. Where `/proc/sys` is read-only, only the chroot of [`crate::root`] prevents them.

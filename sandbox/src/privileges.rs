@@ -13,7 +13,7 @@ const CAPABILITY_NUMBERS: usize = 64;
 const OF_STARTERS: &[usize] = &[5, 6, 7];
 /// `CAP_SYS_ADMIN`.
 const ADMINISTRATION: usize = 21;
-/// Those, and `CAP_SYS_ADMIN`: to make user namespaces where the host refuses them to users.
+/// The spawn helper's capabilities, and `CAP_SYS_ADMIN`: to make user namespaces where the host refuses them to users.
 const OF_NAMESPACE_MAKERS: &[usize] = &[5, 6, 7, ADMINISTRATION];
 
 const fn bits(capabilities: &[usize]) -> u64 {
@@ -84,6 +84,7 @@ pub fn become_user_for_good(user: &Identity) -> io::Result<()> {
     if uid.is_root() {
         return Err(io::ErrorKind::InvalidInput.into());
     }
+    // The bounding set needs CAP_SETPCAP, so it is emptied before the user changes.
     bound(&[])?;
     Call::CLEAR_AMBIENT.make()?;
     let groups: Vec<Gid> = user.groups.iter().copied().map(Gid::from_raw).collect();
@@ -93,6 +94,7 @@ pub fn become_user_for_good(user: &Identity) -> io::Result<()> {
     keep_capabilities(0)?;
     Call::NO_NEW_PRIVILEGES.make()?;
     Call::NOT_DUMPABLE.make()?;
+    // A change without effect would leave root's rights to a process that reads requests, so the result is checked.
     let (uids, gids) = (getresuid()?, getresgid()?);
     let changed = [uids.real, uids.effective, uids.saved] == [uid; 3]
         && [gids.real, gids.effective, gids.saved] == [gid; 3];

@@ -127,7 +127,7 @@ fn lower(resource: u32, most: u64) -> io::Result<()> {
     sys::prlimit(0, resource, Some((value, value))).map(drop)
 }
 
-/// Whether this process may set the limits of process `pid`: reads a limit, which needs the same right.
+/// Checks that this process may set the limits of process `pid`: reads a limit, which needs the same right.
 pub fn may_limit(pid: u32) -> io::Result<()> {
     sys::prlimit(pid, libc::RLIMIT_AS, None).map(drop)
 }

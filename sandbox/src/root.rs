@@ -11,6 +11,7 @@ const NOTHING: Option<&str> = None;
 /// Replaces the root of this mount namespace.
 pub fn replace_by_nothing() -> io::Result<()> {
     let walls = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
+    // First: otherwise the mounts below would appear in the host's namespace.
     mount(NOTHING, "/", NOTHING, MsFlags::MS_REC | MsFlags::MS_PRIVATE, NOTHING)?;
     // Any existing directory can be used as mount point; /proc always exists here.
     let options = Some("size=4k,nr_inodes=2,mode=0555");
@@ -20,6 +21,7 @@ pub fn replace_by_nothing() -> io::Result<()> {
     pivot_to(place)?;
     mkdir("/r", Mode::from_bits_truncate(0o555))?;
     chdir("/r")?;
+    // After the folder was made in it, and before the chroot: a process with another root than its mount's can create no user namespace.
     make_read_only(walls)?;
     Ok(chroot(".")?)
 }

@@ -10,7 +10,7 @@ use std::io::{self, Read as _, Write as _};
 /// One attempt, made by a separate child.
 #[derive(Debug, Clone, Copy)]
 pub struct Probe {
-    /// What the child tries.
+    /// The act that the child tries.
     pub name: &'static str,
     attempt: fn() -> io::Result<i64>,
 }
@@ -122,7 +122,7 @@ pub(crate) fn steps_in_child(
     step: JailStep,
     steps: impl FnOnce() -> Result<(), StepError>,
 ) -> Result<(), StepError> {
-    let (mut reader, mut writer) = io::pipe().at(step)?;
+    let (mut reader, mut writer) = io::pipe().at_step(step)?;
     let ended = in_child(|| match steps() {
         Ok(()) => 0,
         Err(error) => {
@@ -133,7 +133,7 @@ pub(crate) fn steps_in_child(
         }
     });
     drop(writer);
-    match ended.at(step)? {
+    match ended.at_step(step)? {
         ExitStatus::Exited(0) => Ok(()),
         ExitStatus::Exited(1) => {
             let mut report = [0; 5];

@@ -24,13 +24,13 @@ const ESTABLISHED: u8 = 1;
 pub struct HeldSocket {
     /// The user who made it: for a server's end, the one that accepted it.
     pub uid: u32,
-    /// Its number; while it is open, no other socket has it.
+    /// The socket's number; while it is open, no other socket has it.
     pub inode: u32,
     /// Connected in both directions.
     pub is_established: bool,
 }
 
-/// What this network namespace has at an address for a peer.
+/// The socket that this network namespace has at an address for a peer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LocalEnd {
     /// Nothing: what is sent there is refused, or passed on to another machine.

@@ -172,10 +172,10 @@ enum Refusal {
 
 impl Refusal {
     fn found() -> Self {
-        Self::of(|setting| std::fs::read_to_string(format!("/proc/sys/kernel/{setting}")).ok())
+        Self::from_settings(|setting| std::fs::read_to_string(format!("/proc/sys/kernel/{setting}")).ok())
     }
 
-    fn of(read: impl Fn(&str) -> Option<String>) -> Self {
+    fn from_settings(read: impl Fn(&str) -> Option<String>) -> Self {
         let is = |setting: &str, value: &str| read(setting).is_some_and(|text| text.trim() == value);
         if is("apparmor_restrict_unprivileged_userns", "1") {
             Self::AppArmor
@@ -237,11 +237,11 @@ impl std::error::Error for StepError {}
 /// Names the step of a failure.
 pub trait AtStep<T> {
     /// Turns any OS error into this step's failure.
-    fn at(self, step: JailStep) -> Result<T, StepError>;
+    fn at_step(self, step: JailStep) -> Result<T, StepError>;
 }
 
 impl<T, E: Into<io::Error>> AtStep<T> for Result<T, E> {
-    fn at(self, step: JailStep) -> Result<T, StepError> {
+    fn at_step(self, step: JailStep) -> Result<T, StepError> {
         self.map_err(|error| StepError { step, errno: error.into().raw_os_error().unwrap_or(libc::EIO) })
     }
 }
@@ -344,7 +344,7 @@ mod tests {
     #[test]
     fn the_setting_that_refuses_user_namespaces_is_named() {
         let host = |apparmor: &'static str, clone: &'static str| {
-            Refusal::of(move |setting| {
+            Refusal::from_settings(move |setting| {
                 let value = if setting.starts_with("apparmor") { apparmor } else { clone };
                 (!value.is_empty()).then(|| format!("{value}\n"))
             })

@@ -317,10 +317,9 @@ pub(crate) fn install_interrupt_handler(flag: &'static AtomicBool) -> io::Result
         .map(drop)
 }
 
-/// With a handler, and not ignored, the signal makes a system call begin again.
+/// A handler, unlike the ignored signal, makes a system call begin again.
 extern "C" fn on_reissue(_: c_int) {}
 
-/// `mallopt(M_ARENA_MAX)`.
 /// The file handle of an open file: its type (4 bytes), then the handle. Fails where the file system has none.
 pub(crate) fn file_handle(file: BorrowedFd<'_>) -> io::Result<Vec<u8>> {
     #[repr(C)]
@@ -347,6 +346,7 @@ pub(crate) fn file_handle(file: BorrowedFd<'_>) -> io::Result<Vec<u8>> {
     Ok([&kind, bytes].concat())
 }
 
+/// `mallopt(M_ARENA_MAX)`.
 pub(crate) fn limit_arenas(most: c_int) {
     // SAFETY: takes the heap's own lock and changes a number.
     #[cfg(target_env = "gnu")]

@@ -87,7 +87,7 @@ fn receive(child: &OwnedFd, pid: u32, user: Ids) -> io::Result<OwnedFd> {
     Ok(namespace)
 }
 
-/// Whether a user may make user namespaces that have capabilities, tried in a child process that becomes this user. For root,
+/// Checks that a user may make user namespaces that have capabilities, tried in a child process that becomes this user. For root,
 /// single-threaded. The error says what is refused.
 pub fn may_make(user: &Identity) -> Result<(), StepError> {
     selftest::steps_in_child(JailStep::UserNamespace, || {

@@ -59,7 +59,7 @@ const OF_ROOT: &str = "min_uid = 1\nroot_files = true\n";
 /// A running daemon. Killed with all its processes when the test ends, if it was not stopped before.
 #[derive(Debug)]
 pub struct Daemon {
-    /// Its folder.
+    /// The daemon's folder.
     pub place: TestDir,
     child: Child,
     pidfd: PidFd,
@@ -184,7 +184,7 @@ impl Daemon {
         std::fs::read_to_string(self.place.path("daemon.log")).unwrap_or_default()
     }
 
-    /// Its pid.
+    /// The daemon's pid.
     pub fn pid(&self) -> u32 {
         self.child.id()
     }

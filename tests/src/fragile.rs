@@ -63,7 +63,7 @@ impl Fragile {
         write(stream, &encode(&frame, CONTROL_FRAME_BYTES).map_err(io::Error::other)?)
     }
 
-    /// What arrives next for the last request.
+    /// The next frame that arrives for the last request.
     pub fn receive(&mut self) -> io::Result<Incoming> {
         let stream = self.stream.as_mut().ok_or(io::ErrorKind::NotConnected)?;
         match decode(&read(stream)?).map_err(io::Error::other)? {

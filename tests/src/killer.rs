@@ -31,7 +31,7 @@ pub fn seeds() -> impl Iterator<Item = u64> {
     (from..from + number("VM_SYSTEM_CHAOS", 10)).inspect(|seed| println!("seed {seed}"))
 }
 
-/// What is killed.
+/// The processes that are killed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Strike {
     Worker,
@@ -84,7 +84,7 @@ impl Killer {
         Self { daemon, disk: None, random, options, choices, workers: 0, brokers: 0, count }
     }
 
-    /// Its state directory is on this disk.
+    /// The same, with the state directory on this disk.
     #[must_use]
     pub fn with_disk(self, disk: Option<SmallDisk>) -> Self {
         Self { disk, ..self }

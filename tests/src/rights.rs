@@ -38,12 +38,12 @@ pub struct Bench {
 }
 
 impl Bench {
-    /// With a template that exposes these modules.
+    /// A bench whose template exposes these modules.
     pub fn new(user: User, modules: &[&str]) -> Self {
         Self::with(user, modules, &DaemonOptions::default())
     }
 
-    /// With these modules and a daemon with these options.
+    /// A bench whose template exposes these modules, with these options of the daemon.
     pub fn with(user: User, modules: &[&str], options: &DaemonOptions) -> Self {
         let daemon = Daemon::start_with(TestDir::new(user), options);
         let mut client = daemon.client();

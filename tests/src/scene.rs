@@ -36,17 +36,17 @@ pub struct Scene {
 }
 
 impl Scene {
-    /// With [`small`] limits and the `fs` module.
+    /// A scene with [`small`] limits and the `fs` module.
     pub fn new(user: User) -> Self {
         Self::with(user, small())
     }
 
-    /// With these settings.
+    /// A scene with these settings.
     pub fn with(user: User, settings: Settings) -> Self {
         Self::on(Daemon::start_with(TestDir::new(user), &DaemonOptions::default()), settings)
     }
 
-    /// With a daemon that runs already.
+    /// A scene with a daemon that runs already.
     pub fn on(daemon: Daemon, settings: Settings) -> Self {
         let mut client = daemon.client();
         let template = client.template(settings, &["fs"]);

@@ -48,7 +48,7 @@ impl SmallDisk {
         assert_eq!(full.expect("fewer are free").kind(), io::ErrorKind::StorageFull);
     }
 
-    /// Its space is back.
+    /// Gives the disk's space back.
     pub fn free(&self) {
         std::fs::remove_file(self.ballast()).expect("it is filled");
         let _ = std::fs::remove_dir_all(self.inodes());

@@ -96,7 +96,7 @@ fn backup_under_load_is_whole_and_starts_a_daemon() {
         assert_eq!(execution.status, ExecutionStatus::Ok, "{id}");
         assert_eq!(client.events(id).len() as u64, execution.metrics.events, "{id}");
     }
-    // Its sessions have no worker here.
+    // Sessions of the copied database have no worker here.
     let crashed = client.session_record(&sessions[0]);
     assert_eq!(crashed.close_reason.as_deref(), Some("host_restart"));
     let session = client.session(&template, &daemon.place.worktree()).expect("its templates are there");

@@ -206,7 +206,7 @@ mod cases {
             stream.write_all(bytes).expect("write");
             stream.shutdown(std::net::Shutdown::Write).expect("shutdown");
             stream.set_read_timeout(Some(vm_system_tests::PATIENCE)).expect("deadline");
-            // With or without a response, the server closes the connection.
+            // The server closes the connection, with or without a response.
             let _ = std::io::copy(&mut stream, &mut std::io::sink());
         }
         scene.end(&[]);

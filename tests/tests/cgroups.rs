@@ -41,7 +41,7 @@ fn join(group: &Path) {
 
 fn write_all(group: &Path, file: &str, values: &[&str]) {
     for value in values {
-        // What is not there is noticed by the tests that need it.
+        // The tests that need a missing file notice it.
         let _ = fs::write(group.join(file), value);
     }
 }
@@ -339,7 +339,7 @@ fn session(daemon: &Daemon, worktrees: &tempfile::TempDir, user: OtherUser) -> S
     user.session(daemon, &folder).ok().trim().to_owned()
 }
 
-/// What a command of the shell returns, or the error's message.
+/// The output of a command of the shell, or the error's message.
 fn shell(daemon: &Daemon, user: OtherUser, session: &str, script: &str) -> String {
     let code = format!(
         "try {{ require('exec').run('sh', ['-c', {script:?}]).stdout }} catch (error) {{ error.message }}"

@@ -99,7 +99,7 @@ fn runs(client: &mut Client, execution: &str) {
 fn follow(daemon: &Daemon, execution: &str) -> Client {
     let mut follower = daemon.client();
     follower.send(Op::ExecEvents { execution: execution.to_owned(), after_seq: 0, limit: 0, follow: true });
-    // Its first events: from now on it follows.
+    // The follower has its first events: from now on it follows.
     let _ = follower.frame();
     follower
 }

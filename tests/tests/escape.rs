@@ -36,7 +36,7 @@ fn report(client: &mut Client, session: &Session, source: &str) -> Option<String
     })
 }
 
-/// What happened to a probe in a worker: the closing reason of its session, or its report. A session that goes on is used again.
+/// The outcome of a probe in a worker: the closing reason of its session, or its report. A session that goes on is used again.
 fn inside(
     client: &mut Client,
     create: &dyn Fn(&mut Client) -> Session,

@@ -443,7 +443,7 @@ async fn a_helper_that_does_not_respond_is_named_until_it_responds_again() {
     assert_eq!(helper.problem(), Some(HelperProblem::Silent));
     // Users with an agent do not notice.
     world.open(&folder, WorktreeClient::User(ALICE)).await.expect("hers");
-    // Its standby continues it.
+    // The helper's standby continues it.
     watch::until_async(|| helper.problem().is_none(), "late replies are noticed").await;
     world.open(&folder, WorktreeClient::User(BOB)).await.expect("an agent");
     world.end().await;

@@ -156,7 +156,8 @@ mod cases {
         while std::fs::read_dir(daemon.place.worktree()).expect("a folder").filter(marked).count() < 7 {
             watch.pause(|| "some have not sent their pages".to_owned());
         }
-        // Its wall time is longer than those of the others, one of which ends before it has its reservation: the wait counts.
+        // The last one's wall time is longer than those of the others, one of which ends before it has its reservation: the wait
+        // counts.
         let last = start(&mut client, "has a large state", 30_000, 7);
         let record = client.until_final(&last);
         assert_eq!(record.status, ExecutionStatus::Ok, "{:?}", record.error);

@@ -36,7 +36,7 @@ fn the_original_catalog_is_downloaded_checked_and_used() {
         return;
     }
     let daemon = Daemon::start(User::AsStarted);
-    // With the environment of the user who runs the tests, for their npm configuration.
+    // The environment is that of the user who runs the tests, for the configuration of npm.
     let libs = |arguments: &[&str]| {
         let mut command = Command::new(program::path(program::PRODUCT, User::AsStarted));
         command.arg("--socket").arg(daemon.place.socket()).arg("libs").args(arguments);

@@ -32,7 +32,7 @@ fn differences() -> BTreeMap<String, String> {
 }
 
 fn output(command: &mut Command, folder: &Path) -> Output {
-    // What changes how programs write: the zone, the language, colours.
+    // The settings that change how programs write: the zone, the language, colours.
     command.env("TZ", "UTC").env("LC_ALL", "en_US.UTF-8");
     for name in ["DEBUG", "FORCE_COLOR", "NO_COLOR", "NODE_OPTIONS"] {
         command.env_remove(name);

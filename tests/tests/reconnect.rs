@@ -206,7 +206,7 @@ mod cases {
         let has_output = |client: &mut vm_system_tests::client::Client, session: &Session| {
             let running = client.inspect(session).ok().and_then(|live| live.running_execution);
             let Some(id) = running else { return false };
-            // Its row may not be there yet.
+            // The execution's row may not be there yet.
             let op = Op::ExecEvents { execution: id.to_string(), after_seq: 0, limit: 0, follow: false };
             matches!(client.op(op), Ok(Reply::Events(events)) if events.len() > 2)
         };

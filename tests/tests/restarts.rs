@@ -120,7 +120,7 @@ impl World {
     }
 }
 
-/// What a program has seen.
+/// The answers that a program has seen.
 fn seen(client: &mut Client, execution: &str) -> Vec<String> {
     let ended = client.submit(execution, "end").expect("taken");
     serde_json::from_str(result(&ended)).expect("texts")

@@ -1,4 +1,4 @@
-//! What one user can take of everything that there is a number of: other users and root still get theirs.
+//! The most that one user can take of each thing that is counted: other users and root still get theirs.
 
 use serde_json::Value;
 use std::io::{BufRead as _, BufReader};
@@ -262,7 +262,7 @@ fn one_user_has_a_share_of_the_workers_of_programs() {
     let endless = source(greedy, "function main() { for (;;) {} }");
     // Compiling needs a worker, too.
     greedy.cli(&daemon, &["program", "load", &endless]).ok();
-    // Those that get no worker wait for one.
+    // Starts that get no worker wait for one.
     let starts = (0..8).map(|_| {
         let mut start = greedy.command(&program::path(program::PRODUCT, User::Unprivileged));
         start.args(["program", "start", "program", "--template-id", "long", "--no-wait"]);

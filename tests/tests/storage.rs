@@ -292,7 +292,8 @@ mod cases {
     }
 }
 
-/// What the store refused was acknowledged to the worker, so that it could continue: the next daemon does not take that for a violation.
+/// The worker had an acknowledgement of the output that the store refused, so that it could continue: the next daemon does not take
+/// that for a violation.
 #[test]
 fn a_session_whose_output_was_lost_goes_on_after_a_crash() {
     let daemon = Daemon::start(User::AsStarted);

@@ -371,7 +371,7 @@ mod cases {
         daemon.stop();
     }
 
-    /// What one client saw of its session.
+    /// The results that one client saw of its session.
     #[derive(Default)]
     struct Acknowledged {
         executions: Vec<String>,

@@ -246,7 +246,7 @@ mod cases {
         PidFd::open(pid).expect("alive").kill().expect("alive");
         let ended = client.until(&restarting, SessionStatus::Crashed).close_reason.expect("a reason");
         assert!(ended.starts_with("spawn_failed(") && ended.contains("memory is short"), "{ended}");
-        // What runs goes on, and sessions that exist run code.
+        // Running code goes on, and sessions that exist run more.
         assert_eq!(client.preview_of(&idle, "1 + 2"), "3");
         let body = json!({
             "template_id": template, "workspace_id": "w", "base_commit_oid": "c", "worktree_path": worktree,
@@ -364,7 +364,7 @@ fn while_one_owner_holds_the_memory_others_begin_new_things_and_its_largest_work
     greedy.cli(&daemon, &start).ok();
     memory.set(50, 0);
     until_memory_is(&daemon, "critical");
-    // Its owner is refused, others are not.
+    // The owner of the greedy sessions is refused, others are not.
     let refused = greedy.session(&daemon, &folders[0]).fails(75);
     assert!(refused.contains("this owner holds its share"), "{refused}");
     let new = session_of(other, &daemon, &folders[1]);
@@ -377,7 +377,7 @@ fn while_one_owner_holds_the_memory_others_begin_new_things_and_its_largest_work
     assert!(largest["held_mb"].as_u64() > Some(300) && largest["share_mb"].as_u64() < Some(300), "{health}");
     let seen = other.cli(&daemon, &["--output", "json", "ops", "health"]).ok();
     assert!(seen.contains("critical") && !seen.contains("owner"), "{seen}");
-    // What is short stays so: the worker of the program ends first, then the large session, and nothing else.
+    // Memory stays short: the worker of the program ends first, then the large session, and nothing else.
     let mut client = daemon.client();
     let mut record = |session: &str| match client.op(Op::SessionGet { session: session.to_owned() }) {
         Ok(Reply::Session(session)) => *session,

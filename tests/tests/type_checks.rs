@@ -67,7 +67,7 @@ impl Bench {
     }
 }
 
-/// What there is of an execution.
+/// The record and the events of an execution.
 #[derive(Debug)]
 struct Ran {
     status: ExecutionStatus,
@@ -256,7 +256,7 @@ fn the_text_that_is_checked_is_the_one_that_runs() {
     bench.daemon.place.write("a.ts", "'compiler hangs'");
     let hanging = bench.start(&first, "a.ts");
     bench.daemon.place.write("b.ts", "wrong");
-    // Its check waits for the checker of both.
+    // The check of the second session waits for the checker of both.
     let waiting = bench.start(&second, "b.ts");
     bench.daemon.place.write("b.ts", "right");
     bench.client.op(Op::ExecCancel { execution: hanging.id.to_string() }).expect("cancelled");

@@ -1,4 +1,4 @@
-//! What the databases of workspaces may take: bytes of a workspace and of an owner, and workspaces of an owner, through the real
+//! The bounds of workspaces' databases: bytes of a workspace and of an owner, and workspaces of an owner, through the real
 //! daemon, and as its files show it.
 
 use std::os::unix::fs::MetadataExt as _;
@@ -93,7 +93,7 @@ mod cases {
             "{refused}"
         );
 
-        // What is deleted can be used again, in all workspaces of the owner.
+        // The space of deleted rows can be used again, in all workspaces of the owner.
         bench.eval(&one, "db.exec('DELETE FROM t'); db.exec('PRAGMA incremental_vacuum'); 0");
         let after = bytes_beneath(&folder);
         assert!(after < both - MIB, "{after}");

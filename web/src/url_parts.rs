@@ -35,7 +35,7 @@ pub fn set_part(url: &mut Url, part: &str, value: &str) {
     };
 }
 
-/// What the getter of a part gives; empty for an unknown one.
+/// The value that the getter of a part returns; empty for an unknown one.
 pub fn part(url: &Url, part: &str) -> String {
     match part {
         "href" => url.as_str(),

@@ -161,6 +161,7 @@ impl Link {
             let message = self.receive();
             self.put_aside(message);
         }
+        // The number is taken after the wait: an adoption during it repeats what was sent, and nothing beyond that.
         let seq = self.next_seq;
         self.next_seq += 1;
         self.transmit(seq, &bytes);
@@ -323,6 +324,7 @@ impl Link {
             finished: self.finished,
         };
         let Ok(reply) = encode(&adopted, WORKER_MESSAGE_BYTES) else { exit_now(EXIT_PROTOCOL) };
+        // The reply comes before the repeated messages: everything that was queued before it is dropped by the new supervisor.
         self.transmit(OUTSIDE_SEQUENCE, &reply);
         for (seq, bytes) in &self.unacked {
             self.transmit(*seq, bytes);

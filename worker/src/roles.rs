@@ -16,7 +16,7 @@ pub trait WorkerBody {
     fn run(self: Box<Self>, channel: OwnedFd) -> i32;
 
     /// In a zygote: evaluates libraries, which every forked worker then has. Called once, with the complete set.
-    fn teach(&mut self, libraries: Vec<LibrarySource>) -> Result<(), LibraryEvaluationError> {
+    fn load_libraries(&mut self, libraries: Vec<LibrarySource>) -> Result<(), LibraryEvaluationError> {
         let message = "this worker evaluates no libraries".to_owned();
         match libraries.into_iter().next() {
             Some(library) => Err(LibraryEvaluationError { name: library.name, message }),
@@ -36,7 +36,7 @@ pub trait WorkerBody {
 pub struct Modes {
     /// Prepares the worker body in the zygote; all workers share its memory until they write to it.
     pub preload: fn() -> Result<Box<dyn WorkerBody>, String>,
-    /// What keepers send to later supervisors.
+    /// The hello that keepers send to later supervisors.
     pub hello: Hello,
 }
 

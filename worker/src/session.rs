@@ -25,17 +25,17 @@ pub(crate) fn preload() -> Result<Box<dyn WorkerBody>, String> {
     // Reads the seeds of hash tables here, once for all workers of all zygotes.
     drop(std::collections::HashMap::<u8, u8>::new());
     let preloaded = engine::preload().map_err(|error| error.to_string())?;
-    Ok(Box::new(Prepared { preloaded, buffer }))
+    Ok(Box::new(PreparedWorker { preloaded, buffer }))
 }
 
-struct Prepared {
+struct PreparedWorker {
     preloaded: Preloaded,
     buffer: PacketBuffer,
 }
 
-impl WorkerBody for Prepared {
-    fn teach(&mut self, libraries: Vec<LibrarySource>) -> Result<(), LibraryEvaluationError> {
-        self.preloaded.teach(libraries)
+impl WorkerBody for PreparedWorker {
+    fn load_libraries(&mut self, libraries: Vec<LibrarySource>) -> Result<(), LibraryEvaluationError> {
+        self.preloaded.load_libraries(libraries)
     }
 
     fn compile(&mut self, modules: Vec<ModuleText>) {

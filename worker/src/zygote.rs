@@ -28,6 +28,7 @@ pub(crate) fn first(channel: OwnedFd, modes: Modes) -> ! {
     // A message on standard error would be a forbidden system call once the filter is in place.
     std::panic::set_hook(Box::new(|_| {}));
     allocator::end_on_failure();
+    // Before the filter, under which the engine could not be prepared: every worker inherits both.
     let Ok(body) = (modes.preload)() else { process::exit_now(EXIT_PRELOAD) };
     let limited = rlimit::worker_constant();
     let Some(listener) = limited.and_then(|()| seccomp::install_with_listener(table_worker::TABLE)).ok()
@@ -39,6 +40,7 @@ pub(crate) fn first(channel: OwnedFd, modes: Modes) -> ! {
     {
         process::exit_now(EXIT_CHANNEL);
     }
+    // The listener is the supervisor's alone: a worker that had it could answer its own notifications.
     drop(listener);
     take_orders(channel, body)
 }
@@ -145,7 +147,7 @@ fn receive_source(channel: &OwnedFd, source_bytes: u64) -> Option<String> {
 /// Evaluates the libraries and reports the result. A zygote exits if one of its libraries fails.
 fn evaluate(channel: &OwnedFd, body: &mut dyn WorkerBody, libraries: Vec<LibrarySource>) {
     let names: Vec<String> = libraries.iter().map(|library| library.name.clone()).collect();
-    let evaluated = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| body.teach(libraries)));
+    let evaluated = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| body.load_libraries(libraries)));
     let evaluated = evaluated.unwrap_or_else(|_| {
         let message = "the engine failed while it was evaluated".to_owned();
         Err(LibraryEvaluationError { name: names.join(", ").chars().take(200).collect(), message })

@@ -76,8 +76,8 @@ fn main() {
         growth();
     }
     if wants("beside") {
-        beside(1);
-        beside(12);
+        measure_beside(1);
+        measure_beside(12);
     }
     if wants("written") {
         for program in written::REBUILDERS {
@@ -139,13 +139,13 @@ fn steps(config: &str, how: &str) -> Option<Figure> {
         println!("durable start, state {name}: {:.1} ms", begin.elapsed().as_secs_f64() * 1e3);
         let id = run.execution.id.to_string();
         let answer = "y".repeat(1_024);
-        let before = Cost::of(daemon.pid());
+        let before = Cost::of_process(daemon.pid());
         let figure = Figure::of_times(format!("durable step {how}, state {name}, FULL"), count, |_| {
             client.submit(&id, &answer).expect("accepted");
         });
         // The steps of the warm-up are included.
         let steps = count + count / 10;
-        let (cpu_us, sleeps) = Cost::default().plus(before, Cost::of(daemon.pid())).each(steps);
+        let (cpu_us, sleeps) = Cost::default().plus(before, Cost::of_process(daemon.pid())).each(steps);
         figure.print(Some(small.as_ref().unwrap_or(&floor)));
         println!("  of the supervisor, each: {cpu_us:.0} us on a processor, {sleeps:.1} sleeps");
         small.get_or_insert(figure);
@@ -205,13 +205,13 @@ fn many() {
         let run = client.run_op(DurableOp::ProgramStart(Box::new(new))).expect("started");
         assert_eq!(run.execution.status, ExecutionStatus::Waiting);
     };
-    let cost = Cost::of(first.pid());
+    let cost = Cost::of_process(first.pid());
     let (mut times, first_took) = share_out(&first, half, start);
     let half_way = observe::anonymous_kib(first.pid());
     let (more, second_took) = share_out(&first, count - half, |client, number| start(client, half + number));
     let took = first_took + second_took;
     times.extend(more);
-    let (cpu_us, sleeps) = Cost::default().plus(cost, Cost::of(first.pid())).each(count);
+    let (cpu_us, sleeps) = Cost::default().plus(cost, Cost::of_process(first.pid())).each(count);
     Figure::new("durable start to first pause, 8 clients, FULL", "us", times).print(None);
     println!("durable pause {count}: {:.2} s", took.as_secs_f64());
     println!("  of the supervisor, each: {cpu_us:.0} us on a processor, {sleeps:.1} sleeps");
@@ -238,14 +238,14 @@ fn many() {
         "durable ready again after kill -9 of everything: {:.1} ms",
         begin.elapsed().as_secs_f64() * 1e3
     );
-    let cost = Cost::of(second.pid());
+    let cost = Cost::of_process(second.pid());
     let (times, took) = share_out(&second, count, |client, number| {
         let run: Run = client.submit(&number.to_string(), "yes").expect("accepted");
         assert_eq!(run.execution.status, ExecutionStatus::Ok, "{:?}", run.execution.error);
     });
     Figure::new("durable answer to end, cold, 8 clients, FULL", "us", times).print(None);
     println!("durable resume {count} after kill -9: {:.2} s, none lost", took.as_secs_f64());
-    let (cpu_us, sleeps) = Cost::default().plus(cost, Cost::of(second.pid())).each(count);
+    let (cpu_us, sleeps) = Cost::default().plus(cost, Cost::of_process(second.pid())).each(count);
     println!("  of the supervisor, each: {cpu_us:.0} us on a processor, {sleeps:.1} sleeps");
     second.stop();
 }
@@ -280,7 +280,7 @@ fn growth() {
 }
 
 /// Steps of a small program while others of the same owner fill their states.
-fn beside(others: usize) {
+fn measure_beside(others: usize) {
     let daemon = daemon(TestDir::new(User::AsStarted), "[durable]\ncheckpoint_ms = 500\n");
     let mut client = daemon.client();
     client.load(FILLER);

@@ -194,7 +194,7 @@ fn creates(scene: &Scene, peer: Option<&Figure>) -> anyhow::Result<()> {
         let mut client = side.daemon.client();
         let template = client.template(Settings::default(), &[]);
         let (mut creates, mut closes) = (Vec::with_capacity(rounds), Vec::with_capacity(rounds));
-        let before = Cost::of(side.daemon.pid());
+        let before = Cost::of_process(side.daemon.pid());
         for _ in 0..rounds {
             let begin = Instant::now();
             let created = session(&mut client, &side.daemon, &template);
@@ -203,7 +203,7 @@ fn creates(scene: &Scene, peer: Option<&Figure>) -> anyhow::Result<()> {
             client.close(&created);
             closes.push(micros(begin.elapsed()));
         }
-        let (cpu_us, sleeps) = Cost::default().plus(before, Cost::of(side.daemon.pid())).each(rounds);
+        let (cpu_us, sleeps) = Cost::default().plus(before, Cost::of_process(side.daemon.pid())).each(rounds);
         let figure = |what: &str, mut samples: Vec<f64>| {
             Figure::new(format!("{what} ({})", side.name), "us", samples.split_off(CREATES / 10))
         };
@@ -384,16 +384,17 @@ fn round_trips(scene: &Scene, peer: Option<&Figure>) {
     // In blocks, like the measurement of a peer: otherwise each execution would run with the caches that another daemon has filled.
     for block in 0..=EVALS / BLOCK {
         for run in &mut runs {
-            let (supervisor, worker) = (Cost::of(run.side.daemon.pid()), Cost::of(run.worker_pid));
+            let (supervisor, worker) =
+                (Cost::of_process(run.side.daemon.pid()), Cost::of_process(run.worker_pid));
             for _ in 0..BLOCK {
                 let begin = Instant::now();
                 run.client.eval(&run.session, "1+2").expect("eval");
                 run.evals.push(micros(begin.elapsed()));
             }
-            let spent = Cost::default().plus(supervisor, Cost::of(run.side.daemon.pid()));
+            let spent = Cost::default().plus(supervisor, Cost::of_process(run.side.daemon.pid()));
             run.supervisor_us.push(spent.each(BLOCK).0);
             run.supervisor = run.supervisor.plus(Cost::default(), spent);
-            run.worker = run.worker.plus(worker, Cost::of(run.worker_pid));
+            run.worker = run.worker.plus(worker, Cost::of_process(run.worker_pid));
             if block == 0 {
                 // The warm-up.
                 run.evals.clear();
@@ -437,7 +438,7 @@ fn spent(side: &Side, each_us: Vec<f64>) {
 fn throughput(side: &Side) {
     let daemon = &side.daemon;
     let template = daemon.client().template(Settings::default(), &[]);
-    let before = Cost::of(daemon.pid());
+    let before = Cost::of_process(daemon.pid());
     let begin = Instant::now();
     std::thread::scope(|scope| {
         for _ in 0..CLIENTS {
@@ -454,7 +455,7 @@ fn throughput(side: &Side) {
     let rate = (CLIENTS * EVALS) as f64 / begin.elapsed().as_secs_f64();
     Figure::new(format!("executions with {CLIENTS} sessions ({})", side.name), "per s", vec![rate])
         .print(None);
-    let (cpu_us, sleeps) = Cost::default().plus(before, Cost::of(daemon.pid())).each(CLIENTS * EVALS);
+    let (cpu_us, sleeps) = Cost::default().plus(before, Cost::of_process(daemon.pid())).each(CLIENTS * EVALS);
     spent(side, vec![cpu_us]);
     println!("  supervisor: {sleeps:.1} sleeps for each");
 }

@@ -44,7 +44,7 @@ pub(super) fn refused(code: &str, why: &str) -> HostError {
     HostError { code: code.to_owned(), message: format!("{code}: {why}") }
 }
 
-/// What the authorizer refuses ([`super::guard`]), for people.
+/// The list of statements that the authorizer refuses ([`super::guard`]), for people.
 const WHY_NOT_AUTHORIZED: &str = ": refused in sessions are other database files (ATTACH, VACUUM), most pragmas, functions that load \
                                   code, and virtual tables other than fts5 and rtree";
 

@@ -110,7 +110,7 @@ fn walls(
         (true, true) => View::ReadWrite,
     };
     let program = Path::new(&terms.program);
-    command_root::build(worktree.as_fd(), view, program).at(JailStep::Root).map_err(ExitReport::Jail)?;
+    command_root::build(worktree.as_fd(), view, program).at_step(JailStep::Root).map_err(ExitReport::Jail)?;
     if !request.folder.is_empty() {
         enter(&request.folder).map_err(|errno| ExitReport::Folder(errno as i32))?;
     }
@@ -126,14 +126,19 @@ fn enter(folder: &str) -> nix::Result<()> {
 fn confine(terms: &ExecTerms, view: View, status: &PipeWriter) -> Result<(), StepError> {
     let program = Path::new(&terms.program);
     let seconds = u64::from(terms.timeout_ms).div_ceil(1_000) + 1;
-    rlimit::command(terms.memory_bytes, u64::from(terms.processes), seconds).at(JailStep::Rlimits)?;
-    privileges::drop_all().at(JailStep::Privileges)?;
+    rlimit::command(terms.memory_bytes, u64::from(terms.processes), seconds).at_step(JailStep::Rlimits)?;
+    // Before Landlock, which needs `no_new_privs`: `drop_all` sets it.
+    privileges::drop_all().at_step(JailStep::Privileges)?;
     // In force where the kernel has it, as `ops doctor` reports.
-    command_root::restrict(view, program).at(JailStep::Landlock)?;
+    command_root::restrict(view, program).at_step(JailStep::Landlock)?;
     // Last: a change of credentials clears the death signal.
-    nix::sys::prctl::set_pdeathsig(nix::sys::signal::Signal::SIGKILL).at(JailStep::Signals)?;
+    nix::sys::prctl::set_pdeathsig(nix::sys::signal::Signal::SIGKILL).at_step(JailStep::Signals)?;
     // The parent may have exited before the line above; then nothing else would end this process.
-    if is_read(status).at(JailStep::Signals)? { Ok(()) } else { Err(Errno::EPIPE).at(JailStep::Signals) }
+    if is_read(status).at_step(JailStep::Signals)? {
+        Ok(())
+    } else {
+        Err(Errno::EPIPE).at_step(JailStep::Signals)
+    }
 }
 
 /// Whether the other end is still open.

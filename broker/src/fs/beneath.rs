@@ -33,7 +33,7 @@ impl WorktreePaths<'_> {
                 Err(errno @ (Errno::EAGAIN | Errno::EINTR)) => last = errno,
                 // Links are not allowed here; scripts would read `ELOOP` as too many links.
                 Err(Errno::ELOOP) if !self.terms.links => return Err(Errno::EXDEV),
-                // With `/` as the worktree: `proc/self` would be this process.
+                // If `/` is the worktree, `proc/self` would be this process.
                 Ok(file)
                     if self.cross_mounts && is_foreign_of_kernel(file.as_fd(), self.worktree.as_fd())? =>
                 {

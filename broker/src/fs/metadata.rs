@@ -27,7 +27,7 @@ pub(super) fn describe(stat: &RawStat) -> FileStat {
     }
 }
 
-/// Whether this process's user has this access to a path; `mode` as in `access(2)`.
+/// Checks that this process's user has this access to a path; `mode` as in `access(2)`.
 pub(super) fn access(paths: &WorktreePaths<'_>, path: &str, mode: u32) -> Result<(), Errno> {
     let mode = i32::try_from(mode).ok().and_then(AccessFlags::from_bits).ok_or(Errno::EINVAL)?;
     let handle = paths.path(path, true)?;

@@ -92,7 +92,7 @@ async fn in_embedded(context: &Context, args: Args) -> Result<u8, CliError> {
             follow: true,
             ..NewExecution::new(session, ExecutionKind::RunFile)
         };
-        // Its own output is always text.
+        // The check's output is always text, whatever the format of results.
         let global = GlobalArgs { output: OutputFormat::Table, ..context.global.clone() };
         let shown = Context::new(global, context.out.style);
         match start::to_its_stop(&shown, own.backend(), &interrupts, new, None, &output).await? {

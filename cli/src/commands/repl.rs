@@ -106,7 +106,7 @@ struct Pending {
     output: ScriptOutput,
 }
 
-/// What an input or an answer has led to.
+/// The state to which an input or an answer has led.
 enum Outcome {
     Ended(Box<Execution>, ScriptOutput),
     Waits(Pending),
@@ -206,7 +206,7 @@ async fn converse(
                 }
             }
             Ok(Outcome::Waits(waits)) => {
-                // Its prompt was among the events.
+                // The prompt was among the events.
                 if let Some(task) = &waits.task {
                     show_schema(context, task);
                 }
@@ -221,7 +221,7 @@ async fn converse(
     input.save();
     if let Some(Pending { execution: id, .. }) = pending {
         if let Backend::Embedded(_) = backend {
-            // Its session ends with this command.
+            // The session of `repl` without an argument ends with this command.
             if input.is_terminal() {
                 return Ok(exit::OK);
             }

@@ -191,7 +191,7 @@ async fn in_embedded(context: &Context, args: Args, script: Script) -> Result<u8
     result
 }
 
-/// What the script may do besides reading the folder.
+/// The rights of the script besides reading the folder.
 #[derive(Default)]
 pub(crate) struct Grants {
     rows: Vec<NewCapability>,

@@ -99,7 +99,7 @@ pub struct Args {
     secrets: Option<PathBuf>,
 }
 
-/// What survives a power cut.
+/// The writes that survive a power cut.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum DurabilityArg {
     /// Everything acknowledged.

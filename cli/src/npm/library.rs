@@ -16,10 +16,10 @@ const FILES_BYTES: usize = 256 << 20;
 pub(crate) struct LibraryPackages {
     pub(crate) id: String,
     pub(crate) version: String,
-    /// Its files for browsers that need no bundler, by package.json.
+    /// The package's files for browsers that need no bundler, by package.json.
     builds: Vec<String>,
     files: PackageFiles,
-    /// Its files that no library can have.
+    /// The package's files that no library can have.
     too_large: Vec<String>,
     /// All texts (bytes).
     bytes: usize,

@@ -25,7 +25,7 @@ pub(crate) struct Package {
     manifest: Value,
     /// Scripts and JSON files that are larger than a library may be, by path.
     pub(crate) too_large: Vec<String>,
-    /// Its scripts and JSON files, by path in the package.
+    /// The package's scripts and JSON files, by path in it.
     files: BTreeMap<String, Vec<u8>>,
 }
 
@@ -91,7 +91,7 @@ impl Package {
         Err(CliError::new(exit::FAILED, message))
     }
 
-    /// Its scripts and JSON files, by path in the package, without those that are not UTF-8.
+    /// The package's scripts and JSON files, by path in it, without those that are not UTF-8.
     pub(crate) fn into_texts(self) -> impl Iterator<Item = (String, String)> {
         let texts = self.files.into_iter();
         texts.filter_map(|(path, content)| Some((path, String::from_utf8(content).ok()?)))

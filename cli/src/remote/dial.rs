@@ -41,7 +41,7 @@ pub(super) async fn tcp(
         let stream = match TcpStream::connect(address).await {
             Ok(stream) => stream,
             Err(error) => {
-                // That a server is not used says more than that nobody listens.
+                // A server that is not used is a better reason than an address at which nobody listens.
                 if !matches!(failed, DialError::Server(..)) {
                     failed = DialError::Io(error);
                 }

@@ -1,4 +1,4 @@
-//! Whether the server of a connection within this machine belongs to a user that may get a token: any user of the machine can listen
+//! Checks that the server of a connection within this machine belongs to a user that may get a token: any user of the machine can listen
 //! on a free port. The kernel says who accepted the connection. Only for connections without TLS, whose servers have no certificate.
 
 use nix::unistd::User;

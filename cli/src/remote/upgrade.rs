@@ -120,7 +120,7 @@ impl UpgradeFailure {
     }
 }
 
-/// What a server says, on one line: it may be hostile, and look like lines of this program.
+/// The text of a server on one line: it may be hostile, and look like lines of this program.
 fn shown(text: &str) -> String {
     let mut kept: String = text.chars().take(SHOWN_CHARS).collect();
     if kept.len() < text.len() {

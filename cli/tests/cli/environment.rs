@@ -200,7 +200,7 @@ impl Daemon {
         std::fs::read_to_string(&self.log).unwrap_or_default()
     }
 
-    /// Its next notification to the service manager.
+    /// The daemon's next notification to the service manager.
     pub(crate) fn next_notice(&mut self) -> String {
         let mut buffer = [0; 256];
         match self.notify.recv(&mut buffer) {

@@ -228,7 +228,7 @@ fn errors_say_what_to_do() {
     assert!(error.contains("line 2: `max_sessions` must be a whole number"), "{error}");
     let error = env.run(["run", "--allow-env", "NOT_SET_ANYWHERE", "-e", "1"]).stderr;
     assert!(error.contains("NOT_SET_ANYWHERE: your environment has no such variable"), "{error}");
-    // What an agent's host configures is checked at the start.
+    // The configuration of an agent's host is checked at the start.
     let error = env.run(["mcp", "--state-dir", "a", "--server-url", "unix:/x"]).failed(2);
     assert!(error.contains("name two daemons"), "{error}");
     env.run(["mcp", "--server-url", "nonsense"]).failed(2);

@@ -33,7 +33,7 @@ fn run(env: &TestEnvironment, args: &[&str]) -> Run {
     Run::of(&command.output().unwrap())
 }
 
-/// With a folder of the user, and a folder that the user cannot enter.
+/// An environment with a folder of the user, and a folder that the user cannot enter.
 fn environment() -> TestEnvironment {
     let env = TestEnvironment::new();
     for (name, mode) in [("nobody", 0o700), ("work/closed", 0o000)] {

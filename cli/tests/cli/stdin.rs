@@ -62,7 +62,7 @@ fn a_script_reads_it_in_each_of_nodes_ways() {
         ("process.stdin.fd", "0\n"),
     ] {
         let run = with_bytes(&env, &["run", "-e", code], b"a\nb\n");
-        // What a waiting script prints comes before the value of `-e`, which is known at its end.
+        // The output of a waiting script comes before the value of `-e`, which is known at its end.
         let sorted = |text: &str| {
             let mut lines: Vec<_> = text.lines().map(str::to_owned).collect();
             lines.sort();

@@ -161,7 +161,7 @@ fn a_script_that_has_paused_its_input_ends_on_a_terminal() {
              process.stdin.pause();
          })",
     );
-    // What is paused continues where it was.
+    // A paused output continues where it was.
     env.file(
         "resumed.js",
         "console.log('your ' + 'name?');
@@ -286,7 +286,7 @@ fn a_table_fits_the_terminal_and_wide_does_not() {
     assert!(widest <= Some(80) && shown.contains('…'), "{shown}");
     assert!(shown.contains(&id[..13]) && !shown.contains(id), "{shown}");
     assert!(shown.contains("ago") || shown.contains("now"), "{shown}");
-    // What is shown names the row.
+    // The shown beginning of the id names the row.
     env.run(["template", "get", &id[..13]]).ok();
     let list = "sh -c 'stty rows 20 cols 80; exec vm-system template list --wide'";
     let Some(terminal) = Terminal::run(&env, list, &[("NO_COLOR", "1")]) else { return };
@@ -326,7 +326,7 @@ fn names_and_values_are_wrapped_on_a_terminal_and_whole_in_a_pipe() {
         about.trim(),
     ])
     .ok();
-    // Its event has a long id behind long columns.
+    // The event of this execution has a long id behind long columns.
     env.run(["exec", "repl", "s", "1"]).ok();
     for command in ["template get t", "session inspect s", "session events s", "ops doctor", "ops runtime"] {
         let Some(lines) = lines_at(&env, 80, &format!("vm-system {command}")) else { return };

@@ -12,8 +12,13 @@ impl Realm {
     /// Defines the value of a property on another object too.
     pub(super) fn share(&mut self, from: Id, name: &str, to: Id) {
         let key = self.key(name);
-        let found =
-            self.heap.obj(from).props.find(key).and_then(|slot| self.heap.obj(from).props.at(slot)).copied();
+        let found = self
+            .heap
+            .obj(from)
+            .props
+            .find(key)
+            .and_then(|slot| self.heap.obj(from).props.prop_at(slot))
+            .copied();
         if let Some(property) = found {
             self.put(to, name, property.value, property.flags);
         }

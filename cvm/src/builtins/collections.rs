@@ -118,7 +118,7 @@ pub(super) const MODULE: Module = Module {
 
 const METHODS: &[NativeMethod] = &[
     method(ids::MAP_PROTO, "get", 1, map_get),
-    method(ids::MAP_PROTO, "set", 2, map_set).at(ids::MAP_SET),
+    method(ids::MAP_PROTO, "set", 2, map_set).with_id(ids::MAP_SET),
     method(ids::MAP_PROTO, "has", 1, map_has),
     method(ids::MAP_PROTO, "delete", 1, map_delete),
     method(ids::MAP_PROTO, "clear", 0, map_clear),
@@ -126,7 +126,7 @@ const METHODS: &[NativeMethod] = &[
     method(ids::MAP_PROTO, "keys", 0, map_keys),
     method(ids::MAP_PROTO, "values", 0, map_values),
     getter(ids::MAP_PROTO, "size", map_size),
-    method(ids::SET_PROTO, "add", 1, set_add).at(ids::SET_ADD),
+    method(ids::SET_PROTO, "add", 1, set_add).with_id(ids::SET_ADD),
     method(ids::SET_PROTO, "has", 1, set_has),
     method(ids::SET_PROTO, "delete", 1, set_delete),
     method(ids::SET_PROTO, "clear", 0, set_clear),

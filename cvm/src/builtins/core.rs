@@ -212,7 +212,7 @@ fn get_own(vm: &mut Vm<'_>, c: NativeCall) -> Res<Ret> {
 pub(super) fn read_desc(vm: &Vm<'_>, d: Id) -> Desc {
     let field = |id: Id| {
         let props = &vm.st.heap.obj(d).props;
-        props.find(ids::key(id)).and_then(|s| props.at(s)).map(|p| p.value)
+        props.find(ids::key(id)).and_then(|s| props.prop_at(s)).map(|p| p.value)
     };
     let mut desc =
         Desc { value: field(ids::VALUE), get: field(ids::GET), set: field(ids::SET), flags: 0, mask: 0 };
@@ -255,7 +255,7 @@ fn delete(vm: &mut Vm<'_>, c: NativeCall) -> Res<Ret> {
     Ok(Value::Bool(vm.delete(id, key)).into())
 }
 
-/// Whether an own property is enumerable; undefined if it does not exist.
+/// The attribute `enumerable` of an own property; undefined if it does not exist.
 fn own_enumerable(vm: &mut Vm<'_>, c: NativeCall) -> Res<Ret> {
     let id = vm.arg_obj(&c, 0)?;
     let key = vm.arg_key(&c, 1)?;

@@ -154,7 +154,7 @@ fn http_request(vm: &mut Vm<'_>, c: NativeCall) -> Res<Ret> {
 }
 
 impl Vm<'_> {
-    /// What `$httpRequest` returns; none if the program's generation has no requests.
+    /// The value that `$httpRequest` returns; none if the program's generation has no requests.
     pub(crate) fn response_value(&mut self, response: &HostResponse) -> Option<Value> {
         // A state of an older generation waits for no request, unless it is forged.
         if !matches!(self.st.heap.cell(ids::RESPONSE_PROTO), Some(crate::heap::Cell::Obj(_))) {
@@ -171,7 +171,7 @@ impl Vm<'_> {
         Some(self.new_array(vec![Value::Int(response.status.into()), reason, fields, body]))
     }
 
-    /// What `$httpRequest` returns for a request that was refused or has failed.
+    /// The value that `$httpRequest` returns for a request that was refused or has failed.
     pub(crate) fn failure_value(&mut self, code: &str, message: &str) -> Value {
         let texts = [code, message].map(|text| self.st.heap.str_value(text));
         self.new_array(texts.to_vec())

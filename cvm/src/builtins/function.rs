@@ -12,7 +12,7 @@ pub(super) const MODULE: Module = Module {
     methods: &[
         method(ids::FUNCTION_PROTO, "call", 1, call),
         method(ids::FUNCTION_PROTO, "toString", 0, to_string),
-        method(ids::FUNCTION_PROTO, "%ThrowTypeError%", 0, throw_type_error).at(ids::THROW_TYPE_ERROR),
+        method(ids::FUNCTION_PROTO, "%ThrowTypeError%", 0, throw_type_error).with_id(ids::THROW_TYPE_ERROR),
     ],
     ctors: &[Ctor {
         id: ids::FUNCTION,

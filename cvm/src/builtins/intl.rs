@@ -428,7 +428,7 @@ fn intl_name(vm: &mut Vm<'_>, c: NativeCall) -> Res<Ret> {
         let is_standard = options.text("languageDisplay") == "standard";
         LocaleNames::new(tag, options.text("type"), options.text("style"), is_standard)
     })?;
-    let name = names.of(&code).map_or(Value::Undefined, |name| vm.st.heap.str_value(&name));
+    let name = names.name_of(&code).map_or(Value::Undefined, |name| vm.st.heap.str_value(&name));
     let code = vm.st.heap.str_value(&code);
     Ok(vm.new_array(vec![code, name]).into())
 }

@@ -44,7 +44,7 @@ fn json_plain(vm: &mut Vm<'_>, call: NativeCall) -> Res<Ret> {
 }
 
 /// A container that is being written.
-struct Level {
+struct OpenContainer {
     id: Id,
     array: bool,
     keys: Vec<Key>,
@@ -56,7 +56,7 @@ struct Level {
 struct Writer {
     out: Vec<u16>,
     gap: Vec<u16>,
-    open: Vec<Level>,
+    open: Vec<OpenContainer>,
     inside: HashSet<Id, foldhash::fast::FixedState>,
 }
 
@@ -174,7 +174,7 @@ impl Writer {
             None => names(vm, id)?,
         };
         self.out.push(u16::from(if length.is_some() { b'[' } else { b'{' }));
-        self.open.push(Level { id, array: length.is_some(), keys, next: 0, any: false });
+        self.open.push(OpenContainer { id, array: length.is_some(), keys, next: 0, any: false });
         Ok(true)
     }
 }

@@ -1,4 +1,5 @@
-//! The methods that depend on a locale, without locales and options: the usual form of `en-US`. With them they are those of `Intl`.
+//! The methods that depend on a locale, without locales and options: the usual form of `en-US`. Calls with locales or
+//! options are those of `Intl`.
 //!
 //! Programs of generation 1 have no `Intl`: another locale, and options, are an error that names them, and never a wrong text;
 //! `localeCompare` has all languages, and options that are plain data.

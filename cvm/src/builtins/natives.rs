@@ -65,7 +65,7 @@ impl NativeMethod {
     }
 
     /// Sets the fixed id of the function object.
-    pub(crate) const fn at(mut self, id: Id) -> NativeMethod {
+    pub(crate) const fn with_id(mut self, id: Id) -> NativeMethod {
         self.at = Some(id);
         self
     }

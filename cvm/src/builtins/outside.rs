@@ -22,7 +22,7 @@ pub(crate) enum NotExportable {
     Deep,
     /// More than [`BUDGET`].
     Large,
-    /// Its properties are what its handler returns, and no code of the program runs here.
+    /// A proxy: its properties are those that its handler returns, and no code of the program runs here.
     Proxy,
 }
 
@@ -123,7 +123,7 @@ impl JsonExporter<'_, '_> {
     /// An element that is stored as a property: after a gap, or with other attributes.
     fn element_property(&self, array: Id, i: u32) -> Option<Value> {
         let props = &self.vm.st.heap.obj(array).props;
-        let found = props.find(Key::index(i)).and_then(|slot| props.at(slot))?;
+        let found = props.find(Key::index(i)).and_then(|slot| props.prop_at(slot))?;
         (found.flags & attr::ACCESSOR == 0).then_some(found.value)
     }
 

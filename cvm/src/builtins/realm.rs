@@ -147,7 +147,7 @@ impl Realm {
             .obj(holder)
             .props
             .find(key)
-            .and_then(|s| self.heap.obj(holder).props.at(s))
+            .and_then(|s| self.heap.obj(holder).props.prop_at(s))
             .map(|p| p.value);
         let (old_get, old_set) = old.map_or((Value::Undefined, Value::Undefined), |v| self.heap.pair(v));
         let pair =
@@ -219,8 +219,13 @@ impl Realm {
     /// Moves a method's function object to its fixed id.
     pub(crate) fn pin(&mut self, holder: Id, name: &str, at: Id) {
         let key = self.key(name);
-        let found =
-            self.heap.obj(holder).props.find(key).and_then(|s| self.heap.obj(holder).props.at(s)).copied();
+        let found = self
+            .heap
+            .obj(holder)
+            .props
+            .find(key)
+            .and_then(|s| self.heap.obj(holder).props.prop_at(s))
+            .copied();
         if let Some(p) = found
             && let Value::Obj(id) = p.value
         {
@@ -232,8 +237,13 @@ impl Realm {
     /// Adds an alias of a method to its object.
     pub(crate) fn alias(&mut self, holder: Id, name: &str, as_name: &str) {
         let key = self.key(name);
-        let found =
-            self.heap.obj(holder).props.find(key).and_then(|s| self.heap.obj(holder).props.at(s)).copied();
+        let found = self
+            .heap
+            .obj(holder)
+            .props
+            .find(key)
+            .and_then(|s| self.heap.obj(holder).props.prop_at(s))
+            .copied();
         if let Some(p) = found {
             self.put(holder, as_name, p.value, p.flags);
         }

@@ -39,7 +39,7 @@ pub(super) const MODULE: Module = Module {
     }],
     methods: &[
         method(ids::REGEXP, "escape", 1, escape),
-        method(ids::REGEXP_PROTO, "exec", 1, exec).slow("ExecSlow").at(ids::REGEXP_EXEC),
+        method(ids::REGEXP_PROTO, "exec", 1, exec).slow("ExecSlow").with_id(ids::REGEXP_EXEC),
         method(ids::REGEXP_PROTO, "compile", 2, compile),
         getter(ids::REGEXP_PROTO, "source", source),
         getter(ids::REGEXP_PROTO, "hasIndices", has_indices),

@@ -34,7 +34,7 @@ pub(super) const MODULE: Module = Module {
 };
 
 const METHODS: &[NativeMethod] = &[
-    method(ids::STRING_PROTO, "at", 1, at),
+    method(ids::STRING_PROTO, "at", 1, unit_from_start_or_end),
     method(ids::STRING_PROTO, "charAt", 1, char_at),
     method(ids::STRING_PROTO, "charCodeAt", 1, char_code_at),
     method(ids::STRING_PROTO, "codePointAt", 1, code_point_at),
@@ -81,7 +81,7 @@ fn this(vm: &mut Vm<'_>, call: &NativeCall, method: &str) -> Res<(Id, usize)> {
     Ok((id, vm.st.heap.str(id).len()))
 }
 
-fn at(vm: &mut Vm<'_>, call: NativeCall) -> Res<Ret> {
+fn unit_from_start_or_end(vm: &mut Vm<'_>, call: NativeCall) -> Res<Ret> {
     let (id, length) = this(vm, &call, "String.prototype.at")?;
     let index = vm.arg_int(&call, 0)?;
     let index = if index < 0.0 { length as f64 + index } else { index };
@@ -106,7 +106,7 @@ fn char_code_at(vm: &mut Vm<'_>, call: NativeCall) -> Res<Ret> {
     if index < 0.0 || index >= length as f64 {
         return Ok(Value::Num(f64::NAN).into());
     }
-    Ok(Value::Int(i32::from(vm.st.heap.str(id).at(index as usize))).into())
+    Ok(Value::Int(i32::from(vm.st.heap.str(id).unit_at(index as usize))).into())
 }
 
 fn code_point_at(vm: &mut Vm<'_>, call: NativeCall) -> Res<Ret> {
@@ -191,7 +191,8 @@ fn ends_with(vm: &mut Vm<'_>, call: NativeCall) -> Res<Ret> {
 
 fn occurs_at(vm: &Vm<'_>, id: Id, needle: Id, from: usize) -> bool {
     let (text, needle) = (vm.st.heap.str(id), vm.st.heap.str(needle));
-    from + needle.len() <= text.len() && needle.units().enumerate().all(|(i, unit)| text.at(from + i) == unit)
+    from + needle.len() <= text.len()
+        && needle.units().enumerate().all(|(i, unit)| text.unit_at(from + i) == unit)
 }
 
 fn slice(vm: &mut Vm<'_>, call: NativeCall) -> Res<Ret> {

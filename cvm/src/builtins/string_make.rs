@@ -311,7 +311,7 @@ fn html(vm: &mut Vm<'_>, call: &NativeCall, method: &str, tag: &str, attribute: 
         let value = vm.st.heap.str(value);
         let mut from = 0;
         for at in 0..=value.len() {
-            if at == value.len() || value.at(at) == u16::from(b'"') {
+            if at == value.len() || value.unit_at(at) == u16::from(b'"') {
                 text.push(value.slice(from, at));
                 if at < value.len() {
                     text.push(Text::Narrow(b"&quot;"));

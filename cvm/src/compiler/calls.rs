@@ -298,7 +298,7 @@ impl Compiler<'_, '_> {
 impl OptionalChain {
     pub(super) fn new(c: &mut Compiler<'_, '_>) -> OptionalChain {
         let (one, two) = (c.label(), c.label());
-        OptionalChain::of(one, two)
+        OptionalChain::with_labels(one, two)
     }
 
     /// Binds the chain's labels to the current position and drops the operands that are on the stack there.

@@ -22,7 +22,7 @@ pub(super) struct OptionalChain {
 }
 
 impl OptionalChain {
-    pub(super) fn of(one: Label, two: Label) -> OptionalChain {
+    pub(super) fn with_labels(one: Label, two: Label) -> OptionalChain {
         OptionalChain { one, two }
     }
 

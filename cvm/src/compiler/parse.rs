@@ -180,7 +180,7 @@ impl<'a> Visit<'a> for TypedMembers {
     }
 }
 
-/// What a text is parsed as.
+/// The production of the grammar as which a text is parsed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Goal {
     /// Exactly a script of the language

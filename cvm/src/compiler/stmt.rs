@@ -33,7 +33,7 @@ impl Compiler<'_, '_> {
 
     /// The statements, after the hoisting.
     pub(super) fn hoisted_statements(&mut self, list: &[Statement<'_>]) {
-        self.with_resources(Resources::of(list), |c| {
+        self.with_resources(Resources::declared_in(list), |c| {
             for s in list {
                 c.statement(s);
             }

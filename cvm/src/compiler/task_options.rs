@@ -36,7 +36,7 @@ pub(super) fn wrong_option(call: &CallExpression<'_>) -> Option<UnsupportedUse> 
     };
     let mut properties = Vec::new();
     for property in &options.properties {
-        // What is spread behind an option may replace it.
+        // An object that is spread behind an option may replace it.
         let ObjectPropertyKind::ObjectProperty(property) = property else { return None };
         properties.push(property);
     }

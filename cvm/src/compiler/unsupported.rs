@@ -106,7 +106,7 @@ struct Tests {
 
 impl Tests {
     fn refuse(&self, found: &FoundName) -> bool {
-        // What an object inherits may have been changed through these.
+        // Properties that an object inherits may have been changed through these.
         let inherits =
             || ["Object.prototype", "Function.prototype"].iter().any(|name| self.escaped.contains(*name));
         !self.names.contains(&found.name)
@@ -131,7 +131,7 @@ fn unsupported(name: &str, why: &str) -> String {
     format!("`{name}` is not supported: {why}")
 }
 
-/// What a program has in place of a name, by the name in lower case.
+/// A suggestion of the known name that differs from `name` in its case alone; empty if there is none.
 pub(super) fn similar<'n>(name: &str, known: impl Iterator<Item = &'n String>) -> String {
     let mut known = known.filter(|one| one.eq_ignore_ascii_case(name));
     known.next().map_or_else(String::new, |one| format!("; did you mean `{one}`?"))

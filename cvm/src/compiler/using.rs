@@ -27,7 +27,7 @@ impl Resources {
     }
 
     /// The kinds of `using` declarations among the statements of a block.
-    pub(super) fn of(list: &[Statement<'_>]) -> Resources {
+    pub(super) fn declared_in(list: &[Statement<'_>]) -> Resources {
         list.iter().fold(Resources::None, |found, s| match s {
             Statement::VariableDeclaration(d) => match (found, Resources::of_kind(d.kind)) {
                 (_, Resources::Async) => Resources::Async,

@@ -89,7 +89,7 @@ impl ChunkSink for ChunkCollector<'_> {
         let changed = self.parts.as_ref().and_then(|parts| parts.iter().min().copied()).unwrap_or(0);
         let same = self.texts.note(self.id.0, text, changed as usize * PART_TEXT, self.packs, self.fresh);
         self.same_text = Some(same);
-        Some(self.texts.of(self.id.0).collect())
+        Some(self.texts.chunks_of(self.id.0).collect())
     }
 }
 
@@ -117,7 +117,7 @@ impl ChunkSink for SingleChunk<'_> {
 
 /// Numbers of the chunks of a text; none for a text that was stored as bytes and has not changed since.
 fn stored_text(texts: &Texts, id: u32) -> Option<Vec<u64>> {
-    let numbers = texts.of(id);
+    let numbers = texts.chunks_of(id);
     (numbers.len() > 0).then(|| numbers.collect())
 }
 

@@ -197,7 +197,7 @@ fn up_to(held: &Held, height: u16) -> Held {
     }
 }
 
-/// What is known on both ways.
+/// The facts that are known on both ways.
 fn on_both(a: &Held, b: &Held) -> Held {
     if Rc::ptr_eq(a, b) || a == b {
         Rc::clone(a)

@@ -89,7 +89,7 @@ pub(crate) struct Texts {
 
 impl Texts {
     /// Numbers of the chunks of a cell's text.
-    pub(super) fn of(&self, id: u32) -> impl ExactSizeIterator<Item = u64> + '_ {
+    pub(super) fn chunks_of(&self, id: u32) -> impl ExactSizeIterator<Item = u64> + '_ {
         self.of_cell.get(&id).map_or(&[][..], |chunks| chunks).iter().map(|(number, _)| *number)
     }
 
@@ -233,7 +233,7 @@ mod tests {
     fn chunks(text: &[u8]) -> Vec<Vec<u8>> {
         let (mut packs, mut texts, mut fresh) = (Packs::default(), Texts::default(), ChangedRecords::new());
         texts.note(1, Text::Narrow(text), 0, &packs, &mut fresh);
-        let numbers: Vec<u64> = texts.of(1).collect();
+        let numbers: Vec<u64> = texts.chunks_of(1).collect();
         let all = numbers.iter().map(|number| fresh[number].clone().expect("it is new")).collect();
         packs.commit(fresh, |_| Vec::new());
         all
@@ -288,7 +288,8 @@ mod tests {
             at = end;
         }
         let whole = chunks(&text);
-        let grown: Vec<Vec<u8>> = texts.of(1).map(|number| fresh[&number].clone().expect("used")).collect();
+        let grown: Vec<Vec<u8>> =
+            texts.chunks_of(1).map(|number| fresh[&number].clone().expect("used")).collect();
         assert!(grown == whole);
     }
 

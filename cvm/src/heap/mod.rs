@@ -27,7 +27,7 @@ pub(crate) const PART_ITEMS: usize = 128;
 pub(crate) const PART_TEXT: usize = 2048;
 /// A page with fewer free cells gets no new ones: a checkpoint writes each page that got one.
 const LEAST_FREE: usize = 32;
-/// With more changed parts than this, the whole cell counts as changed.
+/// The whole cell counts as changed when more of its parts than this are.
 const MOST_PARTS: usize = 4096;
 
 /// A string cell's storage.
@@ -134,11 +134,11 @@ impl Heap {
     }
 
     /// A heap with only the cells of a base.
-    pub(crate) fn over(base: &Arc<Base>, limit: u64) -> Heap {
+    pub(crate) fn on_base(base: &Arc<Base>, limit: u64) -> Heap {
         let cells = base.len();
         let pages = cells.div_ceil(PAGE_CELLS);
         Heap {
-            cells: spare::below(cells),
+            cells: spare::cells_below(cells),
             dirty: vec![0; pages],
             partly: vec![0; pages],
             changed: vec![0; pages],
@@ -329,13 +329,13 @@ impl Heap {
     #[inline]
     pub(crate) fn cell(&self, id: Id) -> Option<&Cell> {
         match self.cells.get(id.index()) {
-            Some(Cell::Below) => self.below(id),
+            Some(Cell::Below) => self.base_cell(id),
             cell => cell,
         }
     }
 
     #[inline]
-    fn below(&self, id: Id) -> Option<&Cell> {
+    fn base_cell(&self, id: Id) -> Option<&Cell> {
         self.under.as_ref().and_then(|base| base.get(id.index()))
     }
 
@@ -380,7 +380,7 @@ impl Heap {
     pub(crate) fn obj(&self, id: Id) -> &Object {
         match self.cells.get(id.index()) {
             Some(Cell::Obj(o)) => o,
-            Some(Cell::Below) => match self.below(id) {
+            Some(Cell::Below) => match self.base_cell(id) {
                 Some(Cell::Obj(o)) => o,
                 _ => &self.inert,
             },

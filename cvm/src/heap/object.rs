@@ -55,7 +55,7 @@ impl Props {
 
     /// The property at `slot`, a result of [`Props::find`].
     #[inline]
-    pub(crate) fn at(&self, slot: usize) -> Option<&Prop> {
+    pub(crate) fn prop_at(&self, slot: usize) -> Option<&Prop> {
         self.list.get(slot)
     }
 

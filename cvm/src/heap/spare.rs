@@ -26,7 +26,7 @@ pub(crate) fn prepare(generation: u32, base: usize, prelude: &[Instruction]) {
 }
 
 /// `count` cells marked as the base's, with capacity for some more.
-pub(super) fn below(count: usize) -> Vec<Cell> {
+pub(super) fn cells_below(count: usize) -> Vec<Cell> {
     let stocked = HEAP.lock().unwrap_or_else(PoisonError::into_inner).pop();
     let mut cells = stocked.unwrap_or_else(|| new_cells(count));
     if cells.len() < count {
@@ -65,7 +65,7 @@ mod tests {
     fn the_requested_number_of_cells_is_returned_with_and_without_preallocated_ones() {
         for stocked in [0, 10, 5_000] {
             *HEAP.lock().expect("no panic while locked") = vec![new_cells(stocked)];
-            let cells = below(100);
+            let cells = cells_below(100);
             assert_eq!(cells.len(), 100);
             assert!(cells.iter().all(|cell| matches!(cell, Cell::Below)));
         }

@@ -69,7 +69,7 @@ impl Units for Text<'_> {
     }
     #[inline]
     fn unit(&self, index: usize) -> u16 {
-        self.at(index)
+        self.unit_at(index)
     }
 }
 
@@ -90,7 +90,7 @@ impl<'a> Text<'a> {
 
     /// The unit at `i`; 0 past the end.
     #[inline]
-    pub(crate) fn at(self, i: usize) -> u16 {
+    pub(crate) fn unit_at(self, i: usize) -> u16 {
         match self {
             Text::Narrow(t) => t.get(i).map_or(0, |&b| u16::from(b)),
             Text::Wide(t) => t.get(i).copied().unwrap_or(0),
@@ -99,7 +99,7 @@ impl<'a> Text<'a> {
 
     /// All units.
     pub(crate) fn units(self) -> impl DoubleEndedIterator<Item = u16> + ExactSizeIterator + 'a {
-        (0..self.len()).map(move |i| self.at(i))
+        (0..self.len()).map(move |i| self.unit_at(i))
     }
 
     /// UTF-16 copy.

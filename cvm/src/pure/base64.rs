@@ -2,7 +2,7 @@
 
 use super::units::Units;
 
-/// What happens to digits at the end that are no whole chunk.
+/// The treatment of digits at the end that are no whole chunk.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum LastChunk {
     Loose,

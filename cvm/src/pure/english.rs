@@ -81,7 +81,7 @@ pub(crate) fn time_of_day(time: f64) -> Option<String> {
     Some(format!("{hour}:{:02}:{:02} {half}", fields.minute, fields.second))
 }
 
-/// What a comparison of texts takes into account.
+/// The differences that a comparison of texts takes into account.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct TextOrder {
     /// Digits are compared as numbers

@@ -299,16 +299,11 @@ impl Vm<'_> {
             p.reactions.push((who, fulfilled, rejected));
             self.st.heap.charge(48);
         } else {
-            self.enqueue_reaction((who, fulfilled, rejected), state, result);
+            self.enqueue_reaction(who, fulfilled, rejected, state, result);
         }
     }
 
-    fn enqueue_reaction(
-        &mut self,
-        (who, fulfilled, rejected): (Value, Value, Value),
-        state: u8,
-        result: Value,
-    ) {
+    fn enqueue_reaction(&mut self, who: Value, fulfilled: Value, rejected: Value, state: u8, result: Value) {
         let job = match (who, fulfilled) {
             (Value::Obj(id), Value::Uninit) => PendingJob::Resume(id, u8::from(state == 2), result),
             _ => {
@@ -333,8 +328,8 @@ impl Vm<'_> {
         if unhandled {
             self.table_set(ids::REJECTIONS, Value::Obj(promise), Value::Undefined);
         }
-        for r in reactions {
-            self.enqueue_reaction(r, state, value);
+        for (who, fulfilled, rejected) in reactions {
+            self.enqueue_reaction(who, fulfilled, rejected, state, value);
         }
     }
 }

@@ -45,7 +45,7 @@ impl Vm<'_> {
     /// An own data property at the remembered slot.
     #[inline]
     pub(super) fn hinted(&self, id: Id, key: Key, hint: usize) -> Option<Value> {
-        let p = self.st.heap.obj(id).props.at(hint)?;
+        let p = self.st.heap.obj(id).props.prop_at(hint)?;
         (p.key == key && p.flags & attr::ACCESSOR == 0).then_some(p.value)
     }
 
@@ -53,7 +53,7 @@ impl Vm<'_> {
     #[inline]
     pub(super) fn hinted_method(&self, id: Id, key: Key, hint: usize) -> Option<Value> {
         let object = self.st.heap.obj(id);
-        if let Some(p) = object.props.at(hint)
+        if let Some(p) = object.props.prop_at(hint)
             && p.key == key
         {
             return (p.flags & attr::ACCESSOR == 0).then_some(p.value);
@@ -66,13 +66,13 @@ impl Vm<'_> {
         if object.proto == Id::NONE || object.props.find(key).is_some() {
             return None;
         }
-        let p = self.st.heap.obj(object.proto).props.at(hint)?;
+        let p = self.st.heap.obj(object.proto).props.prop_at(hint)?;
         (p.key == key && p.flags & attr::ACCESSOR == 0).then_some(p.value)
     }
 
     #[inline]
     pub(super) fn set_hinted(&mut self, id: Id, key: Key, hint: usize, value: Value) -> bool {
-        let Some(p) = self.st.heap.obj(id).props.at(hint) else { return false };
+        let Some(p) = self.st.heap.obj(id).props.prop_at(hint) else { return false };
         if p.key != key || p.flags & (attr::ACCESSOR | attr::W) != attr::W {
             return false;
         }

@@ -60,7 +60,7 @@ pub(crate) type Res<T> = Result<T, Raise>;
 
 /// How a native ends.
 pub(crate) enum Ret {
-    /// With a value
+    /// The call returned a value
     Value(Value),
     /// `callee this args` were rearranged on the stack: call the new callee, with this number of arguments
     Tail(usize),

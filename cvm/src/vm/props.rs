@@ -83,7 +83,7 @@ impl Vm<'_> {
                 let text = self.st.heap.str(*text);
                 if let Some(i) = key.as_index() {
                     if (i as usize) < text.len() {
-                        let unit = text.at(i as usize);
+                        let unit = text.unit_at(i as usize);
                         if unit < 256 {
                             return Some(OwnProperty {
                                 value: Value::Str(Id(u32::from(unit))),
@@ -104,7 +104,7 @@ impl Vm<'_> {
             _ => {}
         }
         let slot = object.props.find(key)?;
-        object.props.at(slot).map(|p| OwnProperty { value: p.value, flags: p.flags })
+        object.props.prop_at(slot).map(|p| OwnProperty { value: p.value, flags: p.flags })
     }
 
     /// Creates `length`, `name` and `prototype` of a function if the key is one of them.
@@ -191,7 +191,7 @@ impl Vm<'_> {
         if i >= text.len() {
             return Value::Undefined;
         }
-        let unit = text.at(i);
+        let unit = text.unit_at(i);
         if unit < 256 { Value::Str(Id(u32::from(unit))) } else { Value::Str(self.st.heap.new_wide(&[unit])) }
     }
 

@@ -62,7 +62,7 @@ impl EngineValues for Vm<'_> {
     type Value = Value;
     type Key = Key;
 
-    /// That of a session's values.
+    /// The bound of a text, which is that of a session's values.
     const TEXT_BYTES: usize = 256 * 1024;
 
     fn value_type(&self, value: &Value) -> ValueType {

@@ -108,7 +108,7 @@ pub(crate) fn check_program(bytes: &[u8]) {
 /// them each time, and the verifier does not.
 const SORT: &str = "the state of a sort";
 
-/// What became of a state.
+/// The outcome of the check of a state.
 pub(crate) enum Checked {
     /// It was not restored.
     Refused,

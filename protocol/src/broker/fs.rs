@@ -15,9 +15,9 @@ pub enum FsRequest {
         /// Describe a symbolic link itself (lstat).
         no_follow: bool,
     },
-    /// Whether a path exists and may be accessed.
+    /// Finds out whether a path exists and may be accessed.
     Exists { path: String },
-    /// Whether a path may be accessed with this mode.
+    /// Checks that a path may be accessed with this mode.
     Access {
         path: String,
         /// As in `access(2)`: 4 read, 2 write, 1 execute, 0 exists.

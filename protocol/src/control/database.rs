@@ -28,7 +28,7 @@ pub struct CheckReport {
     pub bytes: u64,
     /// The time of the newest record that can be read: of later ones nothing is left.
     pub newest_record: Option<Timestamp>,
-    /// What was found, at most [`CHECK_FINDINGS`] of them.
+    /// The findings, at most [`CHECK_FINDINGS`] of them.
     pub findings: Vec<CheckFinding>,
     /// The number of further findings.
     pub more: u64,
@@ -42,7 +42,8 @@ pub const CHECK_FINDINGS: usize = 1_000;
 pub struct CheckFinding {
     /// Which check: `log`, `structure`, `reading`, `references`, `events`, `executions`, `checkpoints`, `counters`.
     pub check: String,
-    /// What is damaged: `execution`, `session`, `program`, `owner`; absent: it is not known, or no single object.
+    /// The kind of object that is damaged: `execution`, `session`, `program`, `owner`; absent: it is not known, or no single
+    /// object.
     pub object: Option<String>,
     /// The object's id, or the owner's name.
     pub id: Option<String>,

@@ -95,7 +95,7 @@ text_enum! {
         Expired = "expired",
         /// Too many answers did not fit.
         Failed = "failed",
-        /// Its execution ended.
+        /// The execution of the task ended.
         Withdrawn = "withdrawn",
     }
 }

@@ -132,7 +132,7 @@ pub struct InputDifference {
     pub input: u64,
     /// The execution in the ended session.
     pub execution_id: ExecutionId,
-    /// Its repetition.
+    /// The execution that repeated it.
     pub repeated_as: ExecutionId,
     /// The result before, shortened.
     pub before: String,
@@ -141,7 +141,7 @@ pub struct InputDifference {
 }
 
 text_enum! {
-    /// What happened to a session.
+    /// The kind of an event of a session.
     SessionEventType {
         /// It exists from now on; `other_session_id`: it is a fork of that session.
         Created = "created",
@@ -162,9 +162,9 @@ text_enum! {
         Checkpointed = "checkpointed",
         /// It continues with another worker, from a frozen copy. `detail`: `checkpoint` and its number, or why its worker ended.
         RolledBack = "rolled_back",
-        /// Its worker is stopped until a request needs it.
+        /// The session's worker is stopped until a request needs it.
         Suspended = "suspended",
-        /// Its worker runs again.
+        /// The session's worker runs again.
         Resumed = "resumed",
         /// `detail`: the closing reason.
         Closed = "closed",

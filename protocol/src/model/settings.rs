@@ -1,48 +1,8 @@
 //! A template's settings with their defaults.
 
-use super::text_enum;
+use super::{Limits, text_enum};
 use crate::codec::{Decode, Encode};
 use serde::{Deserialize, Serialize};
-
-/// The limits of an execution, or of the session where noted.
-#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct Limits {
-    /// CPU time of the worker's thread (milliseconds).
-    pub cpu_ms: u32,
-    /// Wall-clock time without waits for the host (milliseconds).
-    pub wall_ms: u32,
-    /// JavaScript heap of the session (MiB).
-    pub mem_mb: u32,
-    /// Events recorded.
-    pub max_events: u32,
-    /// Text and values in those events (KiB).
-    pub max_output_kb: u32,
-    /// Source text (KiB).
-    pub max_source_kb: u32,
-    /// cvm: instructions, 0 = no limit.
-    pub max_steps: u64,
-    /// cvm: frames.
-    pub max_stack_depth: u32,
-    /// cvm: serialised state (MiB).
-    pub max_state_mb: u32,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self {
-            cpu_ms: 5_000,
-            wall_ms: 30_000,
-            mem_mb: 128,
-            max_events: 1_000,
-            max_output_kb: 512,
-            max_source_kb: 1_024,
-            max_steps: 0,
-            max_stack_depth: 10_000,
-            max_state_mb: 64,
-        }
-    }
-}
 
 /// How `require` and `import` find worktree files.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize, Deserialize)]

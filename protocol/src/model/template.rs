@@ -68,9 +68,9 @@ pub struct Template {
 pub struct TemplateDetail {
     pub template: Template,
     pub settings: Settings,
-    /// Its capability rows.
+    /// The template's capability rows.
     pub capabilities: Vec<Capability>,
-    /// Its startup files in order.
+    /// The template's startup files in order.
     pub startup_files: Vec<StartupFile>,
 }
 

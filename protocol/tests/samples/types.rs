@@ -2,6 +2,11 @@
 
 use super::*;
 
+macro_rules! limits { ($($name:ident: $_type:ident = $_default:literal, $_ceiling:literal, $_zero:ident, $_unit:literal, $_text:literal;)+) => {
+    structs! { Limits { $($name),+ } }
+} }
+vm_system_protocol::for_each_limit!(limits);
+
 structs! {
     DirEntry { name, kind }
     FileStat { kind, size, mode, mtime_ms, ctime_ms, atime_ms }
@@ -30,9 +35,6 @@ structs! {
     WorkerEvent { at_us, payload }
     Done { execution, events, outcome, usage }
     Usage { cpu_us, heap_bytes, heap_peak_bytes }
-    Limits {
-        cpu_ms, wall_ms, mem_mb, max_events, max_output_kb, max_source_kb, max_steps, max_stack_depth, max_state_mb,
-    }
     Resolver { roots, extensions, allow_absolute_repo_imports }
     RuntimeSettings { esm, strict, console, on_crash, ttl_s, idle_timeout_s, typecheck }
     Settings { limits, resolver, runtime }

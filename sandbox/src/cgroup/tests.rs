@@ -20,7 +20,7 @@ fn own_folder_follows_from_membership_and_mounts() {
 #[test]
 fn only_a_folder_of_the_hierarchy_is_taken() {
     for path in ["/tmp/vm-system-test", "relative", "/", "/sys/fs/cgroup/../../tmp/x"] {
-        let refused = CgroupSubtree::at(Path::new(path));
+        let refused = CgroupSubtree::claim_at(Path::new(path));
         assert!(matches!(refused, Err(CgroupError::NotCgroup(_))), "{path}: {refused:?}");
     }
 }
@@ -55,7 +55,7 @@ fn sleeper(group: &Path) -> Child {
     child
 }
 
-/// What `claim` does apart from moving this process, which other tests share.
+/// The refusal of `claim`, without the move of this process, which other tests share.
 fn refusal(path: &Path) -> String {
     refuse_others(path).map_err(|error| error.to_string()).err().unwrap_or_default()
 }

@@ -54,7 +54,7 @@ pub enum NotifiedCall {
 }
 
 impl NotifiedCall {
-    fn of(data: &libc::seccomp_data) -> Self {
+    fn from_data(data: &libc::seccomp_data) -> Self {
         if FORK.matches(data.nr, &data.args) { Self::Fork } else { Self::Forbidden(data.nr) }
     }
 }
@@ -70,7 +70,7 @@ impl Listener {
         match sys::notification(self.as_fd()) {
             Ok(notification) => {
                 let libc::seccomp_notif { id, pid, data, .. } = notification;
-                Ok(Some(CallNotification { id, pid, call: NotifiedCall::of(&data) }))
+                Ok(Some(CallNotification { id, pid, call: NotifiedCall::from_data(&data) }))
             }
             Err(error) if matches!(error.raw_os_error(), Some(libc::ENOENT | libc::EINTR)) => Ok(None),
             Err(error) => Err(error),
@@ -80,18 +80,18 @@ impl Listener {
     /// Lets a fork continue; any other call fails. Safe even if the process changes its memory: only registers were checked.
     pub fn allow(&self, request: CallNotification) -> io::Result<CallResponse> {
         match request.call {
-            NotifiedCall::Fork => CallResponse::of(sys::respond(self.as_fd(), request.id, 0)),
+            NotifiedCall::Fork => CallResponse::from_result(sys::respond(self.as_fd(), request.id, 0)),
             NotifiedCall::Forbidden(_) => self.refuse(request),
         }
     }
 
     /// Makes the call fail with EPERM.
     pub fn refuse(&self, request: CallNotification) -> io::Result<CallResponse> {
-        CallResponse::of(sys::respond(self.as_fd(), request.id, libc::EPERM))
+        CallResponse::from_result(sys::respond(self.as_fd(), request.id, libc::EPERM))
     }
 }
 
-/// Whether a response had an effect.
+/// The effect of a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CallResponse {
     Taken,
@@ -101,7 +101,7 @@ pub enum CallResponse {
 }
 
 impl CallResponse {
-    fn of(result: io::Result<()>) -> io::Result<Self> {
+    fn from_result(result: io::Result<()>) -> io::Result<Self> {
         match result {
             Ok(()) => Ok(Self::Taken),
             Err(error) if error.raw_os_error() == Some(libc::ENOENT) => Ok(Self::Late),
@@ -118,7 +118,7 @@ mod tests {
     #[test]
     fn only_the_fork_with_the_tables_arguments_counts_as_a_fork() {
         let call = |nr: libc::c_long, flags: u64, stack: u64| {
-            NotifiedCall::of(&libc::seccomp_data {
+            NotifiedCall::from_data(&libc::seccomp_data {
                 nr: nr as i32,
                 arch: 0,
                 instruction_pointer: 0,

@@ -153,7 +153,8 @@ const WITH_ARGUMENTS: &[FilterRow] = &[
         &[Check::Masked(1, libc::S_IFMT | SET_ID, libc::S_IFIFO)],
         "as mknodat",
     ),
-    // What is left of these calls. They exist, so "not implemented" would be false.
+    // These calls exist, so the arguments that no row above allows fail with an error of the call: "not implemented" would be
+    // false.
     fail(libc::SYS_openat, "openat", &[], libc::EPERM, "a new file with a set-user-id or set-group-id bit"),
     fail(
         libc::SYS_clone,

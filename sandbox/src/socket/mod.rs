@@ -17,7 +17,7 @@ pub const MOST_FDS: usize = 253;
 const SO_PASSPIDFD: i32 = 76;
 const SO_PASSRIGHTS: i32 = 83;
 
-/// Whether a call may block.
+/// The behaviour of a call that cannot complete at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wait {
     /// Blocks until the call can complete.

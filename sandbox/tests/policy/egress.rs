@@ -1,6 +1,6 @@
 //! The table of the egress process: sockets of TCP and UDP, and no others; no file, no process, nothing that listens.
 
-use super::{KILLED, under};
+use super::{KILLED, ending_under};
 use vm_system_sandbox::seccomp::table_egress;
 
 pub(super) fn connects_only() {
@@ -13,7 +13,7 @@ pub(super) fn connects_only() {
         ("a packet socket", socket(libc::AF_PACKET, libc::SOCK_DGRAM)),
         ("a vsock socket", socket(libc::AF_VSOCK, libc::SOCK_STREAM)),
     ] {
-        assert_eq!(under(table_egress::TABLE, libc::SYS_socket, arguments), KILLED, "egress: {what}");
+        assert_eq!(ending_under(table_egress::TABLE, libc::SYS_socket, arguments), KILLED, "egress: {what}");
     }
     for (name, number) in [
         ("openat", libc::SYS_openat),
@@ -25,6 +25,6 @@ pub(super) fn connects_only() {
         ("recvmsg", libc::SYS_recvmsg),
         ("wait4", libc::SYS_wait4),
     ] {
-        assert_eq!(under(table_egress::TABLE, number, [0; 6]), KILLED, "egress: {name}");
+        assert_eq!(ending_under(table_egress::TABLE, number, [0; 6]), KILLED, "egress: {name}");
     }
 }

@@ -65,7 +65,7 @@ fn run_all(who: &str) -> usize {
 }
 
 /// The wait status of a child that makes one call under a table.
-fn under(table: &[FilterRow], number: libc::c_long, arguments: [u64; 6]) -> ExitStatus {
+fn ending_under(table: &[FilterRow], number: libc::c_long, arguments: [u64; 6]) -> ExitStatus {
     selftest::in_child(|| {
         privileges::drop_all().expect("drop privileges");
         if seccomp::install(table).is_err() {
@@ -108,14 +108,14 @@ fn every_row_is_needed() {
             }
             let arguments = matching_arguments(row);
             assert_eq!(
-                under(&table, row.number, arguments),
+                ending_under(&table, row.number, arguments),
                 CONTINUED,
                 "{which}: {} is let through",
                 row.name
             );
             let without: Vec<FilterRow> =
                 table.iter().enumerate().filter(|(other, _)| *other != at).map(|(_, row)| *row).collect();
-            let ending = under(&without, row.number, arguments);
+            let ending = ending_under(&without, row.number, arguments);
             assert_eq!(ending, KILLED, "{which}: without its row {} is killed", row.name);
         }
     }
@@ -389,9 +389,13 @@ fn unnamed_calls_are_killed() {
             if which == "egress" && of_egress.contains(name) {
                 continue;
             }
-            assert_eq!(under(&table, *number, [0; 6]), KILLED, "{which}: {name}");
+            assert_eq!(ending_under(&table, *number, [0; 6]), KILLED, "{which}: {name}");
         }
-        assert_eq!(under(&table, 0x4000_0000 | libc::SYS_close, [99, 0, 0, 0, 0, 0]), KILLED, "{which}: x32");
+        assert_eq!(
+            ending_under(&table, 0x4000_0000 | libc::SYS_close, [99, 0, 0, 0, 0, 0]),
+            KILLED,
+            "{which}: x32"
+        );
     }
     for (name, number) in [
         ("openat", libc::SYS_openat),
@@ -402,7 +406,7 @@ fn unnamed_calls_are_killed() {
         ("accept4", libc::SYS_accept4),
         ("pidfd_send_signal", libc::SYS_pidfd_send_signal),
     ] {
-        assert_eq!(under(table_worker::TABLE, number, [0; 6]), KILLED, "worker: {name}");
+        assert_eq!(ending_under(table_worker::TABLE, number, [0; 6]), KILLED, "worker: {name}");
     }
 }
 
@@ -419,13 +423,13 @@ fn clocks_without_a_vdso_are_read() {
         );
         if reads(libc::SYS_clock_gettime) {
             for clock in [libc::CLOCK_REALTIME, libc::CLOCK_MONOTONIC] {
-                let ending = under(&table, libc::SYS_clock_gettime, [clock as u64, none, 0, 0, 0, 0]);
+                let ending = ending_under(&table, libc::SYS_clock_gettime, [clock as u64, none, 0, 0, 0, 0]);
                 assert_eq!(ending, CONTINUED, "{which}: clock {clock}");
             }
         }
     }
     for table in [table_worker::TABLE.to_vec(), table_broker::rows(true, true)] {
-        assert_eq!(under(&table, libc::SYS_gettimeofday, [none, none, 0, 0, 0, 0]), CONTINUED);
+        assert_eq!(ending_under(&table, libc::SYS_gettimeofday, [none, none, 0, 0, 0, 0]), CONTINUED);
     }
 }
 
@@ -471,7 +475,7 @@ fn wrong_arguments_are_killed() {
         ("poll of many descriptors", libc::SYS_ppoll, [0, 2, 0, 0, 0, 0]),
     ];
     for (name, number, arguments) in cases {
-        assert_eq!(under(table_worker::TABLE, *number, *arguments), KILLED, "worker: {name}");
+        assert_eq!(ending_under(table_worker::TABLE, *number, *arguments), KILLED, "worker: {name}");
     }
     for (name, number, arguments) in [
         ("signals other than SIGKILL", libc::SYS_pidfd_send_signal, [0, 15, 0, 0, 0, 0]),
@@ -479,7 +483,7 @@ fn wrong_arguments_are_killed() {
         ("a wait for one child", libc::SYS_wait4, [1, 0, 1, 0, 0, 0]),
         ("executable mapping", libc::SYS_mmap, [0, 4096, execute, private | anonymous, u64::MAX, 0]),
     ] {
-        assert_eq!(under(table_keeper::TABLE, number, arguments), KILLED, "keeper: {name}");
+        assert_eq!(ending_under(table_keeper::TABLE, number, arguments), KILLED, "keeper: {name}");
     }
     let clone3 =
         table_worker::TABLE.iter().find(|row| row.number == libc::SYS_clone3).expect("clone3 has a row");

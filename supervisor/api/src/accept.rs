@@ -158,7 +158,7 @@ impl<C: Connections> Acceptor<C> {
             Ok(begun) => begun,
             Err(error) => return tracing::debug!(%error, "a connection failed at its start"),
         };
-        // Those that made way for the last ones are not counted among those that leave.
+        // Connections that made way for the last ones are not counted among those that leave.
         self.turns.close_evicted_of(&holder);
         if self.shares.is_full_for(&holder)
             && let Some(share) = self.turns.replace_oldest(&holder)

@@ -1,4 +1,4 @@
-//! What memory pressure means: readings of the kernel become a level. Pure; the readings and what follows are the runtime's.
+//! Memory pressure: readings of the kernel become a level. Pure; the readings and what follows are the runtime's.
 //!
 //! At `High` idle sessions are suspended, at `Critical` nothing new is begun by owners who hold their share of the memory
 //! ([`MemoryShares`]), so that the kernel need not kill. A level is left only when the readings are clearly better than those with
@@ -78,8 +78,8 @@ impl PressureLevel {
     }
 }
 
-/// What the processes of each owner hold, while memory is short (bytes). The share of an owner is the sum divided by the owners who
-/// hold something.
+/// The memory that the processes of each owner hold, while memory is short (bytes). The share of an owner is the sum divided by the
+/// owners who hold something.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct MemoryShares {
     held: HashMap<Owner, u64>,

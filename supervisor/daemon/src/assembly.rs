@@ -48,7 +48,7 @@ pub(super) struct Parts {
     pub(super) worktrees_confined: bool,
     pub(super) worktree_clients: WorktreeClients,
     pub(super) shares: ShareConfig,
-    /// What the limit of descriptors has lowered.
+    /// The figures that the limit of descriptors has lowered.
     pub(super) lowered: Option<String>,
     /// See [`RuntimeConfig`].
     pub(super) suspend_after: Option<Duration>,

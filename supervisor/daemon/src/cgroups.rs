@@ -17,7 +17,7 @@ pub struct CgroupConfig {
 /// The cgroup that the daemon uses.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum SubtreeSetting {
-    /// What the service manager delegates, if it delegates any.
+    /// The subtree that the service manager delegates, if it delegates any.
     #[default]
     Auto,
     Off,
@@ -82,7 +82,7 @@ impl CgroupsFile {
 pub(super) fn claim(config: &CgroupConfig) -> Result<Result<CgroupSubtree, String>, DaemonError> {
     match &config.subtree {
         SubtreeSetting::Off => Ok(Err("the operator has turned them off".to_owned())),
-        SubtreeSetting::At(path) => Ok(Ok(CgroupSubtree::at(path)?)),
+        SubtreeSetting::At(path) => Ok(Ok(CgroupSubtree::claim_at(path)?)),
         SubtreeSetting::Auto => match CgroupSubtree::delegated() {
             Ok(subtree) => Ok(Ok(subtree)),
             Err(error @ CgroupError::NotDelegated(_)) => Ok(Err(format!("{error}; {}", error.hint()))),

@@ -22,7 +22,8 @@ use std::time::Duration;
 use vm_system_api::read_toml;
 use vm_system_ops::OpsOptions;
 use vm_system_policy::{Operator, is_command_name};
-use vm_system_protocol::model::Limits;
+use vm_system_protocol::for_each_limit;
+use vm_system_protocol::model::{Limits, ZeroLimit};
 use vm_system_record::Retention;
 use vm_system_runtime::workspaces::WorkspaceLimits;
 use vm_system_runtime::worktree::RootSettings;
@@ -54,7 +55,7 @@ pub struct Config {
     pub service: Option<bool>,
     /// The REST API.
     pub http: HttpConfig,
-    /// Whether commits survive a power cut.
+    /// The commits that survive a power cut.
     pub durability: Durability,
     /// Start although acknowledged records are lost with a damaged log.
     pub accepts_damage: bool,
@@ -68,15 +69,15 @@ pub struct Config {
     pub users: UserConfig,
     /// Folders beneath which worktrees must be; empty = anywhere, for administrators only.
     pub worktree_roots: Vec<RootSettings>,
-    /// What owners may have of the things that are counted.
+    /// The shares of owners of the things that are counted.
     pub shares: ShareConfig,
-    /// What the databases of owners may take.
+    /// The space that the databases of owners may take.
     pub workspaces: WorkspaceLimits,
     /// The cgroups of owners.
     pub cgroups: CgroupConfig,
     /// An idle session is suspended after this time; none: only under memory pressure and on request.
     pub suspend_after: Option<Duration>,
-    /// What happens when memory is short.
+    /// The acts while memory is short.
     pub pressure: PressureConfig,
     /// Executions of durable programs.
     pub durable: DurableConfig,
@@ -331,48 +332,42 @@ impl DurableFile {
     }
 }
 
-/// A part of [`Limits`]; absent fields are not changed.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-struct CeilingsFile {
-    cpu_ms: Option<u32>,
-    wall_ms: Option<u32>,
-    mem_mb: Option<u32>,
-    max_events: Option<u32>,
-    max_output_kb: Option<u32>,
-    max_source_kb: Option<u32>,
-}
+macro_rules! ceilings_file {
+    ($($name:ident: $type:ident = $_default:literal, $_ceiling:literal, $zero:ident, $_unit:literal, $_text:literal;)+) => {
+        /// A part of [`Limits`]; absent fields are not changed.
+        #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+        #[serde(deny_unknown_fields, default)]
+        struct CeilingsFile {
+            $($name: Option<$type>,)+
+        }
 
-impl CeilingsFile {
-    fn apply(self, limits: &mut Limits) {
-        set(&mut limits.cpu_ms, self.cpu_ms);
-        set(&mut limits.wall_ms, self.wall_ms);
-        set(&mut limits.mem_mb, self.mem_mb);
-        set(&mut limits.max_events, self.max_events);
-        set(&mut limits.max_output_kb, self.max_output_kb);
-        set(&mut limits.max_source_kb, self.max_source_kb);
-    }
+        impl CeilingsFile {
+            fn apply(self, limits: &mut Limits) {
+                $(set(&mut limits.$name, self.$name);)+
+            }
 
-    /// No template has a limit of 0.
-    fn check(&self) -> Result<(), Wrong> {
-        let counts = [
-            ("cpu_ms", self.cpu_ms),
-            ("wall_ms", self.wall_ms),
-            ("mem_mb", self.mem_mb),
-            ("max_events", self.max_events),
-            ("max_output_kb", self.max_output_kb),
-            ("max_source_kb", self.max_source_kb),
-        ];
-        check_counts("ceilings", &counts)
-    }
+            /// No template has a limit of 0 that is refused.
+            fn check(&self) -> Result<(), Wrong> {
+                $(if self.$name == Some(0) && ZeroLimit::$zero == ZeroLimit::Refused {
+                    return Err(zero("ceilings", stringify!($name)));
+                })+
+                Ok(())
+            }
+        }
+    };
 }
+for_each_limit!(ceilings_file);
 
 /// Refuses counts of a table that are 0.
 pub(super) fn check_counts(table: &str, counts: &[(&str, Option<u32>)]) -> Result<(), Wrong> {
     match counts.iter().find(|(_, count)| *count == Some(0)) {
-        Some((name, _)) => Err(Wrong::new(&[table, name], format!("[{table}]: {name} must be at least 1"))),
+        Some((name, _)) => Err(zero(table, name)),
         None => Ok(()),
     }
+}
+
+fn zero(table: &str, name: &str) -> Wrong {
+    Wrong::new(&[table, name], format!("[{table}]: {name} must be at least 1"))
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]

@@ -28,7 +28,7 @@ struct Part<'a> {
     default: usize,
     /// Descriptors of each.
     cost: usize,
-    /// Its part where there are too few for all.
+    /// The share's part where there are too few for all.
     weight: usize,
 }
 
@@ -37,7 +37,7 @@ struct Part<'a> {
 pub(super) struct Divided {
     pub(super) shares: ShareConfig,
     pub(super) durable: DurableConfig,
-    /// What was lowered, and what to do about it.
+    /// The figures that were lowered, and the remedy.
     pub(super) lowered: Option<String>,
 }
 
@@ -62,7 +62,7 @@ fn divide_limit(limit: usize, shares: &ShareConfig, durable: &DurableConfig) -> 
         part("shares.sessions", &mut sessions, defaults.0.sessions.most, (OF_A_SESSION, 4)),
         part("durable", &mut durable.workers, defaults.1.workers, (OF_A_SESSION, 1)),
     ];
-    // Those that need least for their weight first: what they leave is for the others.
+    // Shares that need least for their weight come first: the others get what these leave.
     parts.sort_by_key(|part| part.most.saturating_mul(part.cost) / part.weight);
     let mut left = limit - (limit / SPARE_PART).clamp(SPARE_LEAST, SPARE_MOST);
     let mut weights: usize = parts.iter().map(|part| part.weight).sum();
@@ -94,7 +94,7 @@ fn divide_limit(limit: usize, shares: &ShareConfig, durable: &DurableConfig) -> 
     Ok(Divided { shares, durable, lowered })
 }
 
-/// With fewer of all; administrators keep a reserve.
+/// Lowers all figures of a share; administrators keep a reserve.
 fn lower(limits: &mut ShareLimits, most: usize) {
     if most < limits.most {
         let reserved = limits.reserved.min((most / 8).max(1)).min(most - 1);

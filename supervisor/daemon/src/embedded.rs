@@ -57,7 +57,8 @@ impl Embedded {
             suspend_after: None,
             pressure: PressureConfig::off(),
             durable: vm_system_runtime::DurableConfig::default(),
-            ceilings: no_ceilings(),
+            // The user who runs a script on the command line is the operator.
+            ceilings: Limits::unlimited(),
             workspaces: None,
             workspace_limits: WorkspaceLimits::default(),
             operator,
@@ -105,20 +106,5 @@ impl Embedded {
     pub async fn stop(&self) {
         self.assembly.end_sessions(STOP).await;
         self.assembly.close_store().await;
-    }
-}
-
-/// No upper bounds: the user who runs a script on the command line is the operator.
-fn no_ceilings() -> Limits {
-    Limits {
-        cpu_ms: u32::MAX,
-        wall_ms: u32::MAX,
-        mem_mb: u32::MAX,
-        max_events: u32::MAX,
-        max_output_kb: u32::MAX,
-        max_source_kb: u32::MAX,
-        max_steps: 0,
-        max_stack_depth: u32::MAX,
-        max_state_mb: u32::MAX,
     }
 }

@@ -225,7 +225,7 @@ impl DaemonError {
         }
     }
 
-    /// What to do, if the message does not contain it.
+    /// The remedy, if the message does not contain it.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             _ if self.of_a_file().is_some_and(is_full) => Some(FULL_HINT),

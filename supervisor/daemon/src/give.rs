@@ -42,13 +42,13 @@ pub enum GiveError {
     /// It has files that no daemon makes.
     #[error("{} is not a state directory: it has {name:?}", path.display())]
     NotState { path: PathBuf, name: String },
-    /// Its owner elsewhere would lose it.
+    /// The file has a second name, or is a device: its owner elsewhere would lose it.
     #[error("{} has a file with a second name, a device, or too many folders in folders: {name:?}", path.display())]
     Unusual { path: PathBuf, name: String },
 }
 
 impl GiveError {
-    /// What to do about it.
+    /// The remedy.
     pub const fn hint(&self) -> &'static str {
         match self {
             Self::Io { .. } | Self::NotAFolder(_) => "name a folder itself with --state-dir and --socket",
@@ -273,7 +273,7 @@ mod tests {
             assert_eq!(owner(&state.join(given)), USER.uid, "{given}");
         }
         assert_eq!(owner(&outside), 0);
-        // What the user puts there is not given.
+        // A link that the user puts there is not given.
         std::fs::hard_link(&outside, state.join("second")).unwrap();
         state_folder(&state, USER).expect("its own");
         assert_eq!(owner(&outside), 0);

@@ -17,7 +17,7 @@ use vm_system_sandbox::private_file;
 
 /// In the state directory.
 const SESSION_KEY_FILE: &str = "agent-sessions.key";
-/// Those that their clients ended.
+/// Sessions of agents that their clients ended.
 const ENDED_SESSIONS_FILE: &str = "agent-sessions.ended";
 
 /// The REST API before it accepts connections.

@@ -1,4 +1,4 @@
-//! What happens before the daemon has a second thread: started as root, it starts the spawn helper, opens the operator's roots, gives
+//! The steps before the daemon has a second thread: started as root, it starts the spawn helper, opens the operator's roots, gives
 //! folders and cgroup to its user, and becomes this user for good. From then on nothing distinguishes it from a daemon that this user
 //! has started, except that the helper starts files agents for it.
 

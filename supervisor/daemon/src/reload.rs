@@ -13,7 +13,7 @@ use vm_system_runtime::worktree::Roots;
 /// Settings of the file that take effect without a restart.
 const WITHOUT_RESTART: [&str; 2] = ["worktree_root", "worktree_roots"];
 
-/// What can be read again.
+/// The settings that can be read again, where they are in force.
 #[derive(Debug)]
 pub(super) struct Reload {
     tokens: Arc<TokenBook>,
@@ -25,7 +25,7 @@ pub(super) struct Reload {
     has_secrets: bool,
 }
 
-/// What a reload has read.
+/// The content of the files that a reload has read.
 #[derive(Debug)]
 struct Reloaded {
     tokens: usize,
@@ -95,7 +95,7 @@ fn read(
         let now: Table = text.parse().map_err(|_| format!("{}: not TOML", path.display()))?;
         let settings = file.roots();
         let is_confined = |table: &Table| WITHOUT_RESTART.iter().any(|name| table.contains_key(*name));
-        // Whether clients other than administrators may name folders at all is decided at the start.
+        // The start decides whether clients other than administrators may name folders at all.
         let keeps_meaning = roots.has_agents() || is_confined(&in_force) == is_confined(&now);
         for name in changed(&in_force, &now) {
             if !WITHOUT_RESTART.contains(&name.as_str()) || !keeps_meaning {

@@ -1,4 +1,4 @@
-//! What a supervisor gives up because it never needs it: system calls, by seccomp. Its user, its files and its network stay.
+//! Gives up what a supervisor never needs: system calls, by seccomp. Its user, its files and its network stay.
 
 use super::config::Config;
 use super::error::DaemonError;

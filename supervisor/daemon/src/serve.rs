@@ -48,7 +48,7 @@ const LAST_RESPONSES: Duration = Duration::from_secs(1);
 /// How long requests in progress may take when the sessions stay: a restart should not be noticed.
 const HAND_OVER: Duration = Duration::from_secs(1);
 
-/// What an earlier daemon has left to this one, and what this one leaves to the next.
+/// The things that an earlier daemon has left to this one, and that this one leaves to the next.
 struct Succession {
     kept: KeptJails,
     lifeline: Option<Arc<OwnedFd>>,
@@ -227,7 +227,8 @@ async fn kept_jails(config: &Config) -> Result<KeptJails, DaemonError> {
     })
 }
 
-/// What a daemon needs besides what it has when its store is open, without sessions: listeners, a jail with prestarted workers, clients.
+/// Descriptors that a daemon needs besides those of its open store, without sessions: listeners, a jail with prestarted workers,
+/// clients.
 const DESCRIPTORS_OF_SERVING: u64 = 64;
 /// An adopted session: the worker's channel and pidfd, and the pidfd that is watched.
 const DESCRIPTORS_OF_A_SESSION: u64 = 3;
@@ -317,7 +318,7 @@ fn parts(
         spawn,
         kept: succession.kept,
         keeper_per_owner: config.keeper_per_owner,
-        // With agents every user has its own rights.
+        // Agents give every user its own rights, so that no root is needed.
         worktrees_confined: !config.worktree_roots.is_empty() || roots.has_agents(),
         roots,
         worktree_clients,
@@ -344,7 +345,7 @@ fn lifeline(config: &mut Config, subtree: Option<&CgroupSubtree>) -> Option<Arc<
         return None;
     }
     if subtree.is_some_and(|subtree| !subtree.permits_successor()) {
-        // Its service manager could not start the next daemon in a group that passes controllers on.
+        // The service manager could not start the next daemon in a group that passes controllers on.
         config.keeper_grace = Duration::ZERO;
         tracing::warn!(
             "sessions end with this daemon: its cgroup has controllers, and the service manager did not start it in the group \

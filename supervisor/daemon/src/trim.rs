@@ -14,7 +14,7 @@ const GROWTH_BYTES: u64 = 4 << 20;
 /// Runs for as long as the daemon does. Does not wake up while no client is connected.
 pub(super) async fn run(state: ServerState) {
     let mut clients = state.clients.watch();
-    // What a crowd needed is no measure for the time when it has left.
+    // The memory that a crowd needed is no measure for the time when it has left.
     let (mut trimmed_bytes, mut idle_bytes) = (0, 0);
     while clients.wait_for(|count| *count > 0).await.is_ok() {
         loop {

@@ -12,10 +12,10 @@ use vm_system_record::{Owner, PolicySnapshot, Rejection, StoreError, TemplateRow
 
 /// The same id on every machine.
 pub(super) const BUILT_IN: TemplateId = TemplateId::from_bytes(*b"\0\0\0\0\0\0\x80\0\x80\0\0\0\0cvm");
-/// Its name; no other template gets it.
+/// The template's name; no other template gets it.
 pub(super) const NAME: &str = "cvm";
 
-/// Its content.
+/// The template's content.
 pub(super) fn detail() -> TemplateDetail {
     TemplateDetail {
         template: Template {

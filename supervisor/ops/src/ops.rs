@@ -10,7 +10,7 @@ use crate::restorations::Restorations;
 use crate::sessions::SessionNames;
 use crate::verbs::{self, Effect, VerbFacts};
 use crate::waiting::WaitingRequests;
-use crate::{ApiRefusal, Caller, VerbHandler, VerbRequest, audit, durable, errors, settings};
+use crate::{ApiRefusal, Caller, VerbHandler, VerbRequest, audit, durable, errors};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
@@ -50,7 +50,7 @@ pub struct OpsOptions {
 impl Default for OpsOptions {
     fn default() -> Self {
         Self {
-            ceilings: settings::default_ceilings(),
+            ceilings: Limits::default_ceilings(),
             worktrees_confined: true,
             commands_listed: false,
             lowered: None,

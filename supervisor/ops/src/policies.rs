@@ -3,7 +3,6 @@
 
 use super::built_in::{self, BUILT_IN};
 use super::errors::stored;
-use super::settings;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use vm_system_protocol::control::OpError;
@@ -131,6 +130,6 @@ impl Policies {
 /// The policy of a template under the operator's ceilings.
 fn under(ceilings: &Limits, row: TemplateRow) -> ActiveTemplate {
     let mut policy = PolicySnapshot::from(&row.detail);
-    settings::under_ceilings(&mut policy.settings.limits, ceilings);
+    policy.settings.limits = policy.settings.limits.narrowed_by(ceilings);
     ActiveTemplate { owner: row.owner, detail: row.detail, policy: Arc::new(policy) }
 }

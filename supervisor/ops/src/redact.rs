@@ -1,4 +1,4 @@
-//! What is never recorded: values whose name contains `secret`, in `args` (at any depth) and in `env`. The script sees
+//! Redaction of what is never recorded: values whose name contains `secret`, in `args` (at any depth) and in `env`. The script sees
 //! them; records and responses do not.
 
 use serde_json::{Map, Value};

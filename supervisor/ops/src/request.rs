@@ -73,11 +73,11 @@ pub struct VerbRequest {
     pub events: Option<Follower>,
     /// The memory of the response. Verbs whose response may be large reserve it before they read.
     pub memory: ReplyMemory,
-    /// Whether the client is still there.
+    /// The presence of the client.
     pub presence: ClientPresence,
 }
 
-/// Whether the client of a request is still there, and what becomes of its execution if it is not. The default is a client that stays.
+/// The presence of a request's client, and what becomes of its execution if it goes. The default is a client that stays.
 #[derive(Debug, Clone, Default)]
 pub struct ClientPresence {
     /// An execution in a session for which the request waits is cancelled if the client goes and nobody else waits for it.

@@ -9,32 +9,17 @@ use std::collections::HashMap;
 use vm_system_protocol::control::{ErrorCode, OpError};
 use vm_system_protocol::input::read_value;
 use vm_system_protocol::json::JsonText;
-use vm_system_protocol::model::{Engine, Limits, Resolver, Settings, TypeCheck};
+use vm_system_protocol::model::{Engine, LimitValue, Limits, Resolver, Settings, TypeCheck, ZeroLimit};
 use vm_system_runtime::worktree::clean_relative;
 
 /// Longest name of a template (characters).
 const NAME_CHARS: usize = 200;
 /// Most folders or extensions of a resolver.
 const RESOLVER_ENTRIES: usize = 64;
-/// Largest limit of steps: JSON has larger numbers only approximately (RFC 8259, section 6).
-const MOST_STEPS: u64 = (1 << 53) - 1;
+/// Largest limit: JSON has larger numbers only approximately (RFC 8259, section 6).
+const MOST: u64 = (1 << 53) - 1;
 /// Longest extension (bytes).
 const EXTENSION_BYTES: usize = 32;
-
-/// The default ceilings, where the operator configures none.
-pub(super) fn default_ceilings() -> Limits {
-    Limits {
-        cpu_ms: 600_000,
-        wall_ms: 3_600_000,
-        mem_mb: 4_096,
-        max_events: 100_000,
-        max_output_kb: 8_192,
-        max_source_kb: 8_192,
-        max_steps: 0,
-        max_stack_depth: 1_000_000,
-        max_state_mb: 1_024,
-    }
-}
 
 /// Whether it is shown as what it is: no control character, and none that changes the order in which text is shown.
 pub(super) fn is_printable(char: char) -> bool {
@@ -119,51 +104,19 @@ fn malformed(what: impl Into<String>) -> OpError {
     OpError::new(ErrorCode::InvalidRequest, what)
 }
 
-/// Lowers stored limits to the operator's current ceilings.
-pub(super) fn under_ceilings(limits: &mut Limits, ceilings: &Limits) {
-    let fields = [
-        (&mut limits.cpu_ms, ceilings.cpu_ms),
-        (&mut limits.wall_ms, ceilings.wall_ms),
-        (&mut limits.mem_mb, ceilings.mem_mb),
-        (&mut limits.max_events, ceilings.max_events),
-        (&mut limits.max_output_kb, ceilings.max_output_kb),
-        (&mut limits.max_source_kb, ceilings.max_source_kb),
-        (&mut limits.max_stack_depth, ceilings.max_stack_depth),
-        (&mut limits.max_state_mb, ceilings.max_state_mb),
-    ];
-    for (limit, ceiling) in fields {
-        *limit = (*limit).min(ceiling);
-    }
-    if ceilings.max_steps != 0 && (limits.max_steps == 0 || limits.max_steps > ceilings.max_steps) {
-        limits.max_steps = ceilings.max_steps;
-    }
-}
-
 fn limits(limits: &Limits, ceilings: &Limits) -> Result<(), OpError> {
-    let fields = [
-        ("cpu_ms", limits.cpu_ms, ceilings.cpu_ms),
-        ("wall_ms", limits.wall_ms, ceilings.wall_ms),
-        ("mem_mb", limits.mem_mb, ceilings.mem_mb),
-        ("max_events", limits.max_events, ceilings.max_events),
-        ("max_output_kb", limits.max_output_kb, ceilings.max_output_kb),
-        ("max_source_kb", limits.max_source_kb, ceilings.max_source_kb),
-        ("max_stack_depth", limits.max_stack_depth, ceilings.max_stack_depth),
-        ("max_state_mb", limits.max_state_mb, ceilings.max_state_mb),
-    ];
-    if let Some((field, ..)) = fields.iter().find(|(_, value, _)| *value == 0) {
-        return Err(invalid(format!("limits.{field} must be at least 1")));
+    let zero = |limit: &LimitValue| limit.value == 0 && limit.zero == ZeroLimit::Refused;
+    if let Some(LimitValue { name, .. }) = limits.values().find(zero) {
+        return Err(invalid(format!("limits.{name} must be at least 1")));
     }
-    for (field, value, ceiling) in fields {
-        if value > ceiling {
-            return Err(over(field, u64::from(value), u64::from(ceiling)));
+    for (LimitValue { name, value, zero }, ceiling) in limits.values().zip(ceilings.values()) {
+        if value > MOST {
+            return Err(invalid(format!("limits.{name} must be at most {MOST}, or 0 for no limit")));
         }
-    }
-    if limits.max_steps > MOST_STEPS {
-        return Err(invalid(format!("limits.max_steps must be at most {MOST_STEPS}, or 0 for no limit")));
-    }
-    // 0 means no limit, for the ceiling too.
-    if ceilings.max_steps != 0 && (limits.max_steps == 0 || limits.max_steps > ceilings.max_steps) {
-        return Err(over("max_steps", limits.max_steps, ceilings.max_steps));
+        // A limit of 0 may mean none, so that a ceiling narrows it without being smaller.
+        if zero.narrower(value, ceiling.value) != value {
+            return Err(over(name, value, ceiling.value));
+        }
     }
     Ok(())
 }

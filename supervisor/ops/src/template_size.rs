@@ -6,7 +6,7 @@ use vm_system_protocol::model::TemplateDetail;
 
 /// Largest template (bytes of names, configs, paths and lists, and [`ROW_BYTES`] for each row).
 pub(super) const TEMPLATE_BYTES: usize = 256 * 1024;
-/// What a row takes beside its texts (bytes).
+/// The bytes that a row takes beside its texts.
 pub(super) const ROW_BYTES: usize = 64;
 
 /// The size of a template (bytes).

@@ -7,7 +7,7 @@ use super::rights::{DatabaseRights, ExecRights, FsRights, both};
 use super::row::{CapabilityRow, read_row};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
-use vm_system_protocol::model::{Capability, CapabilityKind, Limits, Resolver, Settings, TypeCheck};
+use vm_system_protocol::model::{Capability, CapabilityKind, Resolver, Settings, TypeCheck};
 use vm_system_protocol::worker::Policy;
 
 /// The rights of a template at one time: the session's copy from its creation, or the current template.
@@ -17,31 +17,31 @@ pub struct Snapshot {
     pub settings: Settings,
     /// Host modules that were added to the template.
     pub modules: Vec<String>,
-    /// Its capability rows.
+    /// The template's capability rows.
     pub capabilities: Vec<Capability>,
 }
 
-/// What the operator of the daemon permits. A template can only name parts of it.
+/// The rights that the operator of the daemon permits. A template can only name parts of them.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Operator {
     /// Values of variables that a row of kind `env` without a value of its own may name.
     pub env: BTreeMap<String, String>,
     /// Programs that the `exec` module may start, by the operator's name for them; absolute paths.
     pub commands: BTreeMap<String, PathBuf>,
-    /// What rows of kind `net` may allow at most.
+    /// The requests that rows of kind `net` may allow at most.
     pub net: Vec<NetRule>,
     /// By name.
     pub secrets: BTreeMap<String, Secret>,
 }
 
-/// What one execution may do.
+/// The rights and limits of one execution.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EffectivePolicy {
     /// The part that is sent to the worker; the supervisor nevertheless checks every request against it.
     pub wire: Policy,
     /// `.js` files are modules.
     pub esm: bool,
-    /// Whether types of files that are run are checked.
+    /// The check of types of files that are run.
     pub typecheck: TypeCheck,
     /// Variables of the environment; the client's variables override them.
     pub env: Vec<(String, String)>,
@@ -81,12 +81,12 @@ impl EffectivePolicy {
 /// The policy for the next execution of a session. `template` is `None` once it was deleted: its sessions continue with
 /// their copy.
 pub fn effective(session: &Snapshot, template: Option<&Snapshot>, operator: &Operator) -> EffectivePolicy {
-    let mine = Rights::of(session);
+    let mine = Rights::granted_by(session);
     let rights = match template {
-        Some(template) => mine.intersect(&Rights::of(template)),
+        Some(template) => mine.intersect(&Rights::granted_by(template)),
         None => mine,
     };
-    let rights = rights.within(operator);
+    let rights = rights.limited_to(operator);
     let settings = &session.settings;
     let now = template.map_or(settings, |template| &template.settings);
     let granted = [
@@ -98,7 +98,7 @@ pub fn effective(session: &Snapshot, template: Option<&Snapshot>, operator: &Ope
     let programs = commands.filter_map(|name| operator.commands.get_key_value(name));
     EffectivePolicy {
         wire: Policy {
-            limits: min_limits(&settings.limits, &now.limits),
+            limits: settings.limits.narrowed_by(&now.limits),
             resolver: Resolver {
                 allow_absolute_repo_imports: settings.resolver.allow_absolute_repo_imports
                     && now.resolver.allow_absolute_repo_imports,
@@ -138,7 +138,7 @@ struct Rights {
 }
 
 impl Rights {
-    fn of(snapshot: &Snapshot) -> Self {
+    fn granted_by(snapshot: &Snapshot) -> Self {
         let mut rights = Self { load: Some(PathRules::everything()), ..Self::default() };
         for module in &snapshot.modules {
             rights.grant(module);
@@ -164,7 +164,7 @@ impl Rights {
             patterns <= MAX_NET_PATTERNS
         });
         let rules: Vec<NetRule> = within.collect();
-        self.net = (!rules.is_empty()).then(|| NetRights::of(rules));
+        self.net = (!rules.is_empty()).then(|| NetRights::new(rules));
     }
 
     fn grant(&mut self, module: &str) {
@@ -306,7 +306,7 @@ impl Rights {
     }
 
     /// Limits the rights to what the operator permits: listed commands, and variables with a value.
-    fn within(mut self, operator: &Operator) -> Self {
+    fn limited_to(mut self, operator: &Operator) -> Self {
         if let Some(exec) = &mut self.exec {
             exec.commands.retain(|name| operator.commands.contains_key(name));
             if operator.commands.is_empty() {
@@ -321,28 +321,10 @@ impl Rights {
                 value.clone_from(&operator.env.get(name).cloned());
             }
         }
-        self.net = self.net.map(|net| net.within(&operator.net, &operator.secrets));
+        self.net = self.net.map(|net| net.limited_to(&operator.net, &operator.secrets));
         if self.net.is_some() && operator.net.is_empty() {
             self.refuse("http", "the operator of this daemon allows no requests (serve --allow-net PATTERN)");
         }
         self
-    }
-}
-
-fn min_limits(a: &Limits, b: &Limits) -> Limits {
-    Limits {
-        cpu_ms: a.cpu_ms.min(b.cpu_ms),
-        wall_ms: a.wall_ms.min(b.wall_ms),
-        mem_mb: a.mem_mb.min(b.mem_mb),
-        max_events: a.max_events.min(b.max_events),
-        max_output_kb: a.max_output_kb.min(b.max_output_kb),
-        max_source_kb: a.max_source_kb.min(b.max_source_kb),
-        max_steps: match (a.max_steps, b.max_steps) {
-            // 0 is "no limit".
-            (0, limit) | (limit, 0) => limit,
-            (a, b) => a.min(b),
-        },
-        max_stack_depth: a.max_stack_depth.min(b.max_stack_depth),
-        max_state_mb: a.max_state_mb.min(b.max_state_mb),
     }
 }

@@ -1,4 +1,4 @@
-//! What an execution may do: the session's snapshot of its template ∩ the current template, within what the
+//! The rights of an execution: the session's snapshot of its template ∩ the current template, within what the
 //! operator permits.
 //!
 //! Pure functions. Narrowing and revoking apply at the next execution, widening only to new sessions

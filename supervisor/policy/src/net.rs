@@ -23,7 +23,7 @@ pub(super) const SECRET_NAME_BYTES: usize = 64;
 /// Longest pattern (bytes).
 const PATTERN_BYTES: usize = 2_048;
 
-/// What a request's URL must be like: `[SCHEME://]HOST[:PORT][/PREFIX]`.
+/// A pattern of a request's URL: `[SCHEME://]HOST[:PORT][/PREFIX]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NetPattern {
     /// `None`: both schemes.
@@ -166,7 +166,7 @@ pub struct Secret {
     pub hosts: Vec<NetPattern>,
 }
 
-/// What one row, or the operator's list, allows.
+/// The requests that one row, or the operator's list, allows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NetRule {
     pub patterns: Vec<NetPattern>,
@@ -238,7 +238,7 @@ impl Default for NetLimits {
     }
 }
 
-/// What one execution may request.
+/// The requests that one execution may make.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct NetRights {
     /// Each list must allow a request.
@@ -247,7 +247,7 @@ pub struct NetRights {
     secrets: BTreeMap<String, Secret>,
 }
 
-/// What the lists allow to one URL and method.
+/// The rights that the lists grant to one URL and method.
 struct Granted<'a> {
     reach: AddressReach,
     limits: NetLimits,
@@ -265,7 +265,7 @@ impl Granted<'_> {
 
 impl NetRights {
     /// The rows of one template.
-    pub(super) fn of(rules: Vec<NetRule>) -> Self {
+    pub(super) fn new(rules: Vec<NetRule>) -> Self {
         Self { lists: vec![rules], secrets: BTreeMap::new() }
     }
 
@@ -279,8 +279,8 @@ impl NetRights {
         self
     }
 
-    /// Within the operator's list, which comes first: where it allows nothing, no other one is looked at.
-    pub(super) fn within(mut self, rules: &[NetRule], secrets: &BTreeMap<String, Secret>) -> Self {
+    /// The rights within the operator's list, which comes first: where it allows nothing, no other one is looked at.
+    pub(super) fn limited_to(mut self, rules: &[NetRule], secrets: &BTreeMap<String, Secret>) -> Self {
         self.lists.insert(0, rules.to_vec());
         self.secrets.clone_from(secrets);
         self

@@ -21,8 +21,8 @@ pub const MAX_PARTS: usize = 32;
 /// Most names of a path that is compared with patterns.
 pub const MAX_NAMES: usize = 256;
 
-/// What the comparisons for one call may take: about one per name and part that can match it, and one per character of names with
-/// wildcards.
+/// The steps that the comparisons for one call may take: about one per name and part that can match it, and one per character of
+/// names with wildcards.
 #[derive(Debug, Clone, Copy)]
 pub struct PathBudget(u32);
 
@@ -177,7 +177,7 @@ fn name_matches(pattern: &str, name: &str, budget: &mut PathBudget) -> Result<bo
         return Ok(pattern == name);
     }
     let (mut pattern, mut name) = (pattern.chars(), name.chars());
-    // What follows the last `*`, and the rest of the name from which on it was tried.
+    // The pattern behind the last `*`, and the rest of the name from which on it was tried.
     let mut last_any: Option<(Chars<'_>, Chars<'_>)> = None;
     loop {
         budget.spend(1)?;
@@ -314,7 +314,7 @@ pub struct CleanPath(String);
 impl CleanPath {
     /// `None`: the text leaves the worktree, or is not a path. Only correct if no name of the path is a symbolic
     /// link.
-    pub fn of(path: &str) -> Option<Self> {
+    pub fn parse(path: &str) -> Option<Self> {
         if path.is_empty() || path.starts_with('/') || path.contains('\0') {
             return None;
         }
@@ -350,7 +350,7 @@ mod tests {
     }
 
     fn path(text: &str) -> CleanPath {
-        CleanPath::of(text).expect(text)
+        CleanPath::parse(text).expect(text)
     }
 
     fn tree(rules: &PathRules, text: &str) -> bool {
@@ -445,7 +445,7 @@ mod tests {
     #[test]
     fn paths_that_leave_the_worktree_have_no_clean_form() {
         for text in ["", "/", "/a", "..", "a/../..", "../a", "a\0b"] {
-            assert_eq!(CleanPath::of(text), None, "{text:?}");
+            assert_eq!(CleanPath::parse(text), None, "{text:?}");
         }
         assert_eq!(path("./a//b/../c/").as_str(), "a/c");
         assert_eq!(path("a/..").as_str(), ".");

@@ -30,7 +30,7 @@ pub enum Permit {
         candidates: Vec<String>,
         /// `import` or `require`.
         import: bool,
-        /// With the `package.json` that applies to it.
+        /// The `package.json` that applies to the file is read, too.
         package: bool,
     },
     /// A call for a broker.
@@ -61,7 +61,7 @@ pub struct Denial {
     pub module: &'static str,
     /// The name of the call.
     pub name: &'static str,
-    /// What the script sees.
+    /// The error that the script sees.
     pub error: HostError,
 }
 
@@ -254,7 +254,7 @@ impl Checked<'_> {
         if rules.is_everything() {
             return Ok(path);
         }
-        let Some(clean) = CleanPath::of(&path) else {
+        let Some(clean) = CleanPath::parse(&path) else {
             // The broker reports the error for such a path.
             self.terms.links = false;
             return Ok(path);
@@ -427,7 +427,7 @@ fn database(
         max_rows: rights.max_rows,
         max_result_bytes: rights.max_result_bytes,
         max_database_bytes: rights.max_database_bytes,
-        // What the workspace has left is known when the call is made.
+        // The runtime knows how much the workspace may grow, and only when the call is made.
         growth_bytes: u64::MAX,
         timeout_ms: rights.timeout_ms,
     };

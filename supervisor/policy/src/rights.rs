@@ -116,7 +116,7 @@ pub struct ExecRights {
     pub max_output_bytes: u64,
     /// Memory of each of its processes (bytes).
     pub memory_bytes: u64,
-    /// Its processes and threads at a time.
+    /// Processes and threads of a command at a time.
     pub processes: u32,
 }
 

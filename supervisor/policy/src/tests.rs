@@ -119,7 +119,7 @@ fn modules_are_loaded_from_all_of_the_worktree_unless_read_rows_narrow_it() {
         let session = Snapshot { capabilities: rows.to_vec(), ..Snapshot::default() };
         let load = effective(&session, None).load;
         ["a.js", "data/a.js"].map(|path| {
-            let path = CleanPath::of(path).expect("a path of the worktree");
+            let path = CleanPath::parse(path).expect("a path of the worktree");
             load.as_ref().is_some_and(|rules| rules.cover(&path))
         })
     };

@@ -171,7 +171,7 @@ pub enum Write {
         continued: Vec<SessionId>,
         /// The sessions of the earlier supervisor, if this one has begun others already.
         earlier: Option<Vec<SessionId>>,
-        /// What is known of the end of the others.
+        /// The reason of the end of all others, if it is known.
         why: Option<String>,
     },
     /// A new version of a program; creates the program if there is none of this name. Source that equals the newest version
@@ -212,8 +212,8 @@ pub enum Write {
         /// newest.
         keep_bytes: Option<u64>,
     },
-    /// Drops the checkpoints of an execution behind its last pause, and what they wrote; all of them if it never paused. For one
-    /// that ends: nothing goes on from there.
+    /// Drops the checkpoints of an execution behind its last pause, and what they wrote; all of them if it never paused. Written
+    /// with the end of the execution, from whose checkpoints nothing goes on.
     CheckpointsTrim { execution: ExecutionId },
     /// `Rejected(TooLarge)` if the newest pages of an execution's state, [`DURABLE_PAGE_BYTES`] more for each, are larger than
     /// `most` bytes. Reads the sizes of all pages: to be used rarely, when old versions are deleted.

@@ -43,7 +43,7 @@ pub enum Rejection {
 /// A limit of what is stored, by the operator's setting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum StorageLimit {
-    /// Of one owner.
+    /// The quota of one owner.
     #[error("its owner stores more than owner_quota_mb")]
     OwnerQuota,
     /// Of what one owner writes in a minute.

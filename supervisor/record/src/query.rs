@@ -264,7 +264,7 @@ pub enum Query {
     RunById(Scope, ExecutionId),
     /// An execution of a program by its name: the unfinished one, else the newest. → [`QueryResult::Runs`]
     RunByName(Owner, String),
-    /// What is needed to resume an execution of a program. → [`QueryResult::RunHead`]
+    /// The rows that are needed to resume an execution of a program. → [`QueryResult::RunHead`]
     RunHead(ExecutionId),
     /// The newest checkpoint of an execution. → [`QueryResult::Checkpoints`]
     LastCheckpoint(ExecutionId),

@@ -1,4 +1,4 @@
-//! What is stored of an execution beyond its record, so that its input can be repeated in another session. No I/O.
+//! Facts that are stored of an execution beyond its record, so that its input can be repeated in another session. No I/O.
 
 /// Facts about an execution, as bits of one number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -102,7 +102,7 @@ pub struct RecordedWorktree {
     pub user: Option<String>,
     /// The root above it, as the operator configured it.
     pub root: String,
-    /// Its path relative to the root.
+    /// The folder's path relative to the root.
     pub beneath: String,
     /// The file handle of the folder, if its file system has them.
     pub handle: Option<Vec<u8>>,
@@ -127,7 +127,7 @@ pub struct ExecutionRow {
     pub name: Option<String>,
     /// The execution; `events` is none.
     pub execution: Execution,
-    /// What a repetition of its input needs.
+    /// Facts that a repetition of the input needs.
     pub facts: RepeatFacts,
 }
 
@@ -212,7 +212,7 @@ pub struct ProgramRow {
 /// A version of a program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VersionRow {
-    /// Its number, from 1.
+    /// The version's number, from 1.
     pub version: u32,
     /// SHA-256 of its source.
     pub source_hash: [u8; 32],
@@ -283,7 +283,7 @@ pub enum TaskOutcome {
     Expired,
     /// Too many answers did not fit.
     Failed,
-    /// Its execution ended.
+    /// The execution of the task ended.
     Withdrawn,
 }
 
@@ -339,13 +339,13 @@ pub struct RunHead {
     pub worktree_path: String,
     /// As in [`SessionRow`].
     pub worktree: Option<Arc<RecordedWorktree>>,
-    /// Its session's copy of the template.
+    /// The copy of the template in the execution's session.
     pub policy: Arc<PolicySnapshot>,
     /// The current template; none once it was deleted.
     pub template: Option<TemplateRow>,
-    /// Its last checkpoint.
+    /// The execution's last checkpoint.
     pub checkpoint: Option<CheckpointRow>,
-    /// Its last task.
+    /// The execution's last task.
     pub task: Option<TaskRow>,
     /// The state of its last checkpoint, if that is small (`RUN_HEAD_STATE_BYTES`): a resuming worker needs it next.
     pub state: Option<Vec<(u64, Vec<u8>)>>,
@@ -381,13 +381,13 @@ impl Checkpoint {
         self.contents().map(|content| DURABLE_PAGE_BYTES + content).sum()
     }
 
-    /// What it takes in the database file (bytes): what is larger than a quarter of a page of the file has pages of its own. The
-    /// triggers of the store compute the same.
+    /// The bytes that the page takes in the database file: content that is larger than a quarter of a page of the file has pages of
+    /// its own. The triggers of the store compute the same.
     pub fn file_bytes(&self) -> u64 {
         self.contents().map(Self::page_file_bytes).sum()
     }
 
-    /// What a page with so much content takes in the database file (bytes).
+    /// The bytes that a page with `content` bytes takes in the database file.
     pub fn page_file_bytes(content: u64) -> u64 {
         if content <= 962 { 60 + content * 3 / 2 } else { 1_024 + (content + 3_129) / 4_092 * 4_096 }
     }

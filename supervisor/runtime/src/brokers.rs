@@ -90,7 +90,7 @@ pub struct AllowedCall {
     pub holder: Holder,
 }
 
-/// What a broker serves.
+/// The calls that a broker serves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum BrokerKind {
     /// Files and commands.

@@ -17,7 +17,7 @@ use vm_system_spawn::JailBuild;
 /// Longest wait for the owner task of a session.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// What the worker of one session runs.
+/// The build that the worker of one session runs.
 #[derive(Debug)]
 pub(super) struct WorkerBuild {
     build: JailBuild,
@@ -33,7 +33,7 @@ impl SessionTask {
         self.worker.jail.as_ref().is_some_and(|jail| !jail.build().is_ours())
     }
 
-    /// What the worker runs; none: there is no worker.
+    /// The build that the worker runs; none: there is no worker.
     pub(super) fn build(&self) -> Option<WorkerBuild> {
         let jail = self.worker.jail.as_ref().filter(|_| self.worker.link.is_some())?;
         Some(WorkerBuild {
@@ -54,7 +54,7 @@ impl SessionTask {
 }
 
 impl Runtime {
-    /// What the workers of all sessions run, the supervisor's own build first; changes their deadlines before.
+    /// The builds that the workers of all sessions run, the supervisor's own first; changes their deadlines before.
     pub(super) async fn report_builds(&self, change: DrainChange) -> UpgradeReport {
         let ours = JailBuild::ours();
         let jails = self.shared().jails.common();
@@ -84,7 +84,8 @@ impl Runtime {
         report
     }
 
-    /// What the worker of a session runs, none if there is no worker; after its deadline is stored. An error: that is not certain.
+    /// The build that the worker of a session runs, none if there is no worker; after its deadline is stored. An error: that is not
+    /// certain.
     async fn build_of(&self, id: SessionId, change: DrainChange) -> Result<Option<WorkerBuild>, ()> {
         let Some(live) = self.shared().registry.get(id) else { return Ok(None) };
         if change != DrainChange::Keep {

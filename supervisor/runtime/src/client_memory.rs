@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
-/// What is not reserved (bytes).
+/// The size up to which nothing is reserved (bytes).
 pub const SMALL_BYTES: usize = 16 * 1024;
 /// How long a request waits for memory.
 pub const MEMORY_WAIT: Duration = Duration::from_secs(10);
@@ -35,7 +35,7 @@ const fn kib(bytes: usize) -> usize {
 }
 
 impl ClientMemory {
-    /// With limits in KiB.
+    /// Budgets with limits in KiB.
     pub fn new(limits: ShareLimits) -> Self {
         let shares = |what| Shares::new(what, "memory_mb", limits);
         Self { requests: shares("KiB of memory for requests"), replies: shares("KiB of memory for replies") }

@@ -16,7 +16,7 @@ pub(super) struct Clock {
 }
 
 impl Clock {
-    /// Its monotonic milliseconds count from `started`.
+    /// A clock whose monotonic milliseconds count from `started`.
     pub(super) fn new(started: Instant) -> Self {
         Self { started, cpu_us: 0, alarm: None }
     }

@@ -36,7 +36,7 @@ use vm_system_sandbox::namespaces::Ids;
 pub struct EgressConfig {
     /// The binary that becomes the process with the hidden mode `egress`.
     pub program: PathBuf,
-    /// Its user, if the supervisor is root.
+    /// The egress process's user, if the supervisor is root.
     pub service_ids: Ids,
     /// The socket at which a service manager starts it; none: the supervisor starts it.
     pub socket: Option<PathBuf>,

@@ -38,7 +38,7 @@ impl FailedStarts {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether another session may be started.
+    /// Checks that another session may be started.
     pub(crate) fn check(&self, owner: &Owner, template: TemplateId) -> Result<(), TooManyFailedStarts> {
         let mut all = self.lock();
         let Some(failures) = all.get_mut(&(owner.clone(), template)) else { return Ok(()) };

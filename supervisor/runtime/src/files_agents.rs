@@ -215,7 +215,7 @@ impl FilesAgents {
         }
     }
 
-    /// Whether a uid still has this name. Blocks while the user is looked up.
+    /// Checks that a uid still has this name. Blocks while the user is looked up.
     pub(crate) fn check_name(&self, uid: u32, expected: &str) -> Result<(), FilesAgentError> {
         let user = self.user(uid);
         let mut user = user.lock().unwrap_or_else(PoisonError::into_inner);

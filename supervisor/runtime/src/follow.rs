@@ -37,7 +37,7 @@ pub fn follower(batches: usize, memory: ReplyMemory) -> (Follower, mpsc::Receive
     (Follower { sender, memory }, receiver)
 }
 
-/// What a batch takes until it is sent, decoded or encoded (bytes).
+/// The bytes that a batch takes until it is sent, decoded or encoded.
 fn weight(events: &[Event]) -> usize {
     2 * events.iter().map(weight_of_event).sum::<usize>()
 }
@@ -80,7 +80,7 @@ impl Follower {
 pub const FOLLOWED_EVENTS: u32 = 1_000;
 /// And their content (bytes); one event may be larger.
 pub const FOLLOWED_BYTES: usize = 256 * 1024;
-/// What is reserved for a page while it is read (bytes): a large event, twice.
+/// The reservation for a page while it is read (bytes): a large event, twice.
 const LARGEST_PAGE: usize = PAGE_BYTES;
 
 /// Sends events that are newer than those sent before.

@@ -310,7 +310,7 @@ fn forked_task(
     let policy = live.policy(None, &shared.operator);
     let facts = facts_of_fork(parent.id, &record.runtime_meta);
     let spec = super::specs::spec_of_fork(live, (&record, &worktree), &policy, facts);
-    // Its memory contains the parent's libraries already.
+    // The child's memory contains the parent's libraries already.
     let libraries = Libraries::Installed(vm_system_spawn::LibrarySet::default());
     let machine = SessionMachine::new(spec);
     let mut task = SessionTask::new(machine, (shared, live), inbox, worktree, libraries);
@@ -325,7 +325,7 @@ fn facts_of_fork(parent: SessionId, facts: &JsonText) -> JsonText {
     if restart["reported"] == false {
         of_fork["restart"] = restart;
     }
-    // Its worker is of the same build.
+    // The child's worker is of the same build.
     let drain_at =
         facts.to_value().and_then(|mut facts| facts.get_mut("drain_at").map(serde_json::Value::take));
     if let Some(drain_at) = drain_at {

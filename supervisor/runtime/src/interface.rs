@@ -1,4 +1,4 @@
-//! What the verbs need from the live sessions: a trait, so that they are tested without processes. [`super::Runtime`] is its
+//! The part of the runtime that the verbs need: a trait, so that they are tested without processes. [`super::Runtime`] is its
 //! implementation.
 
 use super::shares::Holder;
@@ -32,7 +32,7 @@ pub struct RuntimeFacts {
     pub keeper_pid: Option<u32>,
     /// The walls in force.
     pub sandbox: Vec<SandboxLayer>,
-    /// Of one owner: those for its sessions alone.
+    /// The zygotes; of one owner: those for its sessions alone.
     pub zygotes: Vec<ZygoteInfo>,
     /// Why no worker can be started at this moment.
     pub problem: Option<String>,
@@ -40,7 +40,7 @@ pub struct RuntimeFacts {
     pub memory: PressureLevel,
     /// The owner who holds most, while memory is short.
     pub largest_owner: Option<LargestOwner>,
-    /// What is wrong with the process that starts files agents.
+    /// The fault of the process that starts files agents.
     pub helper_problem: Option<HelperProblem>,
     /// Sessions created since the start, without those of programs.
     pub sessions_created: u64,
@@ -133,7 +133,8 @@ pub trait RuntimeApi: Send + Sync {
     /// Sends the events of an unfinished execution that are newer than `after_seq`, stored ones included, and returns
     /// when it has ended or the follower is closed. `None`: no such execution runs; all events are in the store.
     fn follow(&self, id: ExecutionId, after_seq: u64, follower: Follower) -> BoxFuture<'_, Option<()>>;
-    /// What the workers of all sessions run, after this change of the deadline of those of other builds than the supervisor's.
+    /// The builds that the workers of all sessions run, after this change of the deadline of those of other builds than the
+    /// supervisor's.
     fn builds(&self, change: DrainChange) -> BoxFuture<'_, UpgradeReport>;
     /// The owner of a live session: keeps the store out of the hot path.
     fn session_owner(&self, id: SessionId) -> Option<Owner>;
@@ -141,7 +142,7 @@ pub trait RuntimeApi: Send + Sync {
     fn live_sessions(&self) -> Vec<SessionId>;
     /// The record of an execution that the store could not write (completely), to be returned instead of the stored one.
     fn degraded(&self, id: ExecutionId) -> Option<Arc<Execution>>;
-    /// With the figures and zygotes of one owner, or of all.
+    /// The facts, with the figures and zygotes of one owner, or of all.
     fn facts(&self, of: Option<&Owner>) -> RuntimeFacts;
     /// Executions of durable programs; none without the durable engine.
     fn durables(&self) -> Option<&Arc<Durables>> {

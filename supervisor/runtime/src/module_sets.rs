@@ -173,7 +173,7 @@ impl Recording {
 
     fn start(mut self) {
         let scope = Arc::clone(&self.scope);
-        // What was compiled before and is not replaced stays, as far as it fits.
+        // Modules that were compiled before and are not replaced stay, as far as they fit.
         for (path, source) in self.sets.set_of(&scope).iter().flat_map(ModuleSet::texts) {
             self.add(path, Arc::clone(source));
         }
@@ -207,7 +207,7 @@ impl Drop for Recording {
 #[derive(Debug, Default)]
 pub(super) struct SessionModules {
     pub(super) scope: Option<Arc<ModuleScope>>,
-    /// Those that its worker was forked with.
+    /// The modules with which its worker was forked.
     pub(super) set: Option<ModuleSet>,
     recording: Option<Recording>,
 }

@@ -92,7 +92,7 @@ mod tests {
     async fn nothing_is_received_from_a_worker_that_does_not_read() {
         let (ours, theirs) = vm_system_sandbox::socket::pair().expect("a pair of sockets");
         let mut outbox =
-            Outbox::new(WorkerSender::over(ours, PROTOCOL).expect("a socket"), Reservation::default());
+            Outbox::new(WorkerSender::on_socket(ours, PROTOCOL).expect("a socket"), Reservation::default());
         let mut sent = 0_u32;
         while !outbox.is_behind() {
             assert!(sent < 1_000_000, "the socket accepts everything");

@@ -11,7 +11,7 @@ use vm_system_protocol::ids::{ExecutionId, SessionId};
 use vm_system_record::Owner;
 use vm_system_spawn::WorkerProcess;
 
-/// What a process works for.
+/// The work of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum WorkOf {
     /// A session: its worker, or a frozen copy of it.
@@ -58,13 +58,13 @@ impl Drop for OwnedMemory {
     }
 }
 
-/// What one process held when it was read.
+/// The memory that one process held when it was read.
 #[derive(Debug)]
 pub(super) struct ProcessReading {
     pub(super) owner: Owner,
     of: WorkOf,
     pub(super) bytes: u64,
-    /// What its end alone frees (bytes).
+    /// The bytes that its end alone frees.
     private: u64,
     process: WorkerProcess,
     released: Arc<AtomicBool>,
@@ -117,7 +117,7 @@ impl OwnedProcesses {
     }
 }
 
-/// What to end of an owner who is the cause of memory pressure.
+/// The work of the owner who is the cause of memory pressure that ends first.
 #[derive(Debug)]
 pub(super) enum LargestWork<'a> {
     /// The worker of a program, which loses nothing but the time since its last checkpoint.
@@ -147,7 +147,7 @@ impl ProcessReading {
 /// A worker of a program that holds less is not ended: that would free nothing (bytes).
 const WORTH_ENDING: u64 = 8 << 20;
 
-/// What to end of an owner until that frees so much (bytes), at least one piece: the largest workers of programs, then its largest
+/// The work of an owner that ends until `missing` bytes are free, at least one piece: the largest workers of programs, then its largest
 /// sessions. The end of one of many forks frees next to nothing, that of all of them what they share: then all end. A session with
 /// frozen copies shares its pages with these, which end with it.
 pub(super) fn largest_of<'a>(
@@ -182,7 +182,7 @@ pub(super) fn largest_of<'a>(
     needed.map(|(work, _)| work).collect()
 }
 
-/// What the processes of one session hold.
+/// The memory that the processes of one session hold.
 #[derive(Debug, Default)]
 struct SessionMemory {
     processes: u32,

@@ -38,19 +38,19 @@ const CRITICAL_PART: u32 = 2;
 const READING_WAIT: Duration = Duration::from_millis(200);
 /// Readings of `Critical` for which nothing is refused as long as the memory of owners has never been read.
 const UNREAD: u32 = 3;
-/// What something new counts until the next reading.
+/// The bytes that a new process counts until the next reading.
 const NEW_BYTES: u64 = 8 << 20;
 
 /// The operator's settings of memory pressure.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PressureConfig {
-    /// With less available memory idle sessions are suspended (MiB); none: a tenth of the memory, at most 1 GiB.
+    /// The available memory below which idle sessions are suspended (MiB); none: a tenth of the memory, at most 1 GiB.
     pub suspend_below_mb: Option<u64>,
-    /// With less available memory nothing new is begun (MiB); none: a twentieth of the memory, at most 512 MiB.
+    /// The available memory below which nothing new is begun (MiB); none: a twentieth of the memory, at most 512 MiB.
     pub refuse_below_mb: Option<u64>,
-    /// With longer stalls idle sessions are suspended (percent of time); 0: stalls do not count.
+    /// The stalls above which idle sessions are suspended (percent of time); 0: stalls do not count.
     pub suspend_stalled_percent: u32,
-    /// With longer stalls nothing new is begun (percent of time); 0: stalls do not count.
+    /// The stalls above which nothing new is begun (percent of time); 0: stalls do not count.
     pub refuse_stalled_percent: u32,
     /// Whether work of the owner who is the cause ends, if it lasts.
     pub end_largest: bool,
@@ -102,9 +102,9 @@ impl PressureConfig {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LargestOwner {
     pub owner: Owner,
-    /// What its sessions and programs hold (MiB).
+    /// The memory that the owner's sessions and programs hold (MiB).
     pub held_mb: u64,
-    /// What is held divided by the owners (MiB).
+    /// The held memory divided by the owners (MiB).
     pub share_mb: u64,
 }
 
@@ -144,8 +144,8 @@ impl MemoryPressure {
         }
     }
 
-    /// Has a level be in force, which holds for this many readings, and returns the one that is. `Critical` is not before it is known what
-    /// each owner holds, or that this cannot be read in time: until then nobody is known to hold its share.
+    /// Puts a level in force, which has held for `readings` readings, and returns the level in force. `Critical` waits until a reading
+    /// says what each owner holds, or until that cannot be read in time: before it, nobody is known to hold its share.
     fn set(&self, level: PressureLevel, readings: u32) -> PressureLevel {
         let is_known = {
             let now = self.shares();
@@ -239,7 +239,7 @@ impl MemoryPressure {
                 LargestWork::Session(session, bytes) => {
                     let Some(live) = registry.get(session) else { continue };
                     tracing::warn!(%owner, %session, held_mb = mib(bytes), "memory is short: ends a session of the largest owner");
-                    // With a full queue it is the next reading's.
+                    // A full queue leaves it to the next reading.
                     let _ = live.commands.try_send(Command::MemoryShort);
                 }
             }
@@ -247,7 +247,7 @@ impl MemoryPressure {
     }
 }
 
-/// What the processes of all owners held.
+/// The memory that the processes of all owners held.
 #[derive(Debug, Default)]
 struct OwnersReading {
     processes: Vec<ProcessReading>,

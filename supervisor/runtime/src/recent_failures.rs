@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// What failed this often …
+/// The number of failures after which …
 const MOST: usize = 5;
 /// … within this time is not started again before the oldest failure is past it.
 const WINDOW: Duration = Duration::from_mins(1);

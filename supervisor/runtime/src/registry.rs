@@ -25,7 +25,7 @@ pub(super) struct LiveSession {
     pub(super) commands: mpsc::Sender<Command>,
     /// The worker's pid on the host; 0 while there is none.
     pub(super) pid: AtomicU32,
-    /// Its worker is stopped until a request needs it.
+    /// The session's worker is stopped until a request needs it.
     pub(super) suspended: AtomicBool,
     snapshot: Arc<PolicySnapshot>,
     cached: Mutex<Option<Cached>>,
@@ -90,7 +90,7 @@ impl LiveSession {
 #[derive(Debug, Default)]
 pub(super) struct SharedPolicies(Mutex<Known>);
 
-/// What a policy was made of: the addresses of a snapshot and of a template's.
+/// The identity of a policy's parts: the addresses of a snapshot and of a template's.
 type Made = (usize, usize);
 
 #[derive(Debug, Default)]
@@ -191,14 +191,14 @@ pub(super) struct Registry {
     counts: Mutex<Counts>,
 }
 
-/// What was begun since the start, of all owners and of each.
+/// The numbers of what was begun since the start, of all owners and of each.
 #[derive(Debug, Default)]
 struct Counts {
     all: OwnerCounts,
     owners: HashMap<Owner, OwnerCounts>,
 }
 
-/// What was begun since the start, without that of programs.
+/// The numbers of what was begun since the start, without that of programs.
 #[derive(Debug, Default, Clone, Copy)]
 pub(super) struct OwnerCounts {
     pub(super) sessions_created: u64,
@@ -294,7 +294,7 @@ impl Registry {
         lock(&self.counts).add(owner, |counts| counts.sessions_created += 1);
     }
 
-    /// Of one owner, or of all.
+    /// The counts of one owner, or of all.
     pub(super) fn counts_of(&self, owner: Option<&Owner>) -> OwnerCounts {
         let counts = lock(&self.counts);
         owner.map_or(counts.all, |owner| counts.owners.get(owner).copied().unwrap_or_default())

@@ -31,7 +31,7 @@ struct ReadSide {
     ended: bool,
 }
 
-/// Whether a script waits for its input now.
+/// The demand of a script that waits for its input.
 #[derive(Debug, Default)]
 struct Demand {
     state: Mutex<DemandState>,

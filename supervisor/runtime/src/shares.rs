@@ -31,7 +31,7 @@ use tokio_util::sync::{CancellationToken, WaitForCancellationFuture};
 pub struct ShareLimits {
     /// Of all owners together.
     pub most: usize,
-    /// Of one owner that is no administrator; it also holds at most as much as it leaves free.
+    /// The most of one owner that is no administrator; it also holds at most as much as it leaves free.
     pub per_owner: usize,
     /// For administrators alone.
     pub reserved: usize,
@@ -79,17 +79,17 @@ struct Table {
     closed: bool,
 }
 
-/// What one share is.
+/// One share.
 #[derive(Debug)]
 struct Held {
     holder: Holder,
     amount: usize,
-    /// Its key among its holder's idle shares.
+    /// The share's key among its holder's idle shares.
     idle: Option<u64>,
     evicted: CancellationToken,
 }
 
-/// What one holder has.
+/// The shares of one holder.
 #[derive(Debug, Default)]
 struct Holding {
     held: usize,
@@ -122,7 +122,7 @@ impl Shares {
         Ok(self.share(&mut table, holder, 1))
     }
 
-    /// So many of them (at most all that there are) now, unless others wait for them or there are too few; evicts nothing.
+    /// Takes `amount` (at most all that there are) now, unless others wait for them or there are too few; evicts nothing.
     pub fn take_at_once(self: &Arc<Self>, holder: &Holder, amount: usize) -> Option<Share> {
         let mut table = self.lock();
         let amount = self.possible(amount);
@@ -130,7 +130,7 @@ impl Shares {
         may.then(|| self.share(&mut table, holder, amount))
     }
 
-    /// So many of them now, if the holder may have them: in front of its own requests that wait for more.
+    /// Takes `amount` now, if the holder may have them: in front of its own requests that wait for more.
     pub fn take_in_passing(self: &Arc<Self>, holder: &Holder, amount: usize) -> Option<Share> {
         let mut table = self.lock();
         let amount = self.possible(amount);
@@ -143,7 +143,7 @@ impl Shares {
         self.share(&mut self.lock(), holder, 1)
     }
 
-    /// So many of them (at most all that there are), when it is the holder's turn. `None`: [`Shares::close`] was called.
+    /// Takes `amount` (at most all that there are), when it is the holder's turn. `None`: [`Shares::close`] was called.
     pub async fn wait(self: &Arc<Self>, holder: &Holder, amount: usize) -> Option<Share> {
         // Dropped last: who gives up may have been the reason why others wait.
         let _regrant = Regrant(self);
@@ -283,8 +283,8 @@ impl Table {
         }
     }
 
-    /// Makes one more possible for a holder, by evicting one idle share if it must be: in place of its own it gets another one, also
-    /// if its share has become smaller because others have come.
+    /// Makes capacity for one more share of a holder. If there is none, one idle share is evicted: the holder's own if its part is full
+    /// (it may have become smaller because other owners came), else one of the holder that has most.
     fn make_way(&mut self, limits: &ShareLimits, holder: &Holder) -> Result<(), bool> {
         let Err(own) = self.fits(limits, holder, 1) else { return Ok(()) };
         let leaving =
@@ -397,7 +397,7 @@ impl Table {
     fn queue(&mut self, holder: &Holder, amount: usize) -> oneshot::Receiver<Share> {
         let (granted, receiver) = oneshot::channel();
         let waiting = &mut self.holders.entry(holder.clone()).or_default().waiting;
-        // Those that gave up, so that the queue is no longer than the number of requests.
+        // Requests that gave up leave the queue, so that it is no longer than the number of requests.
         while waiting.front().is_some_and(|first| first.granted.is_closed()) {
             waiting.pop_front();
         }
@@ -443,14 +443,14 @@ impl Table {
             }
             passed.push_back(holder);
         }
-        // Those that were passed keep their places.
+        // Holders that were passed keep their places.
         passed.append(&mut self.turns);
         self.turns = passed;
         next
     }
 }
 
-/// What one holder has of it; returned when it is dropped.
+/// The amount that one holder has; returned when it is dropped.
 #[derive(Debug)]
 pub struct Share {
     shares: Arc<Shares>,

@@ -23,7 +23,7 @@ use vm_system_sandbox::namespaces::Ids;
 /// More files of one workspace than brokers create; then its size is [`u64::MAX`].
 const FILES: usize = 64;
 
-/// What the databases of one owner may take.
+/// The space that the databases of one owner may take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WorkspaceLimits {
     /// Workspaces of one owner that have databases.
@@ -70,7 +70,7 @@ struct Folders {
     owners: Mutex<HashMap<String, OwnerUse>>,
 }
 
-/// What the workspaces of one owner take, by the names of their folders.
+/// The space that the workspaces of one owner take, by the names of their folders.
 #[derive(Debug, Default)]
 struct OwnerUse {
     workspaces: HashMap<String, Size>,
@@ -197,7 +197,7 @@ impl OwnerUse {
             let bytes =
                 nix::fcntl::openat(&folder, name.as_c_str(), FOLDER, Mode::empty()).and_then(bytes_in);
             let name = name.to_string_lossy().into_owned();
-            // What cannot be counted may not grow.
+            // A folder that cannot be counted may not grow.
             usage.workspaces.insert(name, Size { bytes: bytes.unwrap_or(u64::MAX), brokers: 0 });
         }
         Ok(usage)
@@ -222,7 +222,7 @@ pub struct OpenWorkspace {
     name: String,
 }
 
-/// What a workspace and its owner take, and may take (bytes).
+/// The space that a workspace and its owner take, and may take (bytes).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WorkspaceUsage {
     workspace: u64,
@@ -278,7 +278,7 @@ impl OpenWorkspace {
         &self.folders.limits
     }
 
-    /// What it takes, as last counted.
+    /// The space that it takes, as last counted.
     pub fn usage(&self) -> WorkspaceUsage {
         let owners = self.folders.owners();
         let usage = owners.get(&self.owner);

@@ -73,7 +73,7 @@ impl KeeperAddress {
         let bound = socket::bind_at(&path).or_else(|error| {
             let folder = path.parent().filter(|_| is_full(&error));
             match folder.and_then(|folder| spares(folder).find(|spare| fs::remove_file(spare).is_ok())) {
-                // With the inode of a spare.
+                // The socket takes the inode of a spare, since a full disk may have none left.
                 Some(_) => socket::bind_at(&path),
                 None => Err(error),
             }

@@ -22,7 +22,7 @@ use super::keeper::{check_hello, inspect_process};
 use super::notify::Orders;
 use super::packets;
 use super::process::{WorkerExit, WorkerProcess};
-use super::spawner::{Inner, Jail, JailParts, SpawnEvent, Spawner, WorkerHandle};
+use super::spawner::{Jail, JailParts, RunningJail, SpawnEvent, Spawner, WorkerHandle};
 use crate::reactor::WatchedFd;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -243,6 +243,7 @@ impl KeptJail {
         config: &SpawnConfig,
         owner_of: &(dyn Fn(SessionId) -> Option<String> + Sync),
     ) -> Result<AdoptedJail, AdoptError> {
+        // Kept apart, because `take_over` consumes the jail: a half adopted one must not go on without a supervisor.
         let (pidfd, address) = (self.pidfd.try_clone()?, self.address.clone());
         let adopted = self.take_over(config, owner_of).await;
         if adopted.is_err() {
@@ -262,7 +263,7 @@ impl KeptJail {
         let (listener, records) =
             kept.map_err(|_| AdoptError::Keeper("did not list its workers in time"))??;
         // The keeper of one owner's jail is in that owner's group, and so is everything in it.
-        let groups = JailGroups::of(&config.cgroups, None).await.map_err(SpawnError::Cgroup)?;
+        let groups = JailGroups::open(&config.cgroups, None).await.map_err(SpawnError::Cgroup)?;
         let parts = JailParts {
             pid,
             pidfd,
@@ -285,8 +286,9 @@ impl KeptJail {
                 None => kept.end(&jail),
             }
         }
+        // Last: an exit that is reported before its worker is watched would be lost.
         let tasks = jail.listen()?;
-        Ok(AdoptedJail { spawner: Spawner(Arc::new(Inner::new(jail, tasks))), events, workers })
+        Ok(AdoptedJail { spawner: Spawner(Arc::new(RunningJail::new(jail, tasks))), events, workers })
     }
 }
 

@@ -34,15 +34,15 @@ impl JailBuild {
     /// The build of this process, and of all jails that it starts.
     pub fn ours() -> &'static Self {
         static OURS: OnceLock<JailBuild> = OnceLock::new();
-        OURS.get_or_init(|| Self::of("self", Hello::ours()))
+        OURS.get_or_init(|| Self::read_from("self", Hello::ours()))
     }
 
     /// The build of a keeper.
     pub(super) fn of_keeper(pid: u32, hello: Hello) -> Self {
-        Self::of(&pid.to_string(), hello)
+        Self::read_from(&pid.to_string(), hello)
     }
 
-    fn of(process: &str, hello: Hello) -> Self {
+    fn read_from(process: &str, hello: Hello) -> Self {
         let version = String::from_utf8_lossy(&hello.build_id).trim_end_matches('\0').to_owned();
         let id = File::open(format!("/proc/{process}/exe")).ok().and_then(|file| id_of(&file));
         Self { version, id: id.unwrap_or_else(|| UNKNOWN_BUILD.to_owned()), protocol: hello.protocol }

@@ -91,7 +91,7 @@ impl WorkerSender {
         self.write_with(&bytes, Some(fd)).await
     }
 
-    /// What an older worker does not know is not sent to it: the call fails whose reply that is.
+    /// Encodes a message. One that an older worker does not know is not sent to it: the call fails whose reply it is.
     fn encoded(&self, message: &ToWorker) -> Result<Vec<u8>, WorkerChannelError> {
         let failed;
         let message = match (since::check(message, self.protocol), message) {
@@ -139,7 +139,7 @@ fn on_send(error: io::Error) -> WorkerChannelError {
 impl WorkerSender {
     /// The sender of a channel without a handshake, for tests.
     #[doc(hidden)]
-    pub fn over(socket: OwnedFd, protocol: u32) -> io::Result<Self> {
+    pub fn on_socket(socket: OwnedFd, protocol: u32) -> io::Result<Self> {
         Ok(split(packets::register(socket)?, protocol).0)
     }
 }
@@ -149,7 +149,7 @@ impl WorkerSender {
 pub struct Received {
     /// The sequence number, to be acknowledged once the message is committed.
     pub seq: u64,
-    /// Its length (bytes).
+    /// The message's length (bytes).
     pub bytes: u64,
     /// Hostile input.
     pub message: FromWorker,

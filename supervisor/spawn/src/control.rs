@@ -66,7 +66,7 @@ impl Control {
         packets::send(&self.socket, &[&bytes], fds, Instant::now() + Duration::from_millis(WRITE_MS)).await
     }
 
-    /// What an older keeper does not know is not sent to it.
+    /// Encodes a message. One that an older keeper does not know is not sent to it.
     fn encoded(&self, message: &ToKeeper) -> io::Result<Vec<u8>> {
         since::check(message, self.protocol).map_err(io::Error::other)?;
         encode(message, KEEPER_MESSAGE_BYTES).map_err(io::Error::other)
@@ -79,7 +79,7 @@ impl Control {
         pidfd: Arc<PidFd>,
         group: Option<&OwnerGroup>,
     ) -> Option<watch::Receiver<Option<ReportedExit>>> {
-        // Its result is of no interest now.
+        // The call notes the counter of this moment, so that earlier kills are not this worker's; its result is of no interest.
         let oom = Arc::clone(group.and_then(OwnerGroup::oom).unwrap_or(&self.oom));
         let _ = oom.has_just_killed();
         let (exit, watcher) = watch::channel(None);
@@ -170,7 +170,7 @@ impl Control {
         waiting.lost = true;
         waiting.kept.clear();
         for (_, alive) in waiting.alive.drain() {
-            // With a pid namespace the kernel has done it already.
+            // In a pid namespace the kernel has killed the worker already.
             let _ = alive.pidfd.kill();
             alive.exit.send_replace(Some(ReportedExit { exit: WorkerExit::KeeperLost, usage: None }));
         }

@@ -28,7 +28,7 @@ pub enum SpawnError {
     /// The keeper exited or sent nothing during the start.
     #[error("the keeper {what} during its start; run `vm-system ops doctor`")]
     KeeperSilent {
-        /// What it did instead.
+        /// The act that took the place of the expected one.
         what: &'static str,
     },
     /// A process of the jail uses another protocol version, or none.
@@ -36,7 +36,7 @@ pub enum SpawnError {
     WrongHello {
         /// Keeper, zygote or worker.
         who: &'static str,
-        /// What was wrong.
+        /// The defect that was found.
         what: String,
     },
     /// A process of the jail speaks a protocol version that this build does not.
@@ -49,7 +49,7 @@ pub enum SpawnError {
     /// The process that tests the walls did not report.
     #[error("the process that tests this machine's walls {what}")]
     Examiner {
-        /// What it did instead.
+        /// The act that took the place of the expected one.
         what: &'static str,
     },
     /// A process is not behind all its walls.
@@ -76,9 +76,9 @@ pub enum SpawnError {
     /// There is no zygote of the worker's kind. The jail is intact: the next request starts another zygote.
     #[error("the zygote of {kind} {what}")]
     ZygoteFailed {
-        /// Its [`super::WorkerKind`], as text.
+        /// The zygote's [`super::WorkerKind`], as text.
         kind: String,
-        /// What it did instead of forking.
+        /// The act that took the place of the fork.
         what: &'static str,
     },
     /// No zygote is left to fork from; running workers continue.
@@ -86,7 +86,7 @@ pub enum SpawnError {
     NoZygote,
 }
 
-/// What is wrong with a library.
+/// The reason why a library cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LibraryError {
     /// The library is not installed.
@@ -97,7 +97,7 @@ pub enum LibraryError {
     Corrupt {
         /// `id-version`.
         name: String,
-        /// What was found.
+        /// The defect that was found.
         problem: String,
     },
     /// The evaluation failed.
@@ -143,7 +143,7 @@ impl SpawnError {
         }
     }
 
-    /// What to do, where the message does not contain it.
+    /// The remedy, where the message does not contain it.
     pub fn hint(&self) -> &'static str {
         match self {
             Self::Rlimit { error, .. } if error.kind() == io::ErrorKind::PermissionDenied => RLIMIT_HINT,
@@ -163,11 +163,11 @@ impl SpawnError {
     }
 }
 
-/// What to do if the kernel has no more of something for us.
+/// The remedy if the kernel has no more of something for us.
 pub const SHORTAGE_HINT: &str =
     "processes, descriptors or memory may be short (LimitNPROC=, LimitNOFILE=, MemoryMax=): try again later";
 
-/// What to do if a file system is full.
+/// The remedy if a file system is full.
 pub const FULL_HINT: &str = "delete files of this file system, or give it more space or inodes (`df`, `df -i`, a quota): live sessions \
      wait for a start that succeeds";
 

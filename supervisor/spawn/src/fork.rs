@@ -106,11 +106,13 @@ pub(super) fn begin(
     let mark = MARKS + jail.forks.fetch_add(1, Ordering::Relaxed);
     let parent =
         Parent { pid: parent.pid(), pidfd: Arc::clone(parent.pidfd()), mark, group: parent.group().cloned() };
+    // Before the order: a child inherits the mark at its clone, so none can appear without it.
     let marked = rlimit::mark(parent.pid, mark)
         // The mark was set by pid: this check makes sure that the process is still the same.
         .and_then(|()| parent.pidfd.signal(0));
     marked.map_err(|error| SpawnError::Rlimit { pid: parent.pid, error })?;
     jail.orders.mark(MarkedChild { keeper: jail.pid, parent: parent.pid, mark });
+    // Last: from here on the filter's notification of one clone is allowed.
     jail.orders.add(parent.pid);
     let (result_sender, result) = oneshot::channel();
     let (over, is_over) = oneshot::channel();
@@ -169,7 +171,7 @@ impl SessionFork {
         }
         if !unused {
             if !violated {
-                // Its clone may not have returned yet.
+                // The parent's clone may not have returned yet: until then a child could still appear.
                 let _ = over.await;
             }
             // The search is for children that are alive, and these may be honest.
@@ -210,8 +212,9 @@ impl SessionFork {
         // The keeper does its part while the child replaces its channel.
         let assignment = self.jail.assign(self.child, &ours, child, self.parent.group.clone()).await?;
         let deadline = Instant::now() + Duration::from_millis(WRITE_MS);
-        let welcome = Hello::ours().to_packet();
-        let sent = packets::send(way, &[&welcome], &[its.as_fd()], deadline).await;
+        let hello = Hello::ours().to_packet();
+        let sent = packets::send(way, &[&hello], &[its.as_fd()], deadline).await;
+        // Only the child may have its end: a copy of ours would keep the channel open after its exit.
         drop(its);
         if sent.is_err() {
             return Err(closed(child, "the child closed its socket before it had a channel").await);

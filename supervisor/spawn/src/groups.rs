@@ -32,7 +32,7 @@ const END: Duration = Duration::from_secs(1);
 /// Weight of the zygotes' processor time: they work for all owners, of which each has 100.
 const ZYGOTES_WEIGHT: u32 = 1_000;
 
-/// What one owner may use at a time. A limit is in force if its controller is there.
+/// The resources that one owner may use at a time. A limit is in force if its controller is there.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OwnerLimits {
     /// Share of the processors when they are short (1 to 10 000), against other owners.
@@ -51,7 +51,7 @@ impl Default for OwnerLimits {
     }
 }
 
-/// Whether owners have groups.
+/// The groups of owners, or the reason why there are none.
 #[derive(Debug, Clone)]
 pub enum Cgroups {
     /// They have none; the reason.
@@ -71,10 +71,10 @@ impl Cgroups {
 
 /// The groups of all owners. Cheap to clone.
 #[derive(Debug, Clone)]
-pub struct OwnerGroups(Arc<Inner>);
+pub struct OwnerGroups(Arc<OwnerGroupTable>);
 
 #[derive(Debug)]
-struct Inner {
+struct OwnerGroupTable {
     subtree: CgroupSubtree,
     zygotes: Cgroup,
     limits: OwnerLimits,
@@ -92,7 +92,7 @@ impl OwnerGroups {
         if subtree.controllers().cpu {
             zygotes.limit(CgroupLimit::CpuWeight(ZYGOTES_WEIGHT))?;
         }
-        Ok(Self(Arc::new(Inner {
+        Ok(Self(Arc::new(OwnerGroupTable {
             subtree,
             zygotes,
             limits,
@@ -112,16 +112,16 @@ impl OwnerGroups {
     }
 
     /// The group of an owner; it stays while the result, or a process that was added, is held.
-    pub async fn of(&self, owner: &str) -> io::Result<Arc<OwnerGroup>> {
+    pub async fn group_of(&self, owner: &str) -> io::Result<Arc<OwnerGroup>> {
         if let Some(group) = self.0.live(owner) {
             return Ok(group);
         }
         let (groups, owner) = (Arc::clone(&self.0), owner.to_owned());
-        blocking(move || Inner::make(&groups, owner)).await
+        blocking(move || OwnerGroupTable::make(&groups, owner)).await
     }
 }
 
-impl Inner {
+impl OwnerGroupTable {
     fn live(&self, owner: &str) -> Option<Arc<OwnerGroup>> {
         lock(&self.live).get(owner).and_then(Weak::upgrade)
     }
@@ -147,7 +147,7 @@ impl Inner {
         // Weights among the processes of one owner are of no use, and each level takes time at every switch.
         group.pass_on(vm_system_sandbox::cgroup::Controllers { cpu: false, ..controllers })?;
         let processes = group.child("processes")?;
-        let oom = group.oom_kills().map(|kills| Arc::new(OomWatch::of(Some(kills))));
+        let oom = group.oom_kills().map(|kills| Arc::new(OomWatch::counting(Some(kills))));
         let made = OwnerGroup {
             groups: Arc::clone(self),
             owner: owner.clone(),
@@ -179,7 +179,7 @@ impl Inner {
 /// The group of one owner.
 #[derive(Debug)]
 pub struct OwnerGroup {
-    groups: Arc<Inner>,
+    groups: Arc<OwnerGroupTable>,
     owner: String,
     group: Cgroup,
     processes: Cgroup,
@@ -216,7 +216,7 @@ impl OwnerGroup {
         self.processes.as_fd()
     }
 
-    /// What reports that the kernel has ended a process of the owner for lack of memory.
+    /// The watch that reports that the kernel has ended a process of the owner for lack of memory.
     pub(super) const fn oom(&self) -> Option<&Arc<OomWatch>> {
         self.oom.as_ref()
     }
@@ -227,7 +227,7 @@ impl Drop for OwnerGroup {
         let (groups, owner) = (Arc::clone(&self.groups), std::mem::take(&mut self.owner));
         in_background(move || {
             if let Ok(group) = groups.subtree.group(&folder_name(&owner)) {
-                // Its last processes may have been killed just now.
+                // The group's last processes may have been killed just now: a group with a process cannot be removed.
                 let _ = group.wait_until_empty(END);
             }
             groups.discard(&owner);
@@ -268,7 +268,7 @@ impl Drop for CommandGroup {
         let Some(leaf) = self.leaf.take() else { return };
         let owner = Arc::clone(&self.owner);
         in_background(move || {
-            // What has not exited by then is removed with a later command, or with the owner's group.
+            // A command that has not exited by then is removed with a later command, or with the owner's group.
             if leaf.end(END).is_err() {
                 lock(&owner.left).push(leaf);
             }
@@ -288,11 +288,11 @@ pub(super) enum JailGroups {
 
 impl JailGroups {
     /// Of a jail of this owner, or of all.
-    pub(super) async fn of(cgroups: &Cgroups, owner: Option<&str>) -> io::Result<Self> {
+    pub(super) async fn open(cgroups: &Cgroups, owner: Option<&str>) -> io::Result<Self> {
         Ok(match (cgroups, owner) {
             (Cgroups::Unused(_), _) => Self::None,
             (Cgroups::Used(groups), None) => Self::OfOwners(groups.clone()),
-            (Cgroups::Used(groups), Some(owner)) => Self::Own(groups.of(owner).await?),
+            (Cgroups::Used(groups), Some(owner)) => Self::Own(groups.group_of(owner).await?),
         })
     }
 
@@ -315,7 +315,7 @@ impl JailGroups {
         match self {
             Self::None => Ok(None),
             Self::Own(group) => Ok(Some(Arc::clone(group))),
-            Self::OfOwners(groups) => groups.of(owner).await.map(Some),
+            Self::OfOwners(groups) => groups.group_of(owner).await.map(Some),
         }
     }
 

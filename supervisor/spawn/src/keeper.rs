@@ -55,15 +55,18 @@ pub(super) async fn start(
     let begin = encode(&begin, KEEPER_MESSAGE_BYTES)
         .map_err(|error| make("order the keeper to begin")(std::io::Error::other(error)))?;
     let lifeline: Vec<BorrowedFd<'_>> = config.lifeline.iter().map(|pipe| pipe.as_fd()).collect();
+    // Sent before the keeper runs: the message waits in the socket, so that no start needs another round trip.
     socket::send(&control, &[&begin], &lifeline, socket::Wait::Yes)
         .map_err(make("order the keeper to begin"))?;
 
     let namespace = config.user_namespace().await?;
     let child = execute(config, [&keepers_control, &adoption, &zygotes_end], group, namespace.as_ref())?;
+    // Copies of ours would keep the channels open after the exit of keeper and zygote.
     drop((keepers_control, adoption, zygotes_end));
     let control = packets::register(control).map_err(make("watch the keeper's channel"))?;
     let zygote = packets::register(zygote).map_err(make("watch the zygote's channel"))?;
     let ready = timeout_at(deadline, handshake(&control)).await;
+    // The executed process has forked the keeper and exits; unreaped it would stay as a zombie.
     child.reap();
     let (pidfd, layers, protocol) =
         ready.map_err(|_| SpawnError::KeeperSilent { what: "sent nothing" })??;

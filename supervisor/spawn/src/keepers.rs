@@ -19,9 +19,9 @@ impl LiveKeepers {
     }
 
     /// Waits for the exits of all keepers, with everything in their jails; kills those that have not exited in time.
-    pub async fn end(&self, patience: Duration) {
+    pub async fn end(&self, timeout: Duration) {
         let keepers = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
-        let until = Instant::now() + patience;
+        let until = Instant::now() + timeout;
         for keeper in keepers {
             if timeout_at(until, ended(&keeper)).await.is_ok() {
                 continue;

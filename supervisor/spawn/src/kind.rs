@@ -135,7 +135,7 @@ impl Hash for ModuleSet {
 pub struct Library {
     /// `id-version`.
     pub name: String,
-    /// What `require` and `import` call it.
+    /// The name by which `require` and `import` find the library.
     pub id: String,
     /// The global variable that it becomes.
     pub global: Option<String>,

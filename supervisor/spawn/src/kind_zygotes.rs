@@ -81,7 +81,7 @@ impl Default for KindZygotes {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KindZygoteInfo {
     pub kind: WorkerKind,
-    /// Its pid on the host.
+    /// The zygote's pid on the host.
     pub pid: u32,
     /// Forks that were ordered; of a further kind, workers that were also assigned.
     pub forks: u64,

@@ -1,5 +1,5 @@
-//! Whether the kernel has just killed a process of an owner, or of this service, for lack of memory. Reads one counter; it does not say which process
-//! that was.
+//! Watches a counter of processes of an owner, or of this service, that the kernel has killed for lack of memory. The counter does
+//! not name the process.
 
 use super::control::lock;
 use std::sync::Mutex;
@@ -27,11 +27,11 @@ struct Seen {
 impl OomWatch {
     /// Counts from now on.
     pub(super) fn begin() -> Self {
-        Self::of(OomKills::of_this_process())
+        Self::counting(OomKills::of_this_process())
     }
 
     /// Of this counter, from now on.
-    pub(super) fn of(kills: Option<OomKills>) -> Self {
+    pub(super) fn counting(kills: Option<OomKills>) -> Self {
         let count = kills.as_ref().and_then(|kills| kills.count().ok()).unwrap_or(0);
         Self { kills, seen: Mutex::new(Seen { count, rose_at: None }) }
     }

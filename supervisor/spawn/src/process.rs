@@ -36,7 +36,7 @@ pub enum WorkerExit {
     Unknown,
 }
 
-/// What the keeper reported of an exit.
+/// The keeper's report of an exit.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ReportedExit {
     pub(super) exit: WorkerExit,
@@ -54,16 +54,16 @@ impl From<ExitStatus> for WorkerExit {
 
 /// A worker's process. Cheap to clone.
 #[derive(Debug, Clone)]
-pub struct WorkerProcess(Arc<Inner>);
+pub struct WorkerProcess(Arc<WorkerProcessState>);
 
 #[derive(Debug)]
-struct Inner {
+struct WorkerProcessState {
     session: SessionId,
     pid: u32,
     pidfd: Arc<PidFd>,
     exit: Receiver<Option<ReportedExit>>,
     control: Arc<Control>,
-    /// Its owner's group stays while it is used.
+    /// The owner's group, which stays while it is used.
     group: Option<Arc<OwnerGroup>>,
 }
 
@@ -76,7 +76,7 @@ impl WorkerProcess {
         control: Arc<Control>,
         group: Option<Arc<OwnerGroup>>,
     ) -> Self {
-        Self(Arc::new(Inner { session, pid, pidfd, exit, control, group }))
+        Self(Arc::new(WorkerProcessState { session, pid, pidfd, exit, control, group }))
     }
 
     /// Another handle of the process itself.
@@ -94,7 +94,7 @@ impl WorkerProcess {
         self.0.session
     }
 
-    /// Its pid on the host, from the kernel.
+    /// The worker's pid on the host, from the kernel.
     pub fn pid(&self) -> u32 {
         self.0.pid
     }
@@ -166,7 +166,7 @@ impl WorkerProcess {
         self.0.pidfd.signal(0)
     }
 
-    /// Its memory now (a query takes 26 µs when it is idle).
+    /// The worker's memory now (a query takes 26 µs when it is idle).
     pub fn memory(&self) -> io::Result<Memory> {
         inspect::memory(&self.0.pidfd)
     }

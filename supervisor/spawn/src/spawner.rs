@@ -58,14 +58,14 @@ pub enum SpawnEvent {
     ZygotesLost,
     /// A jailed process made a forbidden call. It waits in the call and is to be killed.
     ForbiddenCall {
-        /// Its pid on the host.
+        /// The process's pid on the host.
         pid: u32,
         /// The call's name.
         call: String,
     },
     /// A worker tried to fork without an order; it was refused.
     UnorderedFork {
-        /// Its pid on the host.
+        /// The process's pid on the host.
         pid: u32,
     },
 }
@@ -80,23 +80,23 @@ pub struct WorkerHandle {
 
 /// A running jail. Cheap to clone; dropping the last clone ends it, unless it was left to another supervisor.
 #[derive(Debug, Clone)]
-pub struct Spawner(pub(super) Arc<Inner>);
+pub struct Spawner(pub(super) Arc<RunningJail>);
 
 #[derive(Debug)]
-pub(super) struct Inner {
+pub(super) struct RunningJail {
     pub(super) jail: Arc<Jail>,
     pub(super) tasks: Vec<AbortHandle>,
     /// Whether the keeper waits for another supervisor instead of ending.
     left: AtomicBool,
 }
 
-impl Inner {
+impl RunningJail {
     pub(super) fn new(jail: Arc<Jail>, tasks: Vec<AbortHandle>) -> Self {
         Self { jail, tasks, left: AtomicBool::new(false) }
     }
 }
 
-impl Drop for Inner {
+impl Drop for RunningJail {
     fn drop(&mut self) {
         if !self.left.load(Ordering::Relaxed) {
             // A stuck keeper would not see the order.
@@ -121,7 +121,7 @@ pub(super) struct Jail {
     pub(super) pid: u32,
     pidfd: PidFd,
     layers: Vec<LayerReport>,
-    /// What its processes run.
+    /// The build that the jail's processes run.
     build: JailBuild,
     /// Where the keeper waits for another supervisor, if it does.
     address: Option<KeeperAddress>,
@@ -153,7 +153,7 @@ pub(super) struct Zygotes {
 impl Spawner {
     /// Starts a keeper and its first zygote, and inspects both from outside. Must be called within a tokio runtime.
     pub async fn start(config: SpawnConfig) -> Result<(Self, mpsc::Receiver<SpawnEvent>), SpawnError> {
-        let groups = JailGroups::of(&config.cgroups, config.owner.as_deref()).await;
+        let groups = JailGroups::open(&config.cgroups, config.owner.as_deref()).await;
         let groups = groups.map_err(SpawnError::Cgroup)?;
         let started = keeper::start(&config, groups.of_keeper()).await?;
         let keeper = started.pidfd.try_clone().map_err(SpawnError::io("watch the keeper"))?;
@@ -175,7 +175,7 @@ impl Spawner {
         }
         let orders = Orders::default();
         let (zygote, listener) =
-            zygote::welcome(started.zygote, FIRST_ZYGOTE, config.sandbox, orders.clone()).await?;
+            zygote::take_in(started.zygote, FIRST_ZYGOTE, config.sandbox, orders.clone()).await?;
         // Checked here, not only at the first session.
         let pid = zygote.pids.here;
         rlimit::may_limit(pid).map_err(|error| SpawnError::Rlimit { pid, error })?;
@@ -200,8 +200,9 @@ impl Spawner {
             let making = Arc::clone(&jail).run_worker_pool(Arc::clone(pool));
             tasks.push(tokio::spawn(making).abort_handle());
         }
+        // After the tasks that read the keeper's reports: from here on it reports this zygote's exit.
         Jail::keep_zygote(&jail, &zygote).await?;
-        Ok((Self(Arc::new(Inner::new(jail, tasks))), events))
+        Ok((Self(Arc::new(RunningJail::new(jail, tasks))), events))
     }
 
     /// Starts a worker: forked by the zygote of its kind, identified by the kernel, inspected from outside, limited, and
@@ -266,7 +267,7 @@ impl Spawner {
         self.0.jail.problem()
     }
 
-    /// What its processes run.
+    /// The build that the jail's processes run.
     pub fn build(&self) -> &JailBuild {
         &self.0.jail.build
     }
@@ -316,6 +317,7 @@ impl Spawner {
         if let Some(pool) = &jail.pool {
             pool.close();
         }
+        // Prestarted workers were ended above: the keeper does not know them, so its shutdown would leave them.
         let sent = jail.control.send(&ToKeeper::Shutdown, &[]).await;
         if sent.is_err() || timeout(deadline.min(KEEPER_END), jail.wait_for_exit()).await.is_err() {
             let _ = jail.pidfd.kill();
@@ -567,13 +569,13 @@ impl Jail {
         let (ours, worker_end) = channel()?;
         let ordered = parent.order(worker_end, true).await?;
         let number = self.next_zygote.fetch_add(1, Ordering::Relaxed);
-        let welcomed = zygote::welcome(ours, number, self.sandbox, self.orders.clone());
-        match ordered.unless_stuck(welcomed).await? {
+        let started = zygote::take_in(ours, number, self.sandbox, self.orders.clone());
+        match ordered.unless_stuck(started).await? {
             Err(silent @ SpawnError::WorkerSilent(_)) => match ordered.why_not().await {
                 SpawnError::WorkerSilent(_) => Err(silent),
                 known => Err(known),
             },
-            welcomed => welcomed.map(|(zygote, _)| zygote),
+            started => started.map(|(zygote, _)| zygote),
         }
     }
 

@@ -50,7 +50,7 @@ pub(super) struct PrestartedWorker {
     /// Our end of its channel.
     pub(super) ours: WatchedFd,
     pub(super) worker: UnassignedWorker,
-    /// Its virtual memory when it was inspected (bytes).
+    /// The worker's virtual memory when it was inspected (bytes).
     pub(super) mapped_bytes: u64,
     /// The group of its owner, which it is in.
     pub(super) group: Option<Arc<OwnerGroup>>,
@@ -175,6 +175,7 @@ impl WorkerPool {
             return false;
         }
         let most = if key.owner.is_some() { MOST_OF_OWNERS } else { MOST };
+        // Each kind holds a process: the one that was used longest ago makes way.
         if !table.kinds.contains_key(key) && table.kinds.len() >= most {
             let oldest =
                 table.kinds.iter().min_by_key(|(_, known)| known.last_used).map(|(key, _)| key.clone());
@@ -238,6 +239,7 @@ impl WorkerPool {
     pub(super) fn close(&self) {
         let kinds = {
             let mut table = lock(&self.table);
+            // Before the kinds are taken: a worker that is being started is then dropped when it is put here.
             table.closed = true;
             std::mem::take(&mut table.kinds)
         };

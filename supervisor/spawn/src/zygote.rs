@@ -48,7 +48,7 @@ pub(super) struct Zygote {
 }
 
 /// Receives a new zygote's hello and ready; the first zygote sends the listener.
-pub(super) async fn welcome(
+pub(super) async fn take_in(
     socket: WatchedFd,
     number: u32,
     sandbox: SandboxMode,
@@ -56,38 +56,38 @@ pub(super) async fn welcome(
 ) -> Result<(Zygote, Option<Listener>), SpawnError> {
     let deadline = Instant::now() + Duration::from_millis(HELLO_MS);
     let silent = || SpawnError::WorkerSilent("zygote sent nothing");
-    let greeting = timeout_at(deadline, greet(&socket)).await.map_err(|_| silent())??;
+    let handshake = timeout_at(deadline, receive_handshake(&socket)).await.map_err(|_| silent())??;
     // From now on only this process can send here, and no descriptor is expected any more.
     socket::trust_senders(&socket).map_err(SpawnError::io("set up the zygote's channel"))?;
     socket::refuse_descriptors(&socket).map_err(SpawnError::io("set up the zygote's channel"))?;
-    let pids = greeting.pidfd.pids().map_err(|_| SpawnError::WorkerSilent("zygote exited"))?;
+    let pids = handshake.pidfd.pids().map_err(|_| SpawnError::WorkerSilent("zygote exited"))?;
     inspect_process(pids.here, sandbox)?;
-    if greeting.listener.is_some() {
+    if handshake.listener.is_some() {
         // Further zygotes are forked from this one.
         rlimit::worker_descriptors(pids.here)
             // The limit was set by pid: this check makes sure that the process is still the same.
-            .and_then(|()| greeting.pidfd.signal(0))
+            .and_then(|()| handshake.pidfd.signal(0))
             .map_err(|error| SpawnError::Rlimit { pid: pids.here, error })?;
     }
     let zygote = Zygote {
         number,
         pids,
-        pidfd: greeting.pidfd,
+        pidfd: handshake.pidfd,
         socket,
         orders,
         next_order: AtomicU64::new(1),
         failures: Mutex::default(),
         lost: AtomicBool::new(false),
     };
-    Ok((zygote, greeting.listener))
+    Ok((zygote, handshake.listener))
 }
 
-struct Greeting {
+struct Handshake {
     pidfd: PidFd,
     listener: Option<Listener>,
 }
 
-async fn greet(socket: &WatchedFd) -> Result<Greeting, SpawnError> {
+async fn receive_handshake(socket: &WatchedFd) -> Result<Handshake, SpawnError> {
     let read = || SpawnError::io("read the zygote's channel");
     let hello =
         packets::receive(socket, |got, bytes| (got.len > 0).then(|| check_hello("the zygote", bytes)));
@@ -97,7 +97,7 @@ async fn greet(socket: &WatchedFd) -> Result<Greeting, SpawnError> {
         (ready, got.sender.take(), got.fds.pop())
     });
     match ready.await.map_err(read())? {
-        (true, Some(pidfd), listener) => Ok(Greeting { pidfd, listener: listener.map(Listener::from) }),
+        (true, Some(pidfd), listener) => Ok(Handshake { pidfd, listener: listener.map(Listener::from) }),
         _ => Err(SpawnError::WorkerSilent("zygote exited or sent another message than ready")),
     }
 }
@@ -164,6 +164,7 @@ impl Zygote {
         let ordered = Ordered { zygote: self, order, failure };
         let bytes = encode(&ToZygote::Fork { order, as_zygote }, ZYGOTE_MESSAGE_BYTES)
             .map_err(|error| SpawnError::Fork(io::Error::other(error)))?;
+        // Before the order is sent: the zygote's clone may be reported before `send` returns.
         self.orders.add(self.pids.here);
         let deadline = Instant::now() + Duration::from_millis(WRITE_MS);
         let sent = packets::send(&self.socket, &[&bytes], &[worker_end.as_fd()], deadline).await;
@@ -244,11 +245,11 @@ impl Zygote {
     }
 
     /// The zygote's message within this time (milliseconds); `None`: an invalid message, or it has exited.
-    async fn reply(&self, patience_ms: u64) -> Result<Option<FromZygote>, Elapsed> {
+    async fn reply(&self, timeout_ms: u64) -> Result<Option<FromZygote>, Elapsed> {
         let reply = packets::receive(&self.socket, |got, bytes| {
             (got.len > 0 && !got.truncated).then(|| decode::<FromZygote>(bytes).ok()).flatten()
         });
-        timeout(Duration::from_millis(patience_ms), reply).await.map(|reply| reply.ok().flatten())
+        timeout(Duration::from_millis(timeout_ms), reply).await.map(|reply| reply.ok().flatten())
     }
 
     async fn send_order(&self, order: &ToZygote, deadline: Instant) -> Result<(), SpawnError> {
@@ -275,6 +276,7 @@ impl Zygote {
             }
         }
         self.lost.store(true, Ordering::Release);
+        // No clone of it is allowed any more; then it may be killed.
         self.orders.forget(self.pids.here);
         // After an invalid message it must not continue to run.
         let _ = self.pidfd.kill();
@@ -283,8 +285,8 @@ impl Zygote {
 }
 
 impl Ordered<'_> {
-    /// What the fork comes to; an error if the zygote does not begin with it in time. Once it has begun, what becomes of it is
-    /// the child's matter, which has deadlines of its own.
+    /// The result of a fork; an error if the zygote does not begin with it in time. Once it has begun, the child's own deadlines
+    /// decide.
     pub(super) async fn unless_stuck<T>(&self, result: impl Future<Output = T>) -> Result<T, SpawnError> {
         let mut result = pin!(result);
         if let Ok(result) = timeout(Duration::from_millis(FORK_ORDER_MS), result.as_mut()).await {

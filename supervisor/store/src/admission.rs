@@ -1,6 +1,6 @@
-//! What each owner stores, and which states are admitted to the queue: the quota of their owner, what it may write in a minute, and
-//! the quota of the database. Counts what is queued beside what is stored, so that no queue of large states leads far beyond a
-//! quota. Knows no batches.
+//! The sums of what each owner stores, and the states that are admitted to the queue: the quota of their owner, what it may write
+//! in a minute, and the quota of the database. Counts what is queued beside what is stored, so that no queue of large states leads
+//! far beyond a quota. Knows no batches.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,7 +9,7 @@ use vm_system_record::{Owner, Retention, StorageLimit};
 
 /// From so many accounts on, those that hold little are forgotten when they are not used.
 const OWNERS: usize = 10_000;
-/// What an account may hold and still be forgotten, as a part of the quota: it counts nothing until its owner's next writes.
+/// The part of the quota up to which an account may be forgotten: it counts nothing until its owner's next writes.
 const SMALL_PART: u64 = 1_024;
 const MINUTE_MS: u64 = 60_000;
 
@@ -36,7 +36,7 @@ struct Account {
     /// As it was last counted.
     stored_bytes: u64,
     queued_bytes: u64,
-    /// What it may write now.
+    /// The bytes that the owner may write now.
     budget_bytes: u64,
     /// When that was computed.
     at: Instant,
@@ -88,7 +88,7 @@ impl Admission {
         Ok(Booking { admission: Arc::clone(self), owner: owner.clone(), bytes })
     }
 
-    /// What an owner stores now.
+    /// Sets the bytes that an owner stores now.
     pub(super) fn stored(&self, owner: &Owner, bytes: u64) {
         self.accounts().of(owner, &self.limits, Instant::now()).stored_bytes = bytes;
     }

@@ -25,28 +25,28 @@ use vm_system_record::{Applied, Batch, Rejection, StoreError, Write};
 /// Capacity of the queue, in units of [`UNIT_BYTES`]; a batch takes one and one more per unit of its content.
 const UNITS: u32 = 16_384;
 const UNIT_BYTES: usize = 4_096;
-/// Of this capacity one lane has at most so much.
+/// The part of this capacity that one lane may take.
 const LANE_UNITS: u32 = 1_024;
 /// Capacity that each lane has beside: however full the queue is, a small batch of an owner that has few of them is admitted.
 const OWN_UNITS: u32 = 256;
-/// What a lane may write each time that it has its turn (bytes).
+/// The bytes that a lane may write each time that it has its turn.
 const QUANTUM: usize = 64 << 10;
-/// What one commit writes of whole batches, but for one large one, and of pieces (bytes of the file): how long a batch that comes
+/// The bytes of the file that one commit writes of whole batches, but for one large one, and of pieces: how long a batch that comes
 /// during a commit waits for the next one. 512 KiB are about 5 ms of the writer and a flush.
 const TURN_BYTES: usize = 512 << 10;
-/// What a piece of a copied state costs (bytes): about what it is in the file.
+/// The cost of a piece of a copied state (bytes): about what it is in the file.
 const COPY_BYTES: usize = TURN_BYTES;
-/// What a batch costs beside its content (bytes).
+/// The cost of a batch beside its content (bytes).
 const BATCH_BYTES: usize = 4_096;
 /// How long the writer waits for the log to be copied back, if no small batch comes before.
 const LOG_WAIT: Duration = Duration::from_millis(10);
 const LAZY: Duration = Duration::from_millis(LAZY_MS);
 /// For this long after work the writer polls the queue as often as a lazy batch may wait, so that no caller has to wake it.
-const VIGIL: Duration = Duration::from_millis(50);
+const POLLED_AFTER_WORK: Duration = Duration::from_millis(50);
 /// Lanes without batches that are remembered at most, beside as many as are in use.
 const IDLE_LANES: usize = 64;
 
-/// What earlier turns have written of a batch.
+/// The part of a batch that earlier turns have written.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Progress {
     /// The execution with a checkpoint of which a part is written.
@@ -55,7 +55,7 @@ pub(super) struct Progress {
     pub(super) pages: usize,
     /// Of these, the numbers of those that are gone or replace a version.
     pub(super) replacing: Vec<u64>,
-    /// What is written of it (bytes of the file).
+    /// The bytes of the file that are written of it.
     pub(super) bytes: usize,
     /// The last page that was copied, if a state is copied; -1 before the first one.
     pub(super) copied_page: Option<i64>,
@@ -82,7 +82,7 @@ pub(super) struct QueuedBatch {
     import: Option<ExecutionId>,
     /// It copies a state, in pieces if that is large.
     is_copy: bool,
-    /// What this turn may write of it, if not all (bytes).
+    /// The bytes that this turn may write of it, if not all.
     allowance: usize,
     done: oneshot::Sender<Result<Applied, StoreError>>,
     _admitted: Admitted,
@@ -90,12 +90,12 @@ pub(super) struct QueuedBatch {
 }
 
 impl QueuedBatch {
-    /// What this turn may write of it (bytes); `None`: all that is left.
+    /// The bytes that this turn may write of it; `None`: all that is left.
     pub(super) fn piece(&self) -> Option<usize> {
         (self.allowance < self.cost()).then_some(self.allowance).filter(|_| self.allowance > 0)
     }
 
-    /// What this turn writes, about (bytes).
+    /// The bytes that this turn writes, about.
     pub(super) fn turn_bytes(&self) -> usize {
         self.piece().unwrap_or_else(|| self.cost())
     }
@@ -141,7 +141,7 @@ impl QueuedBatch {
         self.is_copy
     }
 
-    /// What is left of it (bytes).
+    /// The bytes that are left of it.
     fn cost(&self) -> usize {
         if self.is_copy {
             return COPY_BYTES;
@@ -167,9 +167,9 @@ pub(super) enum Turn {
 
 /// How much of a lane may be queued.
 struct Gate {
-    /// Its part of the common capacity.
+    /// The lane's part of the common capacity.
     lane: Arc<Semaphore>,
-    /// What it has beside.
+    /// The lane's capacity for small batches beside it.
     own: Arc<Semaphore>,
 }
 
@@ -195,7 +195,7 @@ struct Admitted {
 #[derive(Default)]
 struct LaneQueue {
     jobs: VecDeque<QueuedBatch>,
-    /// What it may write without another turn (bytes).
+    /// The bytes that the lane may write without another turn.
     deficit: usize,
     /// Of what it had, the part for batches that pass a checkpoint (bytes).
     saved: usize,
@@ -244,7 +244,7 @@ impl LaneQueue {
 
 #[derive(Default)]
 struct State {
-    /// Those that have batches.
+    /// The lanes that have batches.
     lanes: HashMap<Lane, LaneQueue>,
     /// The same lanes, the next one first.
     ring: VecDeque<Lane>,
@@ -456,8 +456,8 @@ impl Queue {
         Ok(Ticket(ticket))
     }
 
-    /// A small batch takes what its lane has for such. Others wait first for their lane, then for the common capacity: the owners
-    /// wait there for each other, and not for all that one of them has.
+    /// Admits a batch. A small one takes capacity that its lane has for small batches. Others wait first for their lane, then for the
+    /// common capacity: so owners wait for each other there, and not for everything that one of them has queued.
     async fn admit(&self, gate: Arc<Gate>, units: u32) -> Result<Admitted, StoreError> {
         if let Ok(own) = Arc::clone(&gate.own).try_acquire_many_owned(units) {
             return Ok(Admitted { _gate: gate, _permits: [Some(own), None] });
@@ -472,8 +472,8 @@ impl Queue {
         Ok(Admitted { _gate: gate, _permits: [Some(lane), Some(common)] })
     }
 
-    /// Takes back a batch of which there is more to write: it is the next one of its lane. Of one that had nothing more to write in
-    /// pieces the rest is written at once, for which its lane saves.
+    /// Takes back a batch of which there is more to write: it is the next one of its lane. If nothing more
+    /// of it can be written in pieces, the rest is written at once, and its lane saves turns for that.
     pub(super) fn put_back(&self, mut job: QueuedBatch, progress: Progress) {
         if progress != job.progress {
             job.allowance = 0;
@@ -510,7 +510,7 @@ impl Queue {
                 }
                 let small_only = small_only && !state.closed;
                 let turn = state.next_turn(small_only);
-                // What is left has waited long enough.
+                // The batches that are left have waited long enough.
                 state.urgent = !state.lanes.is_empty();
                 state.lazy_until = None;
                 if turn.is_empty() {
@@ -527,7 +527,7 @@ impl Queue {
             }
             let wakes_up = match state.lazy_until {
                 Some(until) => until,
-                None if now < called + VIGIL => idle_from.min(now + LAZY),
+                None if now < called + POLLED_AFTER_WORK => idle_from.min(now + LAZY),
                 None => idle_from,
             };
             state.sleeps_until = Some(wakes_up);

@@ -16,7 +16,7 @@ use std::os::unix::net::UnixStream;
 const DATAGRAM: SockType = SockType::Datagram;
 const STREAM: SockType = SockType::Stream;
 
-/// With this argument and a number, the process does something else: it has this many descriptors in flight until its input ends.
+/// The argument, with a number, that makes the process keep this many descriptors in flight until its input ends.
 const HOLD: &str = "hold";
 
 fn hold(descriptors: usize) -> io::Result<()> {
@@ -106,7 +106,7 @@ const ATTEMPTS: &[Attempt] = &[
     ("a list of the root", |_, _| fs::read_dir("/").map(drop)),
     ("a list of all devices", |_, _| fs::read_dir("/dev").map(drop)),
     ("a folder of the system to write in", |_, _| {
-        // Whether its mode permits it is not the question.
+        // The folder's mode does not matter here.
         let folder = open("/usr", OFlag::O_PATH | OFlag::O_DIRECTORY, Mode::empty())?;
         match nix::unistd::faccessat(
             &folder,
@@ -139,7 +139,7 @@ fn main() -> io::Result<()> {
             Err(error) => println!("{name}: {error}"),
         }
     }
-    // What ordinary programs do.
+    // Ordinary programs use pairs like this.
     let (mut left, mut right) = UnixStream::pair()?;
     left.write_all(b"pair")?;
     drop(left);

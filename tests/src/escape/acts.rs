@@ -51,7 +51,7 @@ pub(super) fn call_by_interrupt() -> Result<String, Errno> {
     done(sys::call_by_interrupt().map(drop))
 }
 
-/// With exactly the flags of an ordered fork, and without an order.
+/// A clone with exactly the flags of an ordered fork, and without an order.
 pub(super) fn unordered_fork() -> Result<String, Errno> {
     match process::fork_sibling() {
         Ok(Fork::Child) => process::exit_now(0),

@@ -1,4 +1,4 @@
-//! Its own memory: executable pages, limits, crashes, and secrets of others.
+//! The worker's own memory: executable pages, limits, crashes, and secrets of others.
 
 use super::ProbeArgument::{Number, Zeros};
 use super::{EscapeAttempt, Evidence, Inside, Outside, acts, attempt, judged, refused, run};

@@ -25,7 +25,7 @@ use vm_system_sandbox::{namespaces, selftest, socket};
 /// One attempt of the suite.
 #[derive(Debug)]
 pub struct EscapeAttempt {
-    /// Its number; the threat model and other documents refer to it.
+    /// The probe's number; the threat model and other documents refer to it.
     pub number: u8,
     pub name: &'static str,
     /// Made as native code by this suite.
@@ -39,9 +39,9 @@ pub struct EscapeAttempt {
 pub struct EscapeProbe {
     pub name: &'static str,
     act: ProbeAct,
-    /// What must happen in a worker.
+    /// The expected outcome in a worker.
     pub inside: Inside,
-    /// What must happen outside of the jail.
+    /// The expected outcome outside of the jail.
     pub outside: Outside,
 }
 
@@ -272,7 +272,7 @@ pub fn is_as_expected(probe: &EscapeProbe, report: &str) -> Option<bool> {
     }
     let ended = report.is_empty() || report.starts_with("exited(") || report.starts_with("signal ");
     Some(match probe.outside {
-        // What is there outside must differ from what a worker has.
+        // A result outside must differ from the one that a worker gets: else the probe tests nothing.
         Outside::Succeeds => !is_errno && !ended && (report == SUCCEEDED || report != probe.report()),
         Outside::IsJudged => !ended,
         Outside::EndsToo => ended,

@@ -9,7 +9,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 /// Address space of a child, in bytes. A child that exceeds it exits, which fails one test.
 const MEMORY: u64 = 3 << 30;
 
-/// What an asynchronous test prints when it is done.
+/// The line that an asynchronous test prints when it is done.
 const COMPLETE: &str = "Test262:AsyncTestComplete";
 const FAILURE: &str = "Test262:AsyncTestFailure:";
 

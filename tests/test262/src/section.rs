@@ -17,7 +17,7 @@ pub enum EngineName {
 }
 
 impl EngineName {
-    /// Its name on the command line of a child.
+    /// The engine's name on the command line of a child.
     pub fn as_str(self) -> &'static str {
         match self {
             EngineName::Cvm => "cvm",
@@ -50,7 +50,7 @@ impl EngineName {
 /// A part of the suite.
 #[derive(Clone, Copy, Debug)]
 pub struct SuiteSection {
-    /// Its name on the command line, and of its file of expectations.
+    /// The section's name on the command line, and of its file of expectations.
     pub name: &'static str,
     /// The engine.
     pub engine: EngineName,

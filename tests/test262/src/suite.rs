@@ -31,9 +31,9 @@ const GLOBAL_FROM_STRING: &str = "Function(\"return this;\")()";
 pub struct TestFile {
     /// Path below `test/`, with `/`.
     pub path: String,
-    /// Its front matter.
+    /// The test's front matter.
     pub metadata: Metadata,
-    /// Its text.
+    /// The test's text.
     pub source: String,
     /// The totals that the test counts in.
     pub set: Set,

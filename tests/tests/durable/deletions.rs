@@ -8,7 +8,7 @@ use vm_system_tests::daemon::Daemon;
 use vm_system_tests::place::User;
 use vm_system_tests::programs::id;
 
-/// Its state is stored and deleted in many pieces.
+/// A program whose state is stored and deleted in many pieces.
 const LARGE: &str = "
     const rows = [];
     for (let i = 0; i < 16000; i++) rows.push('x'.repeat(1000) + i);

@@ -1,4 +1,4 @@
-//! What is kept of an execution that has ended.
+//! The rows that are kept of an execution that has ended.
 
 use super::{ended, prompt};
 use vm_system_protocol::control::{DurableOp, DurableReply, ErrorCode, ListPage, Op, RunFilter};

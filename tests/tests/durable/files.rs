@@ -45,7 +45,7 @@ fn an_exported_execution_continues_in_another_daemon() {
     let ended = client.submit("moved", "3").expect("taken");
     assert_eq!((id(&ended), result(&ended)), (moved_id.clone(), "{\"total\":34}"));
     assert_eq!(console(&mut client, &moved_id), ["begin ", "sum 34"]);
-    // Its checkpoints were imported with it.
+    // The checkpoints of the execution were imported with it.
     let seq = client.checkpoints(&moved_id).iter().find(|kept| kept.cause == "pause").expect("kept").seq;
     let op = DurableOp::Fork { execution: moved_id, checkpoint: Some(seq), name: None };
     let fork = client.run_op(op).expect("branched off");
@@ -75,7 +75,7 @@ fn an_exported_execution_continues_in_another_daemon() {
     other.stop();
 }
 
-/// Its versions are written in several batches.
+/// The versions of the program are written in several batches.
 #[test]
 fn a_program_with_large_versions_is_imported_whole() {
     let daemon = cold_daemon();

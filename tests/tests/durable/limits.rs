@@ -196,7 +196,7 @@ fn programs_of_an_owner_that_stores_too_much_end_with_the_name_of_the_limit() {
         assert_eq!((run.execution.status, error.code.as_str()), (ExecutionStatus::Error, "STORAGE_LIMIT"));
         assert_eq!(error.reason, Some(format!("limit({said})")), "{setting}");
         assert_eq!(client.checkpoints(&id(&run)).len(), 0, "what it stored is given back");
-        // Those that store little are not concerned, and the end of every program is stored.
+        // Programs that store little are not concerned, and the end of every program is stored.
         if said != "owner_write_mb_per_min" {
             assert_eq!(result(&client.submit(&id(&waits), "so").expect("taken")), "\"so\"");
         }

@@ -25,7 +25,7 @@ const AGENTS: u64 = 3;
 /// Kills of one seed.
 const KILLS: u32 = 14;
 
-/// What is killed; more often what is there more often.
+/// The kinds of kills; the more processes there are of a kind, the more often it is chosen.
 const CHOICES: &[Strike] = &[
     Strike::Worker,
     Strike::Worker,

@@ -29,7 +29,7 @@ as_both!(
     secrets_reach_their_host_and_are_not_stored,
 );
 
-/// What the operator of all tests permits.
+/// The options with which the operator of all tests permits requests.
 fn options(more: &[&str]) -> DaemonOptions {
     let wide = ["--allow-net", "127.0.0.1:*", "--allow-net-private", "127.0.0.1:*"];
     let arguments = wide.iter().chain(more).map(|text| (*text).to_owned()).collect();
@@ -358,7 +358,7 @@ fn limits_end_the_request_and_not_the_program() {
         (r#","headers_ms":100"#, "/hold", "UND_ERR_HEADERS_TIMEOUT"),
         (r#","timeout_ms":300"#, "/endless", "ERR_NET_LIMIT"),
         ("", "/half", "UND_ERR_SOCKET"),
-        // What a program may receive at most.
+        // A response may be as large as a program may receive, and no larger.
         ("", "/endless", "ERR_NET_LIMIT"),
     ] {
         let run = begin(&mut client, &[row(server.address, limits)], ONE, &[server.url(path)], true);

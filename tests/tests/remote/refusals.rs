@@ -250,7 +250,7 @@ fn a_shell_whose_idle_connection_was_closed_opens_another() {
     daemon.stop();
 }
 
-/// What a server that is something else sends to whoever connects.
+/// A server that is something else, and sends this response to whoever connects.
 fn other_server(response: String) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let url = format!("http://{}", listener.local_addr().expect("bound"));

@@ -39,7 +39,7 @@ impl Proxy {
         Self::with(daemon, own.der(), &own_key, ca_file)
     }
 
-    /// With a certificate for `localhost` that it has made for itself and that is in the file.
+    /// A proxy with a certificate for `localhost` that it has made for itself and that is in the file.
     fn self_signed(daemon: &Daemon, file: &str, change: impl FnOnce(&mut CertificateParams)) -> Self {
         let key = KeyPair::generate().expect("a key");
         let mut params = CertificateParams::new(vec!["localhost".to_owned()]).expect("parameters");

@@ -1,4 +1,4 @@
-//! What the control socket can do, a URL can.
+//! A URL can do all that the control socket can.
 
 use super::scene::{
     SERVER_USER, at, command_at, daemon, http_url, server_user, session, token_file, unix_url,

@@ -108,7 +108,7 @@ impl Scene {
         Self::with_files(limits, fake, &[])
     }
 
-    /// With a web UI of these files.
+    /// A server with a web UI of these files.
     fn with_files(limits: RestLimits, fake: Fake, files: &[(&str, usize)]) -> Self {
         let folder = tempfile::tempdir().expect("folder");
         for (name, bytes) in files {

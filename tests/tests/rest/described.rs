@@ -13,7 +13,7 @@ pub(super) struct Description(Value);
 #[derive(Debug, Clone)]
 pub(super) struct Route {
     pub(super) method: String,
-    /// With the server's prefix: `/api/v1/templates/{template_id}`.
+    /// The path with the server's prefix: `/api/v1/templates/{template_id}`.
     pub(super) path: String,
 }
 
@@ -54,7 +54,7 @@ impl Description {
         operation.ok_or_else(|| format!("{method} {path} is not described"))
     }
 
-    /// Whether the body of a request has the shape that its route describes.
+    /// Checks that the body of a request has the shape that its route describes.
     pub(super) fn judge_request(&self, method: &str, path: &str, body: &Value) -> Result<(), String> {
         let operation = self.operation(method, path)?;
         match operation["requestBody"]["content"]["application/json"].get("schema") {
@@ -90,7 +90,7 @@ impl Description {
         own.map(String::as_str).chain(of_forms).collect()
     }
 
-    /// Whether a response has the shape that its route describes.
+    /// Checks that a response has the shape that its route describes.
     pub(super) fn judge(&self, method: &str, path: &str, status: u16, body: &Value) -> Result<(), String> {
         let response = &self.operation(method, path)?["responses"][status.to_string()];
         if response.is_null() {
@@ -102,7 +102,7 @@ impl Description {
         }
     }
 
-    /// Whether the body is the envelope of an error.
+    /// Checks that the body is the envelope of an error.
     pub(super) fn refusal(&self, body: &Value) -> Result<(), String> {
         self.holds(&serde_json::json!({ "$ref": "#/components/schemas/Envelope" }), body)
     }

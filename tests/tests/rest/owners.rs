@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use vm_system_tests::daemon::Daemon;
 use vm_system_tests::http::{Http, Response};
 
-/// What a route is about.
+/// The kind of data that a route is about.
 enum About {
     /// Data without an owner.
     Unowned,

@@ -1,4 +1,4 @@
-//! What a service manager passes to the daemon and requests of it: listening sockets, and a reload.
+//! Sockets that a service manager passes to the daemon, and the reload that it requests.
 
 use super::people::{self, ALICE};
 use std::net::TcpListener;

@@ -139,7 +139,7 @@ fn readers_that_do_not_read_delay_no_other_reader_and_no_stop() {
     drop(eager);
     let silent = start(&mut http, &session, "await new Promise(() => {})");
     open(&mut http, &silent, &[]);
-    // With `lazy` and `http` still connected.
+    // The clients `lazy` and `http` are still connected.
     daemon.stop();
 }
 

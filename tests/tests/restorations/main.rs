@@ -96,7 +96,7 @@ mod cases {
         assert_eq!(restored.restored_from, session.id);
         assert_ne!(restored.session.id, session.id);
         assert_eq!(client.preview_of(&restored.session, "`${n} ${list} ${twice(2)}`"), "'21 1,2,3 4'");
-        // What was restored can be restored.
+        // A restored session can be restored.
         client.close(&restored.session);
         let again = restore(&mut client, request(&restored.session)).expect("it can be restored");
         assert_same(&again, 4);
@@ -155,7 +155,7 @@ mod cases {
         assert_same(&restored, 2);
         assert_eq!(client.preview_of(&restored.session, "got"), "'ab'");
         assert!(client.tasks().is_empty());
-        // Its tasks are in its own record, too.
+        // The tasks of the restored session are in its own record, too.
         client.close(&restored.session);
         assert_same(&restore(&mut client, request(&restored.session)).expect("restored"), 3);
         daemon.stop();

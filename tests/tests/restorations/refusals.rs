@@ -1,4 +1,4 @@
-//! What is refused before anything runs: effects, and inputs whose record lacks something.
+//! Refusals before anything runs: effects, and inputs whose record lacks something.
 
 use super::{GivenInput, assert_same, new_session, request, restore};
 use serde_json::{Value, json};

@@ -99,7 +99,7 @@ mod cases {
         guarded(&daemon, 1);
         worker(&mut client, &session).kill().expect("alive");
         assert_eq!(ready_again(&mut client, &session, "n + 1").result.expect("a value").preview, "42");
-        // Its checkpoints stay, too.
+        // The session's checkpoints stay, too.
         checkpoint(&mut client, &session, None).expect("made");
         client.preview_of(&session, "n = 0");
         guarded(&daemon, 2);

@@ -58,7 +58,7 @@ mod cases {
         let one = client.preview_of(&session, "Math.random()");
         rollback(&mut client, &session, None).expect("rolled back");
         assert_ne!(client.preview_of(&session, "Math.random()"), one);
-        // Its limits are those of the session.
+        // The fork's limits are those of the session.
         let forked = client.fork(&session, 1).expect("forked").remove(0);
         assert_eq!(client.preview_of(&forked, "n"), "2");
         client.close(&session);

@@ -12,7 +12,7 @@ use vm_system_tests::watch::Watch;
 
 /// Rows of one response.
 const ROWS: u32 = 1_000;
-/// What is in the state of a session.
+/// Prints the tokens in the state of a session.
 const TOKENS: &str = "JSON.stringify(globalThis.tokens ?? [])";
 
 impl Known {
@@ -120,7 +120,8 @@ impl Driver<'_> {
     /// `false`: the session could not be used. It was not adopted yet, its worker had been killed at the end of the work, or the store has not
     /// noticed yet that the disk is not full any more.
     fn compare_state(&mut self, known: &Known) -> bool {
-        // What runs still is settled as during the work. What that learns of steps is of the copy, and counts for none of them.
+        // An execution that still runs is settled as during the work. The steps that this settles are of the copy, and count for
+        // none of them.
         let totals = self.totals.clone();
         self.known.push(known.clone());
         let last = self.known.len() - 1;

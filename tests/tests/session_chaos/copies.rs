@@ -6,7 +6,7 @@ use crate::model::Made;
 use vm_system_protocol::control::{ErrorCode, Op, Reply};
 use vm_system_tests::killer::Strike;
 
-/// What ends a checkpoint.
+/// The kills that end a checkpoint.
 const END_COPIES: [Strike; 5] =
     [Strike::Supervisor, Strike::Everything, Strike::Keeper, Strike::Worker, Strike::FullDisk];
 

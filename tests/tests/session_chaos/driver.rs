@@ -211,7 +211,7 @@ impl<'a> Driver<'a> {
                     self.compare(&known);
                 } else {
                     let known = &self.known[chosen];
-                    // Its worker may have ended before it was forked.
+                    // The session's worker may have ended before it was forked.
                     let codes = [ErrorCode::SessionNotReady, ErrorCode::CapacityExceeded];
                     let was_replaced = codes.contains(&refused.code);
                     assert!(was_replaced && !known.never_continues(), "{refused:?} of {known:#?}");
@@ -230,7 +230,7 @@ impl<'a> Driver<'a> {
             if continues || matches!(record.status, SessionStatus::Closed | SessionStatus::Crashed) {
                 return record;
             }
-            // Its end may not be stored yet.
+            // The execution's end may not be stored yet.
             watch.pause(|| format!("{record:?} of {known:#?}"));
         }
     }

@@ -1,4 +1,4 @@
-//! What the database has of a session, and the state that follows from it.
+//! The rows of a session in the database, and the state that follows from them.
 //!
 //! The order of executions, checkpoints, rollbacks and restarts is that of the session's events; what had to be there is known from
 //! the acknowledgements. An execution that the database does not have, or whose record is incomplete, may have changed the state.
@@ -38,7 +38,7 @@ fn crash_of(event: &SessionEvent) -> (&str, Option<&str>) {
     detail.split_once("; ").map_or((detail, None), |(reason, lacks)| (reason, Some(lacks)))
 }
 
-/// What ends supervisors.
+/// The kills that end supervisors.
 const SUPERVISORS: &[Strike] = &[Strike::Supervisor, Strike::Everything];
 
 /// The checkpoint of a rollback that was requested.

@@ -44,7 +44,7 @@ const KILLS: u32 = 14;
 /// The disk with the state directory (megabytes): only [`Strike::FullDisk`] fills it, a driver with a fast machine does not.
 const DISK_MB: u32 = 512;
 
-/// What is killed; a keeper and everything take all sessions, so they are rare.
+/// The kinds of kills; a keeper and everything take all sessions, so they are rare.
 const CHOICES: &[Strike] = &[
     Strike::Supervisor,
     Strike::Supervisor,
@@ -136,7 +136,7 @@ fn end(daemon: Daemon) -> TestDir {
         };
         sessions
     };
-    // Those that continue with another worker.
+    // Sessions that continue with another worker are `starting` until they have it.
     let is_starting = || list().iter().any(|session| session.status == SessionStatus::Starting);
     watch::until(|| !is_starting(), || format!("nobody starts it: {:#?}", list()));
     for session in list() {

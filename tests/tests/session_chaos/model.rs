@@ -1,4 +1,4 @@
-//! What is known of sessions: which requests were acknowledged, which may have been carried out, and what was killed meanwhile.
+//! The model of sessions: which requests were acknowledged, which may have been carried out, and what was killed meanwhile.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -72,7 +72,7 @@ impl Strikes {
     }
 }
 
-/// What a driver did.
+/// The sums of a driver's steps.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Totals {
     pub(crate) sessions: u32,
@@ -91,7 +91,7 @@ pub(crate) struct Totals {
     pub(crate) ended: u32,
 }
 
-/// What was acknowledged of one piece of code.
+/// The acknowledgement of one piece of code.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum StepReply {
     /// It ran to its end.
@@ -105,7 +105,7 @@ pub(crate) enum StepReply {
 pub(crate) struct Step {
     pub(crate) token: String,
     pub(crate) code: String,
-    /// What it prints in each of so many lines, before the number of the line.
+    /// The text that it prints in each of `lines` lines, before the number of the line.
     pub(crate) printed: String,
     pub(crate) lines: u64,
     pub(crate) reply: StepReply,
@@ -124,13 +124,13 @@ pub(crate) struct Made {
 /// Requests about copies of a session.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct CopyRequests {
-    /// Those that may be there still.
+    /// The checkpoints that may still be there.
     pub(crate) present: Vec<Made>,
     pub(crate) made: Vec<u64>,
     pub(crate) made_unknown: usize,
     /// Acknowledged rollbacks to these checkpoints.
     pub(crate) rolled_back: Vec<u64>,
-    /// Those without an acknowledgement.
+    /// The rollbacks without an acknowledgement.
     pub(crate) rolled_back_unknown: Vec<u64>,
 }
 
@@ -143,11 +143,11 @@ pub(crate) struct Known {
     pub(crate) created_after: usize,
     /// The state with which it began: that of its parent.
     pub(crate) base: Vec<String>,
-    /// What its parent may have had besides.
+    /// The tokens that its parent may have had besides.
     pub(crate) base_unknown: BTreeSet<String>,
     pub(crate) steps: Vec<Step>,
     pub(crate) copies: CopyRequests,
-    /// Its end was requested; the connection failed.
+    /// The session's end was requested; the connection failed.
     pub(crate) is_closing: bool,
 }
 

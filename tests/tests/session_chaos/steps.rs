@@ -90,7 +90,7 @@ impl Driver<'_> {
         Ok(())
     }
 
-    /// What was sent to the follower meanwhile, and the rest.
+    /// Reads the events that were sent to the follower meanwhile, and the rest.
     pub(crate) fn read_late(&mut self) {
         if let Some(follower) = self.follower.take() {
             let read = follower.read(|op| self.patiently(op));

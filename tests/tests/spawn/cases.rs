@@ -343,7 +343,7 @@ async fn a_new_supervisor_adopts_everything() {
     worker.sender.send(&ToWorker::Adopt { last_committed: 0, nonce: 7 }).await.expect("adopt");
     let reply =
         FromWorker::Adopted { nonce: 7, acknowledged: 0, last_sent: 1, running: None, finished: None };
-    // Its unacknowledged message, which may also be in the queue still, is sent again.
+    // The worker's unacknowledged message, which may also be in the queue still, is sent again.
     while next(&mut worker).await.expect("a reply").message != reply {}
     let again = next(&mut worker).await.expect("the message again");
     assert_eq!((again.seq, again.message), (1, FromWorker::Started { heap_bytes: 1 }));

@@ -4,7 +4,7 @@ use super::tree::{SourceFile, Tree};
 
 const FOLDER: &str = "docs/decisions/";
 
-/// What the line `Status:` of a record may begin with.
+/// The beginnings that the line `Status:` of a record may have.
 const STATUSES: &[&str] = &["given", "accepted", "superseded by "];
 
 /// How a citation begins: in prose and as a path.

@@ -1,7 +1,7 @@
 //! The table of rules. Words that a rule looks for are concatenated here, so that this file does not break the rule.
 
 use super::tree::{SourceFile, Tree};
-use super::{decisions, manifests, vocabulary};
+use super::{decisions, language, manifests, vocabulary};
 
 /// One rule.
 pub(crate) struct Rule {
@@ -273,6 +273,41 @@ pub(crate) const RULES: &[Rule] = &[
             ("cvm/src/x.rs", "pub struct Page;\nstruct Page2;\nimpl Page {}\nmod y { use super::Page; }\n"),
             ("cvm/src/x.rs", "pub struct Args;\nmod y {\n    pub struct Args;\n}\n"),
         ],
+    },
+    Rule {
+        name: "a comment names its subject in its first words",
+        check: language::nameless_comments,
+        bad: &[
+            ("cvm/src/x.rs", "/// What it holds.\nstruct Heap;\n"),
+            ("cvm/src/x.rs", "fn f() {\n    // With the lock.\n    g();\n}\n"),
+            ("cvm/src/x.rs", "//! Owns x.\n\n/// Whether it may.\nfn check() -> Result<(), E> {\n"),
+        ],
+        good: &[
+            ("cvm/src/x.rs", "/// The cells of a state.\n/// With them come their ids.\nstruct Heap;\n"),
+            ("cvm/src/x.rs", "/// Whether it may.\nfn may(\n    a: u8,\n) -> bool {\n"),
+            ("cvm/src/x.rs", "struct S {\n    /// Whether it may.\n    may: bool,\n}\n"),
+        ],
+    },
+    Rule {
+        name: "a function's name is more than a preposition",
+        check: language::prepositions,
+        bad: &[("cvm/src/x.rs", "pub(crate) fn of(owner: &str) -> u8 {\n")],
+        good: &[("cvm/src/x.rs", "fn limits_of(owner: &str) {}\nlet f: fn (u8) = of;\n")],
+    },
+    Rule {
+        name: "a vague name of a type is unique in its crate",
+        check: language::vague_types,
+        bad: &[("cvm/src/x.rs", "struct Inner {\n}\nmod y {\n    pub(super) struct Inner;\n}\n")],
+        good: &[(
+            "cvm/src/x.rs",
+            "struct Inner;\nimpl Inner {}\n#[cfg(test)]\nmod tests { struct Inner; }\n",
+        )],
+    },
+    Rule {
+        name: "a parameter is no tuple of three",
+        check: language::wide_tuples,
+        bad: &[("cvm/src/x.rs", "fn f((a, b, c): (u8, u8, u8)) {}\n")],
+        good: &[("cvm/src/x.rs", "fn f((a, b): (u8, u8)) {}\nlet (a, b, c): (u8, u8, u8) = g();\n")],
     },
     Rule {
         name: "the glossary's modules exist",

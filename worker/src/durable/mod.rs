@@ -42,7 +42,7 @@ pub(crate) fn warm_up() {
 }
 
 /// The state of a worker that runs a durable program.
-struct Machine {
+struct ProgramWorker {
     program: Option<CompiledProgram>,
     limits: DurableLimits,
     /// Pages that were received for the next `Restore`.
@@ -57,7 +57,7 @@ struct Machine {
 
 /// Executes orders, beginning with `first`, until the channel is closed or an order is out of sequence; returns the exit code.
 pub(crate) fn run(link: &mut Link, first: ToDurable) -> i32 {
-    let mut machine = Machine {
+    let mut machine = ProgramWorker {
         program: None,
         limits: DurableLimits { heap_bytes: 0, stack_depth: 0, steps: 0 },
         received_pages: BTreeMap::new(),
@@ -91,7 +91,7 @@ fn send(link: &mut Link, message: FromDurable) {
     link.send_unkept(&FromWorker::Durable(Box::new(message)));
 }
 
-impl Machine {
+impl ProgramWorker {
     /// `None`: the order is out of sequence.
     fn execute(&mut self, order: ToDurable, link: &mut Link) -> Option<()> {
         match order {
@@ -252,7 +252,7 @@ fn compiled(source: &str, file_name: &str, typescript: Option<bool>) -> FromDura
             not_compiled(format!("the compiled program has {} bytes, more than {CODE_BYTES}", code.len()))
         }
         Err((mut errors, language)) => {
-            // What is not there is missing in both languages.
+            // A missing file or export is missing in both languages.
             let is_syntax = |error: &CompileError| {
                 let is_entry = error.file.as_deref().is_none_or(|file| file == file_name);
                 is_entry && !error.is_unsupported() && !error.message.contains("` is not defined")

@@ -1,10 +1,10 @@
 //! Sending a checkpoint: the pages that changed, in messages of bounded size, then the cause.
 
-use super::{Machine, send};
+use super::{ProgramWorker, send};
 use crate::link::Link;
 use vm_system_protocol::durable::{Cause, FromDurable, PAGE_BATCH_BYTES, STOP_PAGES_BYTES, StatePage, Stop};
 
-impl Machine {
+impl ProgramWorker {
     /// Sends a checkpoint of the current state.
     pub(super) fn checkpoint(&mut self, cause: Cause, link: &mut Link) -> Option<()> {
         let (program, state) = (self.program.as_ref()?, self.state.as_mut()?);

@@ -1,7 +1,7 @@
 //! One run of the program up to the next stop: a pause, a host call, a checkpoint after many steps, the end.
 
 use super::output::EventBatch;
-use super::{Machine, requests, send};
+use super::{ProgramWorker, requests, send};
 use crate::link::Link;
 use vm_system_cvm::{
     CompiledProgram, DroppedOutput, FETCH, PauseAnswer, RunOutcome, VmLimitKind, VmState, resume_host,
@@ -19,7 +19,7 @@ const SLICE: u64 = 2_048;
 /// Slices between two readings of the clocks.
 const CLOCK_SLICES: u32 = 8;
 
-impl Machine {
+impl ProgramWorker {
     /// Runs to the next stop and reports it.
     pub(super) fn run(&mut self, segment: Segment, link: &mut Link) -> Option<()> {
         self.clock.begin(segment, self.state.as_ref()?.steps());

@@ -21,7 +21,7 @@ pub struct ModuleText {
     pub source: String,
 }
 
-/// What the zygote has compiled.
+/// The modules that the zygote has compiled.
 #[derive(Default)]
 pub(super) struct Compiled {
     /// By their paths.
@@ -35,7 +35,7 @@ pub(super) struct CompiledModule {
     /// The name in stacks.
     pub(super) name: String,
     source: Rc<str>,
-    /// With the wrapper.
+    /// The module's text with the wrapper.
     pub(super) text: String,
     /// None for a text that is no script, or for which there was no memory.
     script: Option<CompiledScript>,

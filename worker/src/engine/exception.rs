@@ -46,7 +46,7 @@ fn with_hint(message: String) -> String {
     }
 }
 
-/// What caused an error, behind its message: of a failed request the error itself says nothing else.
+/// The cause of an error, behind its message: of a failed request the error itself says nothing else.
 fn cause<'js>(inspector: &Inspector<'js>, error: &Object<'js>) -> String {
     let Some(cause) = inspector.own_data(error, "cause").filter(Value::is_error) else {
         return String::new();
@@ -104,7 +104,7 @@ pub(super) fn describe<'js>(ctx: &Ctx<'js>, state: &SharedState, thrown: &Value<
         let length = own.map(sys::string_units).unwrap_or_default();
         let truncated = is_too_long(&shown) || is_too_long(&stack);
         let full_bytes = own.filter(|_| truncated).map(|own| {
-            // What is before and behind the text of the property, which may be cut.
+            // The texts before and behind that of the property, which may be cut.
             let others = shown.len().saturating_sub(inspector.string(own).len());
             others as u64 + utf8_bytes(&inspector, own)
         });

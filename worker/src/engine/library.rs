@@ -45,9 +45,9 @@ pub struct LibraryEvaluationError {
 
 /// The evaluated libraries of a session.
 #[derive(Default)]
-pub(super) struct LibraryTable(Vec<Entry>);
+pub(super) struct LibraryTable(Vec<LibraryEntry>);
 
-struct Entry {
+struct LibraryEntry {
     library: LibrarySource,
     state: Evaluation,
     /// The files of a library of several files, which functions of it may require at any time.
@@ -85,7 +85,7 @@ impl Host for DiscardingHost {
 
 impl Preloaded {
     /// Evaluates a set of libraries in order; a required library is evaluated first. Called once, before any session.
-    pub fn teach(
+    pub fn load_libraries(
         &mut self,
         libraries: Vec<LibrarySource>,
     ) -> std::result::Result<(), LibraryEvaluationError> {
@@ -99,7 +99,7 @@ impl Preloaded {
             libraries
                 .into_iter()
                 .map(|library| LibrarySource { source: without_nul(library.source), ..library })
-                .map(|library| Entry { library, state: Evaluation::NotYet, bundle: None })
+                .map(|library| LibraryEntry { library, state: Evaluation::NotYet, bundle: None })
                 .collect(),
         );
         let state = &machine.state;
@@ -125,7 +125,7 @@ fn evaluate_at(ctx: &Ctx<'_>, state: &SharedState, place: usize) -> std::result:
         max_output_kb: u32::MAX,
         ..Limits::default()
     };
-    if matches!(state.libraries.borrow().0.get(place), Some(Entry { state: Evaluation::NotYet, .. })) {
+    if matches!(state.libraries.borrow().0.get(place), Some(LibraryEntry { state: Evaluation::NotYet, .. })) {
         state.budget.begin(&limits);
         run::to_the_end(ctx, state, LIBRARY_HEAP_MB, || begin(ctx, state, place))?;
     }
@@ -134,7 +134,8 @@ fn evaluate_at(ctx: &Ctx<'_>, state: &SharedState, place: usize) -> std::result:
         error.to_string()
     })?;
     let libraries = state.libraries.borrow();
-    let Some(Entry { library, state: Evaluation::Done { exports, .. }, .. }) = libraries.0.get(place) else {
+    let Some(LibraryEntry { library, state: Evaluation::Done { exports, .. }, .. }) = libraries.0.get(place)
+    else {
         return Err("it was not evaluated".to_owned());
     };
     let (global, exports) = (library.global.clone(), exports.clone());
@@ -192,7 +193,7 @@ fn begin<'js>(ctx: &Ctx<'js>, state: &SharedState, place: usize) -> Result<Optio
 /// A module's value is its default export, if there is one; it exists only after the module has run.
 fn conclude(ctx: &Ctx<'_>, state: &SharedState, place: usize) -> Result<()> {
     let (namespace, module) = match state.libraries.borrow().0.get(place) {
-        Some(Entry { state: Evaluation::Done { exports, module: Some(module) }, .. }) => {
+        Some(LibraryEntry { state: Evaluation::Done { exports, module: Some(module) }, .. }) => {
             (exports.clone(), module.clone())
         }
         _ => return Ok(()),

@@ -7,7 +7,8 @@ use crate::allocator;
 use rquickjs::{Ctx, Exception, Object, Result};
 use std::cell::Cell;
 
-/// What Rust code may hold beyond the limit before the process ends (bytes): for a source text that is parsed, and messages that wait.
+/// The bytes that Rust code may hold beyond the limit before the process ends: for a source text that is parsed, and messages that
+/// wait.
 const NATIVE_SLACK_BYTES: usize = 64 * 1024 * 1024;
 
 /// The engine's reserve for code that handles that memory is out (`quickjs/patches/3-out-of-memory.patch`), and what the text of such
@@ -22,7 +23,7 @@ thread_local! {
     static IS_REFUSED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// What Rust code holds now belongs to the zygote: it does not count.
+/// Counts from now on: the bytes that Rust code holds at this moment belong to the zygote.
 pub(super) fn begin() {
     BASE.set(allocator::native_bytes());
 }

@@ -24,10 +24,10 @@ const GC_HEADROOM_BYTES: usize = 2 * 1024 * 1024;
 pub struct EngineError(String);
 
 /// A runtime with everything that sessions share. Created once; each forked child turns its copy into a session.
-pub struct Preloaded(pub(super) Machine);
+pub struct Preloaded(pub(super) EngineParts);
 
 /// The parts of QuickJS that are dropped together.
-pub(super) struct Machine {
+pub(super) struct EngineParts {
     // Order matters: the context is dropped before its runtime.
     pub(super) context: Context,
     _collector: sys::CollectorGuard,
@@ -35,7 +35,7 @@ pub(super) struct Machine {
     pub(super) state: SharedState,
 }
 
-impl Drop for Machine {
+impl Drop for EngineParts {
     fn drop(&mut self) {
         // Values of the script must be dropped before their runtime.
         self.context.with(|_| self.state.clear());
@@ -65,7 +65,7 @@ pub fn preload() -> Result<Preloaded, EngineError> {
         state.compiled.borrow_mut().parts = platform::compile_parts(&ctx, platform::COMMON_PARTS);
     });
     settle_heap(&context, &runtime);
-    Ok(Preloaded(Machine { context, _collector: collector, runtime, state }))
+    Ok(Preloaded(EngineParts { context, _collector: collector, runtime, state }))
 }
 
 /// Ends the preparation: everything that is on the heap stays; later allocations belong to sessions.

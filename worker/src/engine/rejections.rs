@@ -7,12 +7,12 @@ use std::collections::{BTreeMap, HashMap};
 /// Rejected promises without a handler, oldest first.
 #[derive(Default)]
 pub(super) struct Rejections {
-    order: BTreeMap<u64, Entry>,
+    order: BTreeMap<u64, UnhandledRejection>,
     by_promise: HashMap<usize, u64>,
     next: u64,
 }
 
-struct Entry {
+struct UnhandledRejection {
     /// Keeps the object alive, so that its identity is not reused.
     promise: Persistent<Value<'static>>,
     reason: Persistent<Value<'static>>,
@@ -31,8 +31,10 @@ impl Rejections {
         if handled {
             self.forget(identity);
         } else {
-            let entry =
-                Entry { promise: Persistent::save(ctx, promise), reason: Persistent::save(ctx, reason) };
+            let entry = UnhandledRejection {
+                promise: Persistent::save(ctx, promise),
+                reason: Persistent::save(ctx, reason),
+            };
             self.order.insert(self.next, entry);
             self.by_promise.insert(identity, self.next);
             self.next += 1;

@@ -8,7 +8,7 @@ use super::budget::StopReason;
 use super::inspect::Inspector;
 use super::position::FileMap;
 use super::preload::STACK_BYTES;
-use super::source::repl::{self, DeclarationKind, Prepared};
+use super::source::repl::{self, DeclarationKind, PreparedInput};
 use super::source::{SourceError, typescript};
 use super::state::SharedState;
 use super::{exception, modules, preview, sys};
@@ -242,7 +242,7 @@ fn script_failure<'js>(
 }
 
 /// Declares the top-level names of a script as properties, so that later scripts can declare them again.
-fn declare(ctx: &Ctx<'_>, state: &SharedState, prepared: &Prepared<'_>) -> Result<()> {
+fn declare(ctx: &Ctx<'_>, state: &SharedState, prepared: &PreparedInput<'_>) -> Result<()> {
     if prepared.declared.is_empty() {
         return Ok(());
     }

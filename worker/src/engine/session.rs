@@ -1,14 +1,14 @@
 //! Owns a session of the engine: its creation from the preloaded runtime, its executions, its end.
 
 use super::host::Host;
-use super::preload::{Machine, Preloaded};
+use super::preload::{EngineParts, Preloaded};
 use super::{budget, disabled, memory, run, source, sys};
 use vm_system_protocol::model::Limits;
 use vm_system_protocol::worker::{Done, Execute, Start, Usage};
 
 /// One session: global state that carries over from execution to execution.
 pub struct JsSession {
-    machine: Machine,
+    machine: EngineParts,
 }
 
 impl JsSession {
@@ -59,7 +59,7 @@ impl JsSession {
         } else {
             job
         };
-        let Machine { context, state, .. } = &self.machine;
+        let EngineParts { context, state, .. } = &self.machine;
         state.budget.begin(&job.policy.limits);
         let ended = state.host.scoped(host, || context.with(|ctx| run::execute(&ctx, state, job)));
         let usage = Usage {

@@ -40,7 +40,7 @@ pub(super) struct EngineState {
     pub(super) libraries: RefCell<super::library::LibraryTable>,
     pub(super) compiled: RefCell<super::compiled::Compiled>,
     pub(super) maps: RefCell<SourceMaps>,
-    /// What messages of errors name expressions of. Apart, so that what a session writes at its start is on no more pages.
+    /// The texts from which messages of errors name expressions. Apart, so that a session writes to no more pages at its start.
     pub(super) texts: Box<RefCell<SourceTexts>>,
     pub(super) random: Random,
     pub(super) console: RefCell<super::console::ConsoleState>,
@@ -85,7 +85,7 @@ impl EngineState {
             return Err(sys::throw_uncatchable(ctx));
         }
         let event = WorkerEvent { at_us: self.budget.elapsed_us(), payload };
-        self.host.with(|host| host.emit(event));
+        self.host.lend(|host| host.emit(event));
         Ok(())
     }
 
@@ -95,7 +95,7 @@ impl EngineState {
             self.modules.borrow_mut().forget_files();
         }
         let (before, counts) = (now(), matches!(request, HostRequest::Stdin { .. }));
-        let reply = self.host.with(|host| host.call(request));
+        let reply = self.host.lend(|host| host.call(request));
         if !counts {
             self.budget.waited(now().saturating_sub(before));
         }
@@ -121,7 +121,7 @@ impl EngineState {
         if !self.budget.is_running() {
             return false;
         }
-        self.host.with(|host| host.poll());
+        self.host.lend(|host| host.poll());
         self.collector.collect_before(self.heap_limit.get());
         if memory::takes_back_reserve(self.heap_limit.get()) {
             self.collector.restore_reserve(self.heap_limit.get());

@@ -34,7 +34,7 @@ impl HostSlot {
     }
 
     /// Lends the host; `None` if there is none, or if it is lent already.
-    pub(super) fn with<R>(&self, use_it: impl FnOnce(&mut dyn Host) -> R) -> Option<R> {
+    pub(super) fn lend<R>(&self, use_it: impl FnOnce(&mut dyn Host) -> R) -> Option<R> {
         struct ReturnHost<'a>(&'a HostSlot, NonNull<dyn Host>);
         impl Drop for ReturnHost<'_> {
             fn drop(&mut self) {

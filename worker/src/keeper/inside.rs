@@ -31,8 +31,8 @@ pub(crate) fn main(arguments: &[String], modes: Modes) -> ! {
         Ok(begin) => begin,
         Err(error) => fail(&fds.control, error, ""),
     };
-    let zygote = match process::fork().at(JailStep::Zygote) {
-        Ok(Fork::Parent(pid)) => PidFd::open(pid).map(|pidfd| (pid, pidfd)).at(JailStep::Zygote),
+    let zygote = match process::fork().at_step(JailStep::Zygote) {
+        Ok(Fork::Parent(pid)) => PidFd::open(pid).map(|pidfd| (pid, pidfd)).at_step(JailStep::Zygote),
         Ok(Fork::Child) => {
             let Inherited { control, adoption, zygote, .. } = fds;
             // The control channel's number becomes the zygote's own channel: the zygote never holds the keeper's.
@@ -49,12 +49,15 @@ pub(crate) fn main(arguments: &[String], modes: Modes) -> ! {
     // The zygote prepares itself at the same time. Before its first order it runs only our code, and the supervisor sends no order
     // before this process has reported success.
     let tested = zygote.and_then(|zygote| test_itself(walls, &mut found).map(|()| zygote));
-    let exits = tested.and_then(|zygote| Ok((zygote, process::ChildExits::watch().at(JailStep::Signals)?)));
+    // After the self-test, which waits for its children by pid: from here on one descriptor reports all exits.
+    let exits =
+        tested.and_then(|zygote| Ok((zygote, process::ChildExits::watch().at_step(JailStep::Signals)?)));
     let ready = exits.and_then(|(zygote, exits)| {
+        // Before the filter, which does not allow `listen`.
         if begin.grace_ms > 0 {
-            socket::start_listening(&adoption).at(JailStep::Listen)?;
+            socket::start_listening(&adoption).at_step(JailStep::Listen)?;
         }
-        seccomp::install(table_keeper::TABLE).at(JailStep::Seccomp)?;
+        seccomp::install(table_keeper::TABLE).at_step(JailStep::Seccomp)?;
         found.layers.add(Layer::Seccomp);
         Ok((zygote, exits))
     });
@@ -86,7 +89,7 @@ pub(super) struct Begin {
 
 fn begin(control: &OwnedFd) -> Result<Begin, StepError> {
     let mut buffer = vec![0; KEEPER_MESSAGE_BYTES];
-    let got = socket::receive(control, &mut buffer, socket::Wait::Yes).at(JailStep::Channel)?;
+    let got = socket::receive(control, &mut buffer, socket::Wait::Yes).at_step(JailStep::Channel)?;
     match decode::<ToKeeper>(&buffer[..got.len]) {
         Ok(ToKeeper::Begin { token, grace_ms }) => {
             Ok(Begin { token, grace_ms, lifeline: got.fds.into_iter().next() })
@@ -129,24 +132,27 @@ impl JailReport {
 
 fn build(walls: Walls, found: &mut JailReport) -> Result<(), StepError> {
     found.layers.add(Layer::FreshExec);
-    process::settle().at(JailStep::Signals)?;
+    process::settle().at_step(JailStep::Signals)?;
+    // Before the root is replaced: the first local time reads `/etc/localtime`.
     process::load_time_zone();
     if walls == Walls::Full {
         found.layers.add(Layer::Namespaces);
         // Fails where /proc/sys is read-only; the self-test below decides whether the chroot alone is sufficient.
         let _ = namespaces::forbid_nested();
-        root::replace_by_nothing().at(JailStep::Root)?;
+        root::replace_by_nothing().at_step(JailStep::Root)?;
         found.layers.add(Layer::EmptyRoot);
     }
-    rlimit::many_descriptors().at(JailStep::Rlimits)?;
-    rlimit::constant().at(JailStep::Rlimits)?;
+    // Before the first zygote is forked: it and its workers inherit these limits.
+    rlimit::many_descriptors().at_step(JailStep::Rlimits)?;
+    rlimit::constant().at_step(JailStep::Rlimits)?;
     found.layers.add(Layer::Rlimits);
-    privileges::drop_all().at(JailStep::Privileges)?;
+    // After the mounts, which need capabilities; before Landlock, which needs `no_new_privs`.
+    privileges::drop_all().at_step(JailStep::Privileges)?;
     found.layers.add(Layer::NoPrivileges);
-    if privileges::deny_write_execute().at(JailStep::Mdwe)? {
+    if privileges::deny_write_execute().at_step(JailStep::Mdwe)? {
         found.layers.add(Layer::Mdwe);
     }
-    let domain = landlock::restrict(&[]).at(JailStep::Landlock)?;
+    let domain = landlock::restrict(&[]).at_step(JailStep::Landlock)?;
     found.landlock_abi = domain.abi;
     if domain.abi > 0 {
         found.layers.add(Layer::Landlock);

@@ -33,10 +33,11 @@ fn parse(arguments: &[String]) -> Option<(Walls, Ids)> {
 
 /// Returns `Ok` in the parent, which then exits; the first process of the jail continues in [`super::inside`].
 fn enter(walls: Walls, service: Ids, fds: &mut Inherited) -> Result<(), StepError> {
+    // First: whatever this process touches afterwards is charged to its group, and every child inherits that.
     if let Some(group) = fds.group.take() {
-        cgroup::join(group).at(JailStep::Cgroup)?;
+        cgroup::join(group).at_step(JailStep::Cgroup)?;
     }
-    process::die_first_of_memory_shortage().at(JailStep::OomScore)?;
+    process::die_first_of_memory_shortage().at_step(JailStep::OomScore)?;
     let mut own_cgroup = false;
     match walls {
         Walls::Full => {
@@ -45,7 +46,7 @@ fn enter(walls: Walls, service: Ids, fds: &mut Inherited) -> Result<(), StepErro
         }
         Walls::NoUserns => namespaces::become_service_user(service)?,
     }
-    match process::fork().at(JailStep::Fork)? {
+    match process::fork().at_step(JailStep::Fork)? {
         Fork::Parent(_) => Ok(()),
         Fork::Child => {
             // Only a second exec makes the new user namespace the owner of this process's memory: without it, a supervisor
@@ -53,7 +54,7 @@ fn enter(walls: Walls, service: Ids, fds: &mut Inherited) -> Result<(), StepErro
             let arguments = [MODE_INSIDE, walls.argument(), if own_cgroup { "cgroup" } else { "-" }];
             let kept: [&OwnedFd; 3] = [&fds.control, &fds.adoption, &fds.zygote];
             let error = process::exec_self(&arguments, &kept);
-            Err::<(), _>(error).at(JailStep::SecondExec)
+            Err::<(), _>(error).at_step(JailStep::SecondExec)
         }
     }
 }

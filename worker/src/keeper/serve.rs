@@ -87,12 +87,14 @@ impl Keeper {
             self.begin.lifeline = None;
             self.stopped = true;
         }
+        // Exits come before orders: an order may name a pid that an exited child had.
         if ready.is_ready(exits) {
             self.reap();
         }
         if is_ready(supervisor) {
             self.receive_order()?;
         }
+        // The candidate comes before the next one: there is one at a time, and it may have become the supervisor.
         if is_ready(candidate) {
             self.receive_from_candidate();
         }
@@ -193,7 +195,7 @@ impl Keeper {
             }
             ToKeeper::Forget { session } => self.table.forget(session),
             ToKeeper::List => {
-                // Those that run no code have exited: their channels were closed with the supervisor.
+                // Workers that run no code have exited: their channels were closed with the supervisor.
                 self.table.kill_zygotes();
                 self.report_all();
             }

@@ -16,7 +16,7 @@ fn single(id: &str, source: &str) -> LibrarySource {
 }
 
 fn failure(libraries: Vec<LibrarySource>) -> LibraryEvaluationError {
-    preload().expect("the engine starts").teach(libraries).expect_err("it fails")
+    preload().expect("the engine starts").load_libraries(libraries).expect_err("it fails")
 }
 
 #[test]
@@ -125,7 +125,7 @@ fn a_bundle_reaches_no_file_of_the_worktree_and_no_other_bundle() {
     let inside = "require('a').load('../../../bundle:z-1.0.0/node_modules/z/secret.js')";
     assert_eq!(engine.value(inside), "'MODULE_NOT_FOUND'");
     assert!(engine.memory.requests.is_empty(), "{:?}", engine.memory.requests);
-    // What a bundle did not find is not missing for the session.
+    // A module that a bundle did not find is not missing for the session.
     assert_eq!(
         engine.value("[require('a').load('p'), require('p')]"),
         "[ 'MODULE_NOT_FOUND', 'p of the worktree' ]"

@@ -74,7 +74,7 @@ fn they_are_not_compiled_again() {
 fn a_file_that_has_changed_is_compiled_as_it_is() {
     let mut engine = Engine::with_compiled(limits(64), FILES).file("plain.js", "exports.add = () => 'new'");
     assert_eq!(engine.value("require('./plain').add()"), "'new'");
-    // Its compiled text is not used even if the host does send the text.
+    // The compiled text is not used even if the host does send the text.
     engine.memory.compiled.clear();
     assert_eq!(engine.value("require('./shell')"), "'shell'");
 }

@@ -2,7 +2,7 @@
 
 use crate::harness::Engine;
 
-/// What a text prints in a session of its own.
+/// The lines that a text prints in a session of its own.
 fn printed(code: &str) -> Vec<String> {
     Engine::new().logs(code)
 }

@@ -198,11 +198,11 @@ impl Engine {
 
     pub(crate) fn with_limits_and_libraries(limits: Limits, libraries: Vec<LibrarySource>) -> Self {
         let mut preloaded = preload().expect("the engine starts");
-        preloaded.teach(libraries).expect("the libraries evaluate");
-        Self::of(preloaded, limits, [7; 32], true)
+        preloaded.load_libraries(libraries).expect("the libraries evaluate");
+        Self::with_preloaded(preloaded, limits, [7; 32], true)
     }
 
-    /// With modules that the zygote has compiled, and the files that they are.
+    /// An engine with modules that the zygote has compiled, and the files that they are.
     pub(crate) fn with_compiled(limits: Limits, modules: &[(&str, &str)]) -> Self {
         let mut preloaded = preload().expect("the engine starts");
         let texts = modules.iter().map(|(path, source)| ((*path).to_owned(), (*source).to_owned()));
@@ -210,17 +210,17 @@ impl Engine {
         let module =
             |(path, source): (&String, &String)| ModuleText { path: path.clone(), source: source.clone() };
         preloaded.compile(texts.iter().map(module).collect());
-        let mut engine = Self::of(preloaded, limits, [7; 32], true);
+        let mut engine = Self::with_preloaded(preloaded, limits, [7; 32], true);
         engine.memory.files = texts.clone();
         engine.memory.compiled = texts;
         engine
     }
 
     pub(crate) fn start(limits: Limits, seed: [u8; 32], console: bool) -> Self {
-        Self::of(preload().expect("the engine starts"), limits, seed, console)
+        Self::with_preloaded(preload().expect("the engine starts"), limits, seed, console)
     }
 
-    fn of(preloaded: Preloaded, limits: Limits, seed: [u8; 32], console: bool) -> Self {
+    fn with_preloaded(preloaded: Preloaded, limits: Limits, seed: [u8; 32], console: bool) -> Self {
         let start = Start {
             session: SessionId::from_bytes([1; 16]),
             limits: limits.clone(),

@@ -18,7 +18,7 @@ fn source() -> String {
     )
 }
 
-/// What a program writes.
+/// The lines that a program writes.
 fn in_a_program(source: &str) -> Vec<String> {
     let program = vm_system_cvm::compile(source, &vm_system_cvm::CompileOptions::default());
     let program = program.unwrap_or_else(|errors| panic!("{errors}"));

@@ -11,7 +11,7 @@ fn library(id: &str, global: Option<&str>, source: &str) -> LibrarySource {
 }
 
 fn failure(libraries: Vec<LibrarySource>) -> LibraryEvaluationError {
-    preload().expect("the engine starts").teach(libraries).expect_err("it fails")
+    preload().expect("the engine starts").load_libraries(libraries).expect_err("it fails")
 }
 
 const UMD: &str = "(function (root, factory) {

@@ -8,7 +8,7 @@ const CASES: &str = include_str!("messages.txt");
 /// Scripts with other messages.
 const DIFFERENT: [(&str, &str); 0] = [];
 
-/// What a script's console wrote and, at its end, the message of its exception.
+/// The lines that a script's console wrote and, at its end, the message of its exception.
 fn shown(engine: &mut Engine, script: &str) -> String {
     let before = engine.console().len();
     let done = engine.script("case.js", script);

@@ -51,7 +51,7 @@ fn natives_without_memory_throw_an_error() {
     }
 }
 
-/// What these functions are for works under the same limit.
+/// The usual uses of these functions work under the same limit.
 #[test]
 fn usual_sizes_fit_the_limit() {
     let mut engine = Engine::with_limits(limits(|limits| {

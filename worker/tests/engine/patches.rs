@@ -1,4 +1,4 @@
-//! What the patches of QuickJS mend (`quickjs/patches`): each of these has another result with the released engine.
+//! Cases that the patches of QuickJS mend (`quickjs/patches`): each of these has another result with the released engine.
 
 use crate::harness::{Engine, limits, value_of};
 use vm_system_protocol::reason::LimitKind;

@@ -22,7 +22,7 @@ fn macrotasks_ticks_and_jobs_run_in_nodes_order() {
 #[test]
 fn immediates_follow_finished_calls_and_what_they_add_runs_in_the_next_iteration() {
     let mut engine = Engine::new().file("a.txt", "a");
-    // What a call's callback adds: the immediate first, always.
+    // The order in which a call's callback adds: the immediate first, always.
     let logs = engine.logs(
         "require('fs').readFile('a.txt', () => {
              console.log('call');
@@ -181,7 +181,7 @@ fn the_events_of_a_processs_end_are_emitted_as_in_node() {
     let shows = "process.on('beforeExit', code => console.log('before', code)); process.on('exit', code => console.log('exit', code, process.exitCode));";
     let (outcome, printed) = run(&mut engine, &format!("{shows} process.exitCode = 4"));
     assert_eq!((outcome, printed.as_str()), (Outcome::Exit { code: 4 }, "before 4 exit 4 4"));
-    // What the top level awaits can be settled by a listener; else the exit code is 13, or the script's own.
+    // A promise for which the top level waits can be settled by a listener; else the exit code is 13, or the script's own.
     let (outcome, printed) = run(
         &mut engine,
         &format!(

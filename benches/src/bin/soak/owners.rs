@@ -47,12 +47,12 @@ function main() {}
 const NEVER_POLLS: &str = "var o = { length: 2 ** 53 - 1 }; Array.prototype.reverse.call(o)";
 const FLOOD: &str = "for (;;) console.log('x'.repeat(1000))";
 
-/// What runs until it is stopped.
+/// The actors and figures of a run, which goes on until it is stopped.
 struct Scene<'a> {
     socket: PathBuf,
     worktree: String,
     stopped: &'a AtomicBool,
-    /// What the greedy owner did, and how often.
+    /// The greedy owner's acts, and how often each was done.
     done: Mutex<BTreeMap<String, u64>>,
 }
 

@@ -55,7 +55,7 @@ pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
     Ok(exit::OK)
 }
 
-/// With the mark of an execution of which a write was lost.
+/// The status, with the mark of an execution of which a write was lost.
 fn status(execution: &Execution) -> String {
     let degraded = if execution.degraded { " (degraded)" } else { "" };
     format!("{}{degraded}", execution.status)

@@ -123,7 +123,7 @@ pub(super) fn of_package(
     Ok((NewLibrary { id, version, global: None, source: found.source, unchecked: false }, found.shown))
 }
 
-/// What `--file` names.
+/// The file that `--file` names.
 enum FromFile {
     Package(Box<Package>),
     /// The library, and the name of its file.

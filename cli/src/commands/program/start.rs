@@ -97,7 +97,7 @@ pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
     answer_all(context, run, &mut answers).await
 }
 
-/// What to do if the name of an unknown program was meant as a file.
+/// Adds the remedy if the name of an unknown program was meant as a file.
 fn with_file_hint(error: CliError, program: &str) -> CliError {
     if !error.has_code(ErrorCode::ProgramNotFound) {
         return error;

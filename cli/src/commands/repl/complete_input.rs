@@ -1,4 +1,4 @@
-//! Whether typed text is complete, or continues on the next line.
+//! Decides whether typed text is complete, or continues on the next line.
 //!
 //! A scanner of tokens, not a parser: text continues while a bracket, template or comment is open, behind an operator and behind the
 //! beginning of a statement (`if (x)`, `class A`). In doubt the input is complete, and the engine reports errors. It reads line by
@@ -26,7 +26,7 @@ enum Open {
     String(char),
 }
 
-/// What a `(` or `{` belongs to: it decides whether the text may end behind the closing bracket.
+/// The construct to which a `(` or `{` belongs: it decides whether the text may end behind the closing bracket.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum Head {
     #[default]
@@ -134,7 +134,7 @@ impl Scanner {
         self.head = head;
     }
 
-    /// What the bracket that opens now belongs to.
+    /// The construct to which the bracket that opens now belongs.
     fn head_of(&self, opening: char) -> Head {
         match (self.head, opening) {
             (Head::Statement | Head::Function, '(') | (Head::Try | Head::Class, '{') => self.head,

@@ -12,7 +12,7 @@ use vm_system_protocol::control::{NewExecution, TYPESCRIPT_INPUT};
 use vm_system_protocol::model::ExecutionKind;
 use vm_system_protocol::module_syntax::has_module_syntax;
 
-/// What to run.
+/// The script to run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Script {
     source: Source,
@@ -74,7 +74,7 @@ impl Script {
         matches!(self.source, Source::Stdin(_))
     }
 
-    /// What to do about a syntax error if the text looks like a module or like TypeScript and runs as something else.
+    /// The remedy for a syntax error if the text looks like a module or like TypeScript and runs as something else.
     pub(super) fn syntax_hint(&self) -> Option<&'static str> {
         let (text, file) = match &self.source {
             Source::Code(text) | Source::Stdin(text) => (text.clone(), None),

@@ -3,39 +3,36 @@
 use crate::error::CliError;
 use crate::parse;
 use serde_json::{Map, Value, json};
+use vm_system_protocol::for_each_limit;
 use vm_system_protocol::model::{OnCrash, Settings, TypeCheck};
+
+macro_rules! limit_args {
+    ($($name:ident: $type:ident = $default:literal, $_ceiling:literal, $_zero:ident, $unit:literal, $text:literal;)+) => {
+        /// Flags for limits.
+        #[derive(Debug, Clone, Default, clap::Args)]
+        struct LimitFlags {
+            $(#[arg(long, value_name = $unit, help = concat!($text, " [default: ", $default, "]"))]
+            $name: Option<$type>,)+
+        }
+
+        impl LimitFlags {
+            /// The given ones, by name.
+            fn given(&self) -> impl Iterator<Item = (&'static str, Value)> {
+                [$((stringify!($name), self.$name.map(Value::from)),)+]
+                    .into_iter()
+                    .filter_map(|(name, value)| Some((name, value?)))
+            }
+        }
+    };
+}
+for_each_limit!(limit_args);
 
 /// Flags for settings; absent ones are not changed.
 #[derive(Debug, Clone, Default, clap::Args)]
 #[command(next_help_heading = "Settings")]
 pub(super) struct SettingsArgs {
-    /// CPU time of one execution (milliseconds) [default: 5000]
-    #[arg(long, value_name = "MS")]
-    cpu_ms: Option<u32>,
-    /// Wall-clock time of one execution without waits for host calls (milliseconds) [default: 30000]
-    #[arg(long, value_name = "MS")]
-    wall_ms: Option<u32>,
-    /// Memory of a session (MiB) [default: 128]
-    #[arg(long, value_name = "MIB")]
-    mem_mb: Option<u32>,
-    /// Events that one execution may record [default: 1000]
-    #[arg(long, value_name = "N")]
-    max_events: Option<u32>,
-    /// Output of one execution (KiB) [default: 512]
-    #[arg(long, value_name = "KIB")]
-    max_output_kb: Option<u32>,
-    /// Longest source text (KiB) [default: 1024]
-    #[arg(long, value_name = "KIB")]
-    max_source_kb: Option<u32>,
-    /// Engine cvm: instructions of one execution; 0 = no limit [default: 0]
-    #[arg(long, value_name = "N")]
-    max_steps: Option<u64>,
-    /// Engine cvm: nested calls [default: 10000]
-    #[arg(long, value_name = "N")]
-    max_stack_depth: Option<u32>,
-    /// Engine cvm: serialised state (MiB) [default: 64]
-    #[arg(long, value_name = "MIB")]
-    max_state_mb: Option<u32>,
+    #[command(flatten)]
+    limits: LimitFlags,
     /// A folder of the worktree in which `require` and `import` look (may be given several times) [default: the
     /// worktree itself]
     #[arg(long = "root", value_name = "DIR")]
@@ -80,19 +77,9 @@ impl SettingsArgs {
                 fields[field] = value;
             }
         };
-        for (field, value) in [
-            ("cpu_ms", self.cpu_ms),
-            ("wall_ms", self.wall_ms),
-            ("mem_mb", self.mem_mb),
-            ("max_events", self.max_events),
-            ("max_output_kb", self.max_output_kb),
-            ("max_source_kb", self.max_source_kb),
-            ("max_stack_depth", self.max_stack_depth),
-            ("max_state_mb", self.max_state_mb),
-        ] {
-            set("limits", field, value.map(Value::from));
+        for (field, value) in self.limits.given() {
+            set("limits", field, Some(value));
         }
-        set("limits", "max_steps", self.max_steps.map(Value::from));
         for (field, list) in [("roots", &self.roots), ("extensions", &self.extensions)] {
             set("resolver", field, (!list.is_empty()).then(|| json!(list)));
         }
@@ -125,7 +112,7 @@ mod tests {
         assert_eq!(SettingsArgs::default().patch(), None);
         assert_eq!(SettingsArgs::default().settings().unwrap(), Settings::default());
         let args = SettingsArgs {
-            cpu_ms: Some(7),
+            limits: LimitFlags { cpu_ms: Some(7), ..LimitFlags::default() },
             roots: vec!["lib".to_owned()],
             ttl_s: Some(3),
             on_crash: Some(OnCrash::Close),

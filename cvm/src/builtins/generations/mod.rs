@@ -31,7 +31,7 @@ const NEWEST: u32 = KEPT.len() as u32 + OPEN as u32;
 /// Realm and prelude, linked.
 #[derive(Debug)]
 pub(crate) struct Generation {
-    /// Its number, from 1
+    /// The generation's number, from 1
     pub number: u32,
     /// Cells of the realm and of the prelude's constants
     pub base: Arc<Base>,
@@ -58,7 +58,7 @@ pub(crate) struct GlobalNames {
 pub(crate) fn newest_names() -> &'static GlobalNames {
     static NAMES: OnceLock<GlobalNames> = OnceLock::new();
     NAMES.get_or_init(|| {
-        let heap = Heap::over(&newest().base, u64::MAX);
+        let heap = Heap::on_base(&newest().base, u64::MAX);
         let names = |object| -> HashSet<String> {
             let keys = heap.obj(object).props.iter().filter(|p| !heap.key_is_symbol(p.key));
             keys.filter_map(|p| p.key.as_cell()).map(|text| heap.str(text).to_utf8()).collect()

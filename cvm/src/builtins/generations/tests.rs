@@ -186,7 +186,7 @@ fn what_the_engine_calls_in_the_prelude_is_in_every_generation() {
     }
 }
 
-/// What a script of this generation writes.
+/// The output of a script of this generation.
 fn written(number: u32, source: &str) -> Vec<String> {
     let generation = get(number).expect("a generation of the list");
     let names = super::newest_names();

@@ -7,7 +7,7 @@ use super::record::{DEFAULT, Export, ImportedName};
 use oxc_syntax::symbol::{SymbolFlags, SymbolId};
 use std::collections::{BTreeMap, HashSet};
 
-/// What an import is bound to.
+/// The target to which an import is bound.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub(super) enum ImportTarget {
     /// A variable of a module
@@ -80,7 +80,7 @@ fn search(
     found
 }
 
-/// What an import or `export … from` of a module is bound to.
+/// Finds the target of an import, or of `export … from`, of a module.
 fn follow(
     modules: &[ProgramModule<'_>],
     module: usize,
@@ -93,7 +93,7 @@ fn follow(
     }
 }
 
-/// What an import is bound to.
+/// Finds the target of an import.
 pub(super) fn of_import(modules: &[ProgramModule<'_>], module: usize, imported: &ImportedName) -> Resolution {
     follow(modules, module, imported, &mut HashSet::new())
 }

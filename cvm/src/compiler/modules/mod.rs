@@ -73,7 +73,7 @@ pub fn imports(file: &SourceFile) -> Vec<FileImport> {
     let of_language = |typescript: bool| {
         let allocator = Allocator::default();
         let parsed = parse::parse(&allocator, &file.text, typescript, Goal::Program).ok()?;
-        let requests = ModuleRecord::of(&parsed, typescript).requests;
+        let requests = ModuleRecord::read(&parsed, typescript).requests;
         // In the order of the source: each line is counted once.
         let (mut line, mut from) = (1, 0);
         let imports = requests.into_iter().map(|request| {
@@ -148,7 +148,7 @@ impl<'a> Graph<'a> {
     fn add(&mut self, name: &'a str, source: &'a str, parsed: Option<(Parsed<'a>, bool)>) -> usize {
         let start = self.modules.last().map_or(0, |last| last.start + last.source.len() as u32);
         let code = parsed.or_else(|| self.parsed(name, source)).map(|(parsed, typescript)| {
-            let record = ModuleRecord::of(&parsed, typescript);
+            let record = ModuleRecord::read(&parsed, typescript);
             ModuleCode { parsed, record, targets: Vec::new() }
         });
         self.modules.push(ProgramModule { name, source, start, code });
@@ -273,7 +273,7 @@ fn check_json(source: &str) -> Result<(), (u32, String)> {
     }
 }
 
-/// What the imports of all modules are bound to, and the order of evaluation.
+/// The targets of the imports of all modules, and the order of evaluation.
 #[derive(Default)]
 struct Links {
     /// Of each module, in the order of its record's imports; none for a type

@@ -1,4 +1,4 @@
-//! What one module imports and exports: read from its AST.
+//! The imports and exports of one module, read from its AST.
 //!
 //! Owns: [`ModuleRecord`], and which imports of TypeScript exist at run time. Must not: know other modules.
 
@@ -23,7 +23,7 @@ pub(super) struct Request {
     pub json: bool,
 }
 
-/// What is imported of a module.
+/// The part of a module that is imported.
 #[derive(Clone, Debug)]
 pub(super) enum ImportedName {
     /// `import { name }`
@@ -68,7 +68,7 @@ pub(super) struct ModuleRecord {
 }
 
 impl ModuleRecord {
-    pub(super) fn of(parsed: &Parsed<'_>, typescript: bool) -> ModuleRecord {
+    pub(super) fn read(parsed: &Parsed<'_>, typescript: bool) -> ModuleRecord {
         let mut record = ModuleRecord::default();
         for statement in &parsed.program.body {
             match statement {

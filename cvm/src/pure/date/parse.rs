@@ -25,7 +25,7 @@ pub(crate) fn parse<U: Units + ?Sized>(text: &U) -> f64 {
 /// A part of a text.
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Token {
-    /// Its value and its digits.
+    /// A number: its value and the count of its digits.
     Number(i64, usize),
     /// `:`, `-`, `+`, `.`, `)`
     Symbol(u8),

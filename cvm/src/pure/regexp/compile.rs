@@ -38,7 +38,7 @@ pub(super) fn compile(pattern: &[u16], flags: Flags) -> Result<(MatchProgram, Na
     };
     let parsed = LiteralParser::new(&allocator, &text, letters, Options::default()).parse();
     let parsed = parsed.map_err(|error| RegExpError::Syntax(short_message(&error.to_string())))?;
-    let mut compiler = Compiler::new(flags);
+    let mut compiler = PatternCompiler::new(flags);
     compiler.collect_groups(&parsed.body);
     compiler.program.captures = compiler.group_starts.len() as u32;
     compiler.program.registers = (compiler.program.captures + 1) * 2;
@@ -61,7 +61,15 @@ struct ActiveModifiers {
     dot_all: bool,
 }
 
-struct Compiler {
+/// How often the body of a quantifier matches, and whether as often as it can.
+#[derive(Clone, Copy)]
+struct Repetition {
+    min: u32,
+    max: u32,
+    greedy: bool,
+}
+
+struct PatternCompiler {
     program: MatchProgram,
     classes: ClassEvaluator,
     modifiers: ActiveModifiers,
@@ -76,9 +84,9 @@ struct Compiler {
     name_index: BTreeMap<String, usize>,
 }
 
-impl Compiler {
+impl PatternCompiler {
     fn new(flags: Flags) -> Self {
-        Compiler {
+        PatternCompiler {
             program: MatchProgram { unicode: flags.full_unicode(), ..MatchProgram::default() },
             classes: ClassEvaluator::default(),
             modifiers: ActiveModifiers {
@@ -368,17 +376,19 @@ impl Compiler {
                 Single::Class(value) => {
                     let nullable = value.strings.contains(&Vec::new());
                     let strings = |this: &mut Self| this.strings(value.clone(), direction);
-                    return self.repeat((min, max, greedy), (0, 0), nullable, strings);
+                    return self.repeat(Repetition { min, max, greedy }, (0, 0), nullable, strings);
                 }
             }
         }
         let clear = self.registers_in(oxc_span::GetSpan::span(body));
-        self.repeat((min, max, greedy), clear, can_be_empty(body), |this| this.term(body, direction))
+        self.repeat(Repetition { min, max, greedy }, clear, can_be_empty(body), |this| {
+            this.term(body, direction)
+        })
     }
 
     fn repeat(
         &mut self,
-        (min, max, greedy): (u32, u32, bool),
+        Repetition { min, max, greedy }: Repetition,
         clear: (Reg, Reg),
         nullable: bool,
         body: impl FnOnce(&mut Self) -> Result<(), RegExpError>,

@@ -51,7 +51,7 @@ impl Default for ServerState {
 }
 
 impl ServerState {
-    /// With the limits of streams of events, and of memory.
+    /// A context with the limits of streams of events, and of memory.
     pub fn new(streams: ShareLimits, memory: ClientMemory) -> Self {
         Self {
             closing: CancellationToken::new(),

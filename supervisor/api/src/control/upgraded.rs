@@ -16,7 +16,7 @@ impl<S: AsyncRead> ClientReader for ReadHalf<S> {
     }
 }
 
-/// What these clients share.
+/// The state that these clients share.
 pub(crate) struct UpgradedClients {
     context: ControlContext,
 }

@@ -27,7 +27,7 @@ impl Default for Confirmations {
 /// The object whose deletion a token confirms.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ConfirmationSubject {
-    /// Its tokens are counted together.
+    /// The owner whose tokens are counted together.
     pub(super) owner: Option<Owner>,
     /// [`McpClient::key`](super::McpClient::key) of the client.
     pub(super) client: String,

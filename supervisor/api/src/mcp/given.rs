@@ -24,7 +24,7 @@ impl Default for GivenTasks {
 /// The client of a given task.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct GivenTo {
-    /// Its tasks are counted together.
+    /// The owner whose tasks are counted together.
     pub(super) owner: Option<Owner>,
     /// [`McpClient::key`](super::McpClient::key) of the client.
     pub(super) client: String,

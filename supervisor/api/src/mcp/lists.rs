@@ -21,7 +21,7 @@ impl<T: Listed> ListParts<T> {
         Ok(Self { found: Vec::new(), after, is_complete: false })
     }
 
-    /// What is to be requested next: one element more than is returned, to know whether there are more.
+    /// The page to be requested next: one element more than is returned, to know whether there are more.
     pub(super) fn wanted(&self) -> Option<ListPage> {
         let missing = (LISTED + 1).saturating_sub(u32::try_from(self.found.len()).unwrap_or(u32::MAX));
         (missing > 0 && !self.is_complete).then_some(ListPage { limit: Some(missing), after: self.after })

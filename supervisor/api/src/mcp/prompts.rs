@@ -36,7 +36,7 @@ pub(super) fn list() -> Vec<Prompt> {
     ]
 }
 
-/// What an argument of a prompt names; none for free text.
+/// The kind of thing that an argument of a prompt names; none for free text.
 pub(super) fn completable(prompt: &str, argument: &str) -> Option<Completable> {
     match (prompt, argument) {
         (RUN, "programId") => Some(Completable::Program),

@@ -40,7 +40,7 @@ pub(super) struct ToolRow {
     pub(super) run: for<'a> fn(&'a ToolCall<'a>) -> VerbFuture<'a, ToolResult>,
 }
 
-/// What a tool changes.
+/// The changes that a tool makes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Effect {
     /// Nothing.
@@ -54,7 +54,7 @@ enum Effect {
 /// A group of tools that clients choose together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ToolSet {
-    /// What driving a program and using a session needs: always listed.
+    /// The tools that driving a program and using a session need: always listed.
     Basic,
     /// Rewind, fork, change variables.
     Branch,

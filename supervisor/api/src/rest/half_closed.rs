@@ -89,7 +89,7 @@ pub(super) struct HalfClosed<S> {
     input: ClientInput,
 }
 
-/// What a client sends.
+/// The input of a client.
 enum ClientInput {
     Open,
     /// It has ended, and with it the client if that did not wait for a response.

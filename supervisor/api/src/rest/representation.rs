@@ -15,7 +15,7 @@ const GZIP_BYTES: usize = 16 << 10;
 /// Characters of an entity tag.
 const TAG_CHARS: usize = 32;
 
-/// What a request accepts.
+/// The forms that a request accepts.
 pub(super) struct Accepted {
     /// GET, or HEAD, whose response has the same headers.
     reads: bool,

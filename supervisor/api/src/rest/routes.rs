@@ -133,7 +133,7 @@ async fn known_parameters(request: Request, next: Next) -> Result<Response, Rest
     Ok(next.run(request).await)
 }
 
-/// What is said about the first parameter of a query that is not known; `None`: all are.
+/// The error about the first parameter of a query that is not known; `None`: all are.
 pub(super) fn unknown_parameter(query: &str, known: &[&str]) -> Option<String> {
     let mut names = form_urlencoded::parse(query.as_bytes()).map(|(name, _)| name);
     let unknown = names.find(|name| !known.contains(&name.as_ref()))?;

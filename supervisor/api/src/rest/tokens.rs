@@ -62,7 +62,7 @@ struct Token {
     uid: Option<u32>,
 }
 
-/// What the tokens of one name may do with worktrees.
+/// The rights to worktrees of the tokens of one name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TokenRights {
     /// One of them has the role admin.
@@ -109,7 +109,7 @@ enum TokenUser {
 }
 
 impl TokenUser {
-    /// Its uid. Blocks.
+    /// The token's uid. Blocks.
     fn uid(self, token: &str) -> Result<u32, String> {
         let uid = match self {
             Self::Number(uid) => uid,
@@ -151,7 +151,7 @@ impl TokenBook {
         let count = tokens.len();
         let after: HashMap<[u8; 32], (Bearer, Option<u32>)> =
             tokens.iter().map(|token| (token.hash, (token.bearer.clone(), token.uid))).collect();
-        // With another name, role or user it is another token for whoever uses it.
+        // A token with another name, role or user is another one for whoever uses it.
         let is_same = |token: &Token| {
             after.get(&token.hash).is_some_and(|(bearer, uid)| *bearer == token.bearer && *uid == token.uid)
         };
@@ -189,7 +189,7 @@ impl TokenBook {
                 .any(|token| token.bearer.name == caller.owner.as_str() && token.bearer.admin == caller.admin)
     }
 
-    /// What the tokens of this name may do with worktrees; `None` if there is no such token. Different users are none.
+    /// The rights to worktrees of the tokens of this name; `None` if there is no such token. Different users are none.
     pub fn rights(&self, name: &str) -> Option<TokenRights> {
         let tokens = self.tokens.read().unwrap_or_else(PoisonError::into_inner);
         let mut of_this_name = tokens.iter().filter(|token| token.bearer.name == name);

@@ -279,7 +279,7 @@ impl DurableMachine {
         self.requests.early.extend(promised.into_iter().map(|(_, token, _)| token));
         let (execution, at) = (self.spec.execution, Timestamp(now.unix_ms));
         self.writes.unwritten = rest;
-        // Its task was in that batch, or is pending in the store from before.
+        // The execution's task was in that batch, or is pending in the store from before.
         self.task = None;
         self.writes.unwritten.push(Write::TasksWithdraw { execution, at });
         self.gathered = Gathered::default();

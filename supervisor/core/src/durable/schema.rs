@@ -62,7 +62,7 @@ const BOUNDS: [&str; 5] = ["minimum", "maximum", "exclusiveMinimum", "exclusiveM
 const DEFINITIONS: [&str; 2] = ["$defs", "definitions"];
 
 impl Schema {
-    /// Whether answers can be validated with the schema; on error the reason.
+    /// Checks that answers can be validated with the schema; on error the reason.
     pub fn check(schema: &Value) -> Result<(), String> {
         Check::of(schema).map(drop)
     }
@@ -84,7 +84,7 @@ impl Schema {
         self.bytes
     }
 
-    /// Whether a value fits; on error the position and the reason. Takes up to some tenths of a second.
+    /// Checks that a value fits; on error the position and the reason. Takes up to some tenths of a second.
     pub fn fits(&self, value: &Value) -> Result<(), String> {
         Judge::new(self).fits(&self.root, value, &ValuePath::Top, 0).map_err(SchemaMismatch::into_words)
     }

@@ -34,7 +34,7 @@ pub(super) struct Checks {
     host_call: Option<u64>,
     /// A fork was ordered, and is not over.
     forking: bool,
-    /// Its child was taken.
+    /// The child of the ordered fork was taken.
     taken: bool,
     copies: HashSet<CopyId>,
     /// The next worker continues from a copy, and gets its `Start`.

@@ -1,4 +1,4 @@
-//! What a simulated session is created from, and the requests of its clients.
+//! The parts from which a simulated session is created, and the requests of its clients.
 
 use crate::{ExecuteRequest, SessionSpec, Source};
 use std::sync::Arc;

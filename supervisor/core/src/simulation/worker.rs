@@ -10,7 +10,7 @@ use vm_system_protocol::reason::LimitKind;
 use vm_system_protocol::worker::{Done, FromWorker, HostRequest, Outcome, ToWorker, Usage, WorkerEvent};
 use vm_system_testkit::SeededRandom;
 
-/// What a script does next.
+/// The next act of a script.
 enum Move {
     Print(u64),
     Call,

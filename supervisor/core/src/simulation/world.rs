@@ -355,7 +355,7 @@ impl World {
         }
     }
 
-    /// Its messages are delivered before its exit.
+    /// The worker's messages are delivered before its exit.
     fn deliver_worker_message(&mut self) {
         if let Some((seq, message)) = self.worker.sent.pop_front() {
             let bytes = encode(&message, WORKER_MESSAGE_BYTES).expect("it fits").len() as u64;

@@ -18,7 +18,7 @@ impl Bench {
         bench
     }
 
-    /// Its deadline is in an hour.
+    /// A session whose deadline is in an hour.
     fn drained(&mut self) -> Timestamp {
         let at = Timestamp(self.now.unix_ms + HOUR_MS as i64);
         self.input(SessionInput::Drain { token: None, at: Some(at) });

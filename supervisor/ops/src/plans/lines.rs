@@ -76,8 +76,8 @@ impl<'t> PlanLines<'t> {
 /// Longest id of a block (bytes).
 pub const BLOCK_ID_BYTES: usize = 100;
 
-/// The id in `<block id="…">`, empty if it has none; none if the line opens no block. Of an id that is too long, so much that it
-/// still is: it is repeated in errors.
+/// The id in `<block id="…">`, empty if it has none; none if the line opens no block. An id that is too long is cut,
+/// but not below the limit: errors repeat it, and it must not become valid.
 pub(super) fn block_id(line: &str) -> Option<String> {
     let rest = line.strip_prefix("<block")?;
     if !rest.starts_with(['>', ' ', '\t']) {

@@ -73,7 +73,7 @@ pub struct Block {
     pub red_keys: Vec<String>,
     /// Criteria of success, one item per line
     pub success: String,
-    /// Its position: `See FILE lines A-B`
+    /// The block's position: `See FILE lines A-B`
     pub plan_ref: String,
 }
 

@@ -1,5 +1,5 @@
-//! What the records of inputs do not have and the client gives: redacted values, arguments, the text of sent files. What is missing, and
-//! what had effects outside of the session, is refused before anything runs, with a list.
+//! The parts of inputs that the records do not have and the client gives: redacted values, arguments, the text of sent files. What
+//! is missing, and what had effects outside of the session, is refused before anything runs, with a list.
 
 use super::plan::RepeatedInputs;
 use super::{incomplete, too_many};

@@ -47,7 +47,7 @@ struct RecordedInput {
 }
 
 impl RepeatedInputs {
-    /// Whether there is a complete record, as far as the first events show; inside: why not.
+    /// Finds out whether there is a complete record, as far as the first events show; inside: why not.
     pub(super) async fn is_possible(
         store: &StoreHandle,
         session: SessionId,
@@ -202,7 +202,7 @@ mod tests {
         }
     }
 
-    /// What is repeated after these events, and the number of what is not.
+    /// The inputs that are repeated after these events, and the number of those that are not.
     fn repeated(events: &[(SessionEventType, &str, u8)]) -> Result<(Vec<u8>, u64), &'static str> {
         let (mut history, mut checkpoints) = (InputHistory::default(), HashMap::new());
         for (kind, detail, execution) in events {

@@ -30,7 +30,7 @@ pub(super) struct Repetition {
     pub(super) policies: Arc<Policies>,
     /// The new session.
     pub(super) session: SessionId,
-    /// Its name when it is ready; until then no other session gets it.
+    /// The session's name when it is ready; until then no other session gets it.
     pub(super) name: Option<(String, ReservedName)>,
     pub(super) plan: RepeatedInputs,
     pub(super) given: GivenInputs,
@@ -176,7 +176,7 @@ fn same(recorded: &TaskRow, pending: &TaskRow) -> bool {
         && recorded.schema == pending.schema
 }
 
-/// What an execution came to, as text for people.
+/// The result of an execution, as text for people.
 fn shown(execution: &Execution) -> String {
     match (&execution.error, &execution.result) {
         (Some(error), _) => format!("{}: {}", error.code, error.message),

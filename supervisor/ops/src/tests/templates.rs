@@ -2,8 +2,9 @@
 
 use super::fake::{OpsBench, admin, bob, new_session, template, with_settings};
 use vm_system_protocol::control::{ErrorCode, ListPage, Op, OpError, Reply, TemplateChange};
+use vm_system_protocol::for_each_limit;
 use vm_system_protocol::json::JsonText;
-use vm_system_protocol::model::{Engine, Settings, TemplateDetail};
+use vm_system_protocol::model::{Engine, Settings, TemplateDetail, ZeroLimit};
 
 fn detail(reply: Result<Reply, OpError>) -> TemplateDetail {
     match reply.expect("the verb succeeds") {
@@ -167,18 +168,30 @@ async fn change_of_an_unknown_setting_is_refused_with_its_position() {
     assert_eq!(detail(bench.request(Op::TemplateGet { template: id }).await).settings, Settings::default());
 }
 
+/// One limit at both ends of its type.
+struct LimitExtremes {
+    name: &'static str,
+    zero: ZeroLimit,
+    set_zero: fn(&mut Settings),
+    set_largest: fn(&mut Settings),
+}
+
+macro_rules! extremes {
+    ($($name:ident: $type:ident = $_default:literal, $_ceiling:literal, $zero:ident, $_unit:literal, $_text:literal;)+) => {
+        const EXTREMES: &[LimitExtremes] = &[$(LimitExtremes {
+            name: stringify!($name),
+            zero: ZeroLimit::$zero,
+            set_zero: |settings| settings.limits.$name = 0,
+            set_largest: |settings| settings.limits.$name = $type::MAX,
+        },)+];
+    };
+}
+for_each_limit!(extremes);
+
 #[tokio::test]
 async fn settings_outside_their_ranges_are_refused() {
     let bench = OpsBench::new();
-    let cases: Vec<fn(&mut Settings)> = vec![
-        |s| s.limits.cpu_ms = 0,
-        |s| s.limits.wall_ms = 0,
-        |s| s.limits.mem_mb = 0,
-        |s| s.limits.max_events = 0,
-        |s| s.limits.max_output_kb = 0,
-        |s| s.limits.max_source_kb = 0,
-        |s| s.limits.max_stack_depth = 0,
-        |s| s.limits.max_state_mb = 0,
+    let mut cases: Vec<fn(&mut Settings)> = vec![
         |s| s.resolver.roots = vec!["../x".to_owned()],
         |s| s.resolver.roots = vec!["/x".to_owned()],
         |s| s.resolver.roots = vec![" ".to_owned()],
@@ -187,7 +200,10 @@ async fn settings_outside_their_ranges_are_refused() {
         |s| s.resolver.extensions = vec![".".to_owned()],
         |s| s.resolver.extensions = vec!["./x".to_owned()],
         |s| s.resolver.extensions = vec![format!(".{}", "x".repeat(40))],
+        |s| s.limits.max_steps = u64::MAX,
     ];
+    let refused = EXTREMES.iter().filter(|limit| limit.zero == ZeroLimit::Refused);
+    cases.extend(refused.map(|limit| limit.set_zero));
     for (number, case) in cases.into_iter().enumerate() {
         assert_eq!(bench.refused(with_settings(case)).await, ErrorCode::ValidationError, "case {number}");
     }
@@ -196,20 +212,15 @@ async fn settings_outside_their_ranges_are_refused() {
 #[tokio::test]
 async fn settings_above_the_operators_ceilings_are_refused_with_the_field() {
     let bench = OpsBench::new();
-    for (field, case) in [
-        ("cpu_ms", (|s| s.limits.cpu_ms = u32::MAX) as fn(&mut Settings)),
-        ("wall_ms", |s| s.limits.wall_ms = u32::MAX),
-        ("mem_mb", |s| s.limits.mem_mb = u32::MAX),
-        ("max_events", |s| s.limits.max_events = u32::MAX),
-        ("max_output_kb", |s| s.limits.max_output_kb = u32::MAX),
-        ("max_source_kb", |s| s.limits.max_source_kb = u32::MAX),
-        ("max_stack_depth", |s| s.limits.max_stack_depth = u32::MAX),
-        ("max_state_mb", |s| s.limits.max_state_mb = u32::MAX),
-    ] {
-        let error = bench.request(with_settings(case)).await.expect_err("above the ceiling");
+    for LimitExtremes { name: field, set_largest, .. } in EXTREMES {
+        if *field == "max_steps" {
+            // By default there is no ceiling.
+            continue;
+        }
+        let error = bench.request(with_settings(*set_largest)).await.expect_err("above the ceiling");
         assert_eq!(error.code, ErrorCode::LimitNotAllowed, "{field}");
         let details = error.details.and_then(|details| details.to_value()).expect("details are an object");
-        assert_eq!(details["field"], field);
+        assert_eq!(details["field"], *field);
     }
     let roots = |s: &mut Settings| s.resolver.roots = vec!["src/./lib".to_owned(), ".".to_owned()];
     bench.request(with_settings(roots)).await.expect("folders of the worktree");

@@ -91,7 +91,7 @@ fn a_path_from_the_root_is_one_from_the_worktree_and_patterns_see_it_so() {
         ("/", ".", "EACCES"),
         ("/data/../x", "data/../x", "EACCES"),
         ("/x", "x", "EACCES"),
-        // What leaves the worktree is refused by the broker, with its own root as with any other beginning.
+        // A path that leaves the worktree is refused by the broker, with its own root as with any other beginning.
         ("/../x", "../x", "../x"),
         ("data/a", "data/a", "data/a"),
     ] {

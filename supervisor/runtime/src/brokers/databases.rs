@@ -1,4 +1,4 @@
-//! What a broker for databases may add to its workspace: how much in each call, and whether it keeps to it, counted in the file
+//! The bytes that a broker for databases may add to its workspace: how much in each call, and whether it keeps to it, counted in the file
 //! system while it works and while it is idle.
 
 use super::live::BrokerFailure;

@@ -150,7 +150,7 @@ impl ConnectedBroker {
     async fn group_of(&self, config: &BrokerConfig, holder: &Holder) -> io::Result<Option<Arc<OwnerGroup>>> {
         let is_in_unit = config.agents_have_units && matches!(self.process, BrokerProcess::OfAgent(_));
         match (&config.groups, holder.owner()) {
-            (Some(groups), Some(owner)) if !is_in_unit => groups.of(owner.as_str()).await.map(Some),
+            (Some(groups), Some(owner)) if !is_in_unit => groups.group_of(owner.as_str()).await.map(Some),
             _ => Ok(None),
         }
     }

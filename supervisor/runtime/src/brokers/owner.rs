@@ -52,7 +52,7 @@ pub(super) struct BrokerTask {
     broker: Option<ConnectedBroker>,
     /// The process of the running command.
     command: Option<ConnectedBroker>,
-    /// What the running broker was started for: the worktree, and whether its walls permit changing files. `None` for databases.
+    /// The purpose of the running broker: the worktree, and whether its walls permit changing files. `None` for databases.
     files: Option<(Worktree, bool)>,
     failures: RecentFailures,
     /// The end of the last call.

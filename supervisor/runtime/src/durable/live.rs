@@ -58,7 +58,7 @@ pub struct RunIdentity {
 #[derive(Debug)]
 pub(super) struct LiveRun {
     commands: mpsc::Sender<QueuedRequest>,
-    /// Its identity, if a caller has supplied it.
+    /// The execution's identity, if a caller has supplied it.
     identity: Option<Arc<RunIdentity>>,
 }
 

@@ -269,7 +269,7 @@ impl Durables {
         single_request::inspect(self, execution, checkpoint).await
     }
 
-    /// Whether a worker can restore a stored checkpoint; the inner error is the reason as text.
+    /// Checks that a worker can restore a stored checkpoint; the inner error is the reason as text.
     pub async fn verify_stored(
         &self,
         execution: ExecutionId,
@@ -278,8 +278,8 @@ impl Durables {
         single_request::verify_stored(self, execution, checkpoint).await
     }
 
-    /// Whether a worker can restore each of these stored checkpoints; the inner error is the number of the first that it cannot, and the
-    /// reason as text.
+    /// Checks that a worker can restore each of these stored checkpoints; the inner error is the number of the first that it
+    /// cannot, and the reason as text.
     pub async fn verify_all_stored(
         &self,
         execution: ExecutionId,
@@ -288,8 +288,8 @@ impl Durables {
         single_request::verify_all_stored(self, execution, checkpoints).await
     }
 
-    /// Whether a worker with these limits can restore each of these numbered states; the inner error is the number of the first that
-    /// it cannot, and the reason as text.
+    /// Checks that a worker with these limits can restore each of these numbered states; the inner error is the number of the first
+    /// that it cannot, and the reason as text.
     pub async fn verify<'a>(
         &self,
         owner: &Principal,
@@ -306,8 +306,8 @@ impl Durables {
         live::lock(&self.workers).get(&session).cloned()
     }
 
-    /// What is recorded of a folder that an owner's program is to use; an administrator's with the rights of the user `as_user`. An
-    /// error now would otherwise come with the first file call, perhaps days later.
+    /// The record of a folder that an owner's program is to use; an administrator's with the rights of the user `as_user`. An error
+    /// now would otherwise come with the first file call, perhaps days later.
     pub async fn check_worktree(
         &self,
         path: PathBuf,

@@ -17,7 +17,7 @@ const EXECUTION_MIB: usize = BUDGET_MIB / 2;
 /// Large executions at a time, so that what exists is bounded. What one owner's large execution leaves is for all others.
 const LARGE: usize = 1;
 
-/// What there is for all executions.
+/// The memory for pages of all executions.
 #[derive(Debug)]
 pub(super) struct PageBudget {
     /// In MiB.
@@ -64,7 +64,7 @@ pub(super) struct PageReservation {
     pub(super) acquiring: Option<Acquiring>,
 }
 
-/// Whether the worker's messages are received.
+/// The change of whether the worker's messages are received.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Change {
     /// Paused until there is memory for what the worker may send.

@@ -104,7 +104,7 @@ pub(super) async fn inspect(
     }
 }
 
-/// Whether a worker can restore a stored checkpoint; the inner error is the reason as text.
+/// Checks that a worker can restore a stored checkpoint; the inner error is the reason as text.
 pub(super) async fn verify_stored(
     durables: &Durables,
     execution: ExecutionId,

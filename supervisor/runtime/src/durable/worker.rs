@@ -36,7 +36,7 @@ fn bytes(part: &Part) -> usize {
 #[derive(Debug, Clone)]
 pub(super) struct Order {
     pub(super) execution: ExecutionId,
-    /// Its session.
+    /// The worker's session.
     pub(super) session: SessionId,
     pub(super) owner: Principal,
     pub(super) program: (ProgramId, u32),
@@ -49,7 +49,7 @@ pub(super) struct Order {
 
 /// A worker that was sent code and pages.
 pub(super) struct LoadedWorker {
-    /// Its session.
+    /// The worker's session.
     pub(super) session: SessionId,
     pub(super) handle: WorkerHandle,
     /// The state is small (at most [`SMALL_BYTES`]).

@@ -37,9 +37,9 @@ pub(super) struct Exchanges {
 #[derive(Debug, Default)]
 struct State {
     under_way: HashMap<u64, Exchange>,
-    /// Those whose end the worker has not received: what it holds here counts as a request.
+    /// The exchanges whose end the worker has not received: what it holds here counts as a request.
     ended: HashMap<u64, Share>,
-    /// What the worker has not received yet.
+    /// The progress that the worker has not received yet.
     progress: VecDeque<ExchangeProgress>,
     /// Of exchanges that have ended.
     records: Vec<HttpRecord>,

@@ -47,7 +47,7 @@ impl ShareRefusal {
         Self { several: (requested > 1).then_some((requested, available)), ..self }
     }
 
-    /// What to do about it; names the operator's setting.
+    /// The remedy; names the operator's setting.
     pub fn hint(&self) -> String {
         let (own, setting) = (self.own && self.held >= self.limits.per_owner, self.setting);
         let part = if own { "per_owner" } else { "most" };

@@ -1,4 +1,4 @@
-//! What a checker returns. It comes from code of a package: only what has this shape, within these bounds, is used.
+//! The result of a checker. It comes from code of a package: only what has this shape, within these bounds, is used.
 
 use serde::Deserialize;
 use vm_system_core::CheckedTypes;

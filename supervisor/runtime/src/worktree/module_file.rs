@@ -83,7 +83,7 @@ fn read(
     // As for `fs`: where patterns are in force, a link would give a file another name.
     let links = rules.is_everything();
     if !links {
-        let Some(clean) = CleanPath::of(path) else { return Ok(ReadFile::NotCovered) };
+        let Some(clean) = CleanPath::parse(path) else { return Ok(ReadFile::NotCovered) };
         let too_long = |why: PathTooLong| error("MODULE_NOT_ALLOWED", format!("Cannot load module: {why}"));
         if !rules.covers(&clean, budget).map_err(too_long)? {
             return Ok(ReadFile::NotCovered);

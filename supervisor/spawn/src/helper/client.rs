@@ -80,7 +80,7 @@ impl HelperProblem {
         }
     }
 
-    /// What an operator can do.
+    /// The remedy that an operator has.
     pub const fn hint(self) -> &'static str {
         match self {
             Self::Exited => {
@@ -297,7 +297,7 @@ async fn run(
     }
 }
 
-/// What waited for a helper that is gone.
+/// Requests that waited for a helper that is gone.
 type Forgotten = (
     HashMap<u64, oneshot::Sender<StartReply>>,
     HashMap<u64, oneshot::Sender<ExitStatus>>,

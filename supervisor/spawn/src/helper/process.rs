@@ -183,8 +183,9 @@ impl Helper {
             std::iter::once(channel).chain(&namespace).map(|fd| fd.as_fd()).collect();
         let pid =
             process::spawn(Path::new(process::SELF), &arguments, &fds).map_err(|error| errno(&error))?;
+        // First: an agent that exits at once is then reported as ended, and not lost.
         self.agents.insert(agent, pid);
-        // Its own child, not reaped yet.
+        // The child is the helper's own and not reaped yet, so its pid names no other process.
         PidFd::open(pid).map_err(|error| {
             end_process(pid);
             errno(&error)

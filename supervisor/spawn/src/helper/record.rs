@@ -15,9 +15,9 @@ pub(super) enum HelperRecord {
     /// The first record of the helper, with its pidfd: it has given up what it does not need. Once more from each process that takes the
     /// place of a killed one: what was ordered before and has no reply is void.
     Ready,
-    /// With the agent's pidfd.
+    /// The agent was started. The record carries the agent's pidfd.
     Started { agent: u64 },
-    /// With the user namespace.
+    /// The namespace was made. The record carries its descriptor.
     Made { agent: u64 },
     /// The agent was not started, or the namespace not made; as the first record, with number 0: the helper cannot work.
     Refused { agent: u64, errno: i32 },

@@ -19,12 +19,12 @@ use vm_system_protocol::keeper::LayerReport;
 use vm_system_sandbox::pidfd::PidFd;
 use vm_system_sandbox::seccomp::notify::Listener;
 
-/// What a jail is made of.
+/// The parts of which a jail is made.
 pub(crate) struct JailParts {
     pub(crate) pid: u32,
     pub(crate) pidfd: PidFd,
     pub(crate) layers: Vec<LayerReport>,
-    /// What its processes run.
+    /// The build that the jail's processes run.
     pub(crate) build: JailBuild,
     pub(crate) address: Option<KeeperAddress>,
     pub(crate) control: WatchedFd,

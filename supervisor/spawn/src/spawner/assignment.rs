@@ -63,9 +63,9 @@ impl Jail {
 impl Assignment<'_> {
     /// Waits for the keeper.
     pub(crate) async fn finish(mut self, ours: WatchedFd) -> Result<WorkerHandle, SpawnError> {
-        let patience = Duration::from_millis(HELLO_MS);
+        let limit = Duration::from_millis(HELLO_MS);
         if let Some(kept) = &mut self.kept {
-            let Ok(kept) = timeout(patience, kept).await else {
+            let Ok(kept) = timeout(limit, kept).await else {
                 self.jail.mark_stuck();
                 return Err(SpawnError::KeeperLost);
             };

@@ -1,4 +1,4 @@
-//! What a batch takes, and how it may be divided.
+//! The size of a batch, and how it may be divided.
 
 use vm_system_protocol::ids::ExecutionId;
 use vm_system_record::{Batch, Write};

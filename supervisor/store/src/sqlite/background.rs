@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use vm_system_protocol::ids::ExecutionId;
 use vm_system_record::{Batch, StoreError, Write};
 
-/// What is kept of an execution's checkpoints, and how far its compaction is.
+/// The checkpoints of an execution that are kept, and how far its compaction is.
 #[derive(Debug)]
 struct Compaction {
     keep: (u64, Option<u64>),

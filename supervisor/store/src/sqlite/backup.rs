@@ -12,7 +12,7 @@ use std::io;
 use std::path::Path;
 use vm_system_record::StoreError;
 
-/// What the name of a copy that is being written adds to that of the database.
+/// The suffix that the name of a copy has while it is written.
 const ENDING: &str = ".backup";
 /// Space that a copy leaves free for the database itself (bytes).
 const LEFT_FREE_BYTES: u64 = 64 << 20;

@@ -101,7 +101,7 @@ impl DatabaseFile {
             .then(|| DatabaseFault::LogMissing { is_copied: self.is_log_copied.load(Ordering::Relaxed) })
     }
 
-    /// Whether a path names another file, or none: two queries of the kernel at most.
+    /// The fault if the path names another file, or none: two queries of the kernel at most.
     pub(super) fn fault(&self) -> Option<DatabaseFault> {
         let is_replaced = match std::fs::metadata(&self.path) {
             Ok(found) if identity(&found) == self.identity => return self.log_fault(),

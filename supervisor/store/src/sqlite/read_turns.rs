@@ -100,7 +100,7 @@ impl ReadTurns {
             }
             let (granted, receiver) = oneshot::channel();
             let waiting = state.waiting.entry(lane.clone()).or_default();
-            // Those whose callers have gone, so that the queue is no longer than the number of requests.
+            // Requests whose callers have gone leave the queue, so that it is no longer than the number of requests.
             while waiting.front().is_some_and(oneshot::Sender::is_closed) {
                 waiting.pop_front();
             }
@@ -204,7 +204,7 @@ mod tests {
         assert!(now(&mut second).await.is_none(), "owners have {OF_OWNERS} together");
         let of_system = turns.wait(&system).await.expect("its own connection");
         drop(of_system);
-        // With the next query that ends the other owner has its turn, in front of 98 of the greedy one.
+        // The other owner has its turn when the next query ends, in front of 98 of the greedy one.
         drop(running.pop());
         drop(first);
         assert!(now(&mut second).await.is_some());

@@ -1,4 +1,4 @@
-//! What happens before and after SQLite recovers a database from its log: lost commits are refused or, if the operator accepts them,
+//! The steps before and after SQLite recovers a database from its log: lost commits are refused or, if the operator accepts them,
 //! reported, and the damaged log is kept. SQLite itself would drop them without a word.
 
 use super::open::judge;

@@ -8,7 +8,7 @@ use std::io;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
-/// What the name of a copy adds to that of the database.
+/// The suffix that the name of a copy has.
 pub(super) const ENDING: &str = ".saved";
 
 /// The copy beside the path that the database had.

@@ -4,7 +4,7 @@
 //!
 //! Formats: `walformat.html` of SQLite's documentation, sections 2 (log) and 3 (its index).
 //!
-//! What can be known. Each frame has the checksum of all frames up to itself, so a frame can be checked against the checksum that
+//! The evidence. Each frame has the checksum of all frames up to itself, so a frame can be checked against the checksum that
 //! is stored in the frame before it, even if that one is damaged. Two observations show that commits are lost:
 //! - The index of the log (`-shm`) is of the same generation (equal salts), and counts more committed frames than the log has before
 //!   its first wrong frame. SQLite counts a frame after it was written, under `full` after it was flushed.
@@ -51,7 +51,7 @@ pub(super) enum WalVerdict {
     Lost,
 }
 
-/// What proves that a log is older.
+/// The proof that a log is older.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum OlderThan {
     /// The index is of a later generation of the log, with commits.
@@ -235,7 +235,7 @@ impl LogHeader {
     }
 }
 
-/// What the index of the log says of it.
+/// The log as its index describes it.
 struct Index {
     salts: Words,
     /// Frames up to the last commit.
@@ -272,7 +272,7 @@ impl Index {
     }
 }
 
-/// What was read of the frames.
+/// The frames that were read.
 struct Scan {
     /// Of the frames that were followed; none if there is no frame and no valid header.
     salts: Option<Words>,
@@ -304,7 +304,8 @@ impl Scan {
             counter: None,
             next_counter: None,
         };
-        // What the checksum of the next frame may continue: the one that is stored in the last frame, and the one computed of it.
+        // The checksum of the next frame may continue either one: the one that is stored in the last frame, and the one computed of
+        // it.
         let mut seeds = [header.checksum; 2];
         let mut frame = vec![0; FRAME_HEADER_BYTES + header.page_bytes];
         while fill(file, &mut frame)? {

@@ -21,7 +21,7 @@ use crate::queue::{Progress, QueuedBatch};
 use rusqlite::{Connection, Params};
 use vm_system_record::{Applied, Batch, Write};
 
-/// What a turn wrote of a batch.
+/// The part of a batch that a turn wrote.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Written {
     /// All of it.
@@ -148,7 +148,7 @@ fn apply_one(
             durable::task_end(c, *id, *outcome, answer.as_deref(), *at)
         }
         Write::Checkpoint(checkpoint) => durable::checkpoint(c, checkpoint, written),
-        // Its pages are there.
+        // The pages of the checkpoint are there.
         Write::CheckpointCopy { from, checkpoint, to, at } => {
             durable::copy_row(c, *from, *checkpoint, *to, *at)
         }

@@ -44,7 +44,7 @@ const MEASURE_EVERY: Duration = Duration::from_secs(1);
 const PUBLISH_BYTES: usize = 64 << 10;
 /// How long the background waits for the log to be copied back before it looks again.
 const LOG_WAIT: Duration = Duration::from_millis(10);
-/// What a piece of the background counts for the size of the log (batches).
+/// The weight of a piece of the background for the size of the log (batches).
 const BACKGROUND_BATCHES: usize = 16;
 /// Without work the writer checks this often whether the database file is still there.
 const WATCH_EVERY: Duration = Duration::from_secs(5);
@@ -67,7 +67,7 @@ pub(super) struct Writer {
     position: ScanPosition,
     position_since: Instant,
     measure_at: Instant,
-    /// What owners have written since it was last counted what they store (bytes).
+    /// The bytes that owners have written since their sums were last counted.
     uncounted: HashMap<Owner, usize>,
     eviction: QuotaEviction,
     background: Background,
@@ -150,7 +150,7 @@ impl Writer {
             self.shared.set_busy(false);
         }
         if let Some(DatabaseFault::Deleted { .. }) = self.location.file.fault() {
-            // With everything since the first copy.
+            // The copy has everything since the first copy, too.
             self.save();
         }
         self.checkpoints.stop();
@@ -193,7 +193,7 @@ impl Writer {
         }
     }
 
-    /// Those who wait for events of the sessions that a batch was about.
+    /// Wakes clients that wait for events of the sessions that a batch was about.
     fn wake_watches(&self, batch: &Batch) {
         let watches = &self.shared.watches;
         if !watches.is_used() {
@@ -238,7 +238,7 @@ impl Writer {
         }
     }
 
-    /// What is stored now, before the callers learn that it is: what they send next is judged by it.
+    /// Publishes the sums of what is stored, before the callers learn that it is: what they send next is judged by it.
     fn publish(&mut self, jobs: &[QueuedBatch], content_bytes: usize) {
         for job in jobs {
             if let Lane::Owner(owner) = job.lane() {

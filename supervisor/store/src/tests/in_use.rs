@@ -92,7 +92,7 @@ async fn log_that_is_lost_after_a_kill_is_refused_unless_that_is_accepted() {
                 open_sqlite(with(after.path())).expect("it was stopped").shutdown().await;
             }
         }
-        // With the index, or the log, or where nothing was written since the start, nothing is lost.
+        // Nothing is lost with the index, or the log, or where nothing was written since the start.
         let whole = killed(folder.path());
         lose(&whole.path().join(FILES[2]), Loss::Deleted);
         for whole in [killed(folder.path()), whole] {

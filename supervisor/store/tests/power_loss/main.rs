@@ -163,7 +163,7 @@ impl Disk {
         }
     }
 
-    /// What a power loss after these steps may leave.
+    /// The files that a power loss after these steps may leave.
     fn after(&self, steps: &[Step], random: &mut SeededRandom) -> Self {
         let flushed = |wanted: RecordedFile| {
             let is_flush = |step: &Step| matches!(step, Step::Flush { file } if *file == wanted);

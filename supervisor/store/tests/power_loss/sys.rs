@@ -12,7 +12,7 @@ pub(super) enum RecordedFile {
     Log,
 }
 
-/// What happened to a file.
+/// A change of a file.
 #[derive(Debug, Clone)]
 pub(super) enum Step {
     Write {
@@ -43,7 +43,7 @@ struct Original {
     methods: [OnceLock<Methods>; 2],
 }
 
-/// What SQLite calls for a file, and what it calls instead.
+/// The functions that SQLite calls for a file, and their replacements.
 struct Methods {
     theirs: &'static ffi::sqlite3_io_methods,
     recording: &'static ffi::sqlite3_io_methods,

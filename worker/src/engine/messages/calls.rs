@@ -40,18 +40,18 @@ pub(super) enum Operation {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Candidate {
     pub(super) operation: Operation,
-    /// What is called or iterated, as messages write it.
+    /// The expression that is called or iterated, as messages write it.
     pub(super) shown: Option<String>,
     /// The text says that it is a function.
     pub(super) is_function: bool,
     /// A global variable, and the properties of it that lead to what is called.
     pub(super) path: Vec<String>,
-    /// What else is in the function around it.
+    /// Facts about the function around it.
     pub(super) beside: FunctionFacts,
     function: usize,
 }
 
-/// What a function does at positions that are not known.
+/// The acts of a function at positions that are not known.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct FunctionFacts {
     /// It iterates over something, and so calls methods `next`.
@@ -96,7 +96,7 @@ pub(super) fn candidates(text: &str, module: bool, at: u32) -> Vec<Candidate> {
         let program = program.ok_or(error)?;
         let built = SemanticBuilder::new().with_build_nodes(true).build(&program);
         let marks = Marks::new(text, &program);
-        Ok(Finder::new(text, at, module, &built.semantic, marks).run(&program))
+        Ok(CandidateFinder::new(text, at, module, &built.semantic, marks).run(&program))
     });
     found.unwrap_or_default()
 }
@@ -109,7 +109,7 @@ enum Noted {
     Unknown,
 }
 
-struct Finder<'a, 's> {
+struct CandidateFinder<'a, 's> {
     text: &'s str,
     marks: Marks<'s>,
     at: u32,
@@ -122,7 +122,7 @@ struct Finder<'a, 's> {
     found: Vec<Candidate>,
 }
 
-impl<'a, 's> Finder<'a, 's> {
+impl<'a, 's> CandidateFinder<'a, 's> {
     fn new(text: &'s str, at: u32, module: bool, semantic: &'s Semantic<'a>, marks: Marks<'s>) -> Self {
         let functions = vec![FunctionFacts::default()];
         let (noted, found) = (Noted::Unknown, Vec::new());
@@ -253,7 +253,7 @@ impl<'a, 's> Finder<'a, 's> {
     }
 }
 
-impl<'a> Visit<'a> for Finder<'a, '_> {
+impl<'a> Visit<'a> for CandidateFinder<'a, '_> {
     fn visit_identifier_reference(&mut self, identifier: &IdentifierReference<'a>) {
         self.noted = Noted::At(identifier.span.start);
     }

@@ -144,7 +144,7 @@ impl<'js> Site<'_, 'js> {
     fn only(&self, calls: bool, of_kind: impl Fn(Operation) -> bool) -> Option<(Operation, String)> {
         let candidates = self.candidates()?;
         let iterators = self.state.texts.borrow().may_have_iterators();
-        // What is a function for certain can be called, but need not be a constructor or iterable.
+        // A candidate that is certainly a function can be called, but need not be a constructor or iterable.
         let is_function = |candidate: &Candidate| {
             calls && (candidate.is_function || self.is_global_function(&candidate.path))
         };

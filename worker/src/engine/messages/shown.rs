@@ -23,7 +23,7 @@ fn text(expression: &Expression<'_>) -> Option<String> {
         }
         Expression::ArrayExpression(array) if array.elements.is_empty() => "[]".to_owned(),
         Expression::ParenthesizedExpression(inner) => match &inner.expression {
-            // Its parts are on other conditions than those of a chain.
+            // A chain in parentheses ends there: its `?.` does not skip what follows.
             Expression::ChainExpression(_) => return None,
             inner => text(inner)?,
         },

@@ -32,7 +32,7 @@ pub(in crate::engine) struct SourceTexts {
     dropped: HashMap<Rc<str>, u64>,
     /// One of them may define iterators.
     dropped_iterators: bool,
-    /// What was found in a text, by its number, line and column.
+    /// The candidates that were found in a text, by its number, line and column.
     found: HashMap<(u64, u32, u32), Rc<[Candidate]>>,
 }
 

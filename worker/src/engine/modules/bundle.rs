@@ -42,7 +42,7 @@ impl LibraryBundle {
 /// The bundle of a library that is loaded.
 #[derive(Debug)]
 pub(in crate::engine) struct LoadedBundle {
-    /// What the paths of its files begin with.
+    /// The beginning of the paths of the bundle's files.
     root: String,
     bundle: LibraryBundle,
 }

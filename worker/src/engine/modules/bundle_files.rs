@@ -21,7 +21,7 @@ const ENDS: &[&str] = &["", ".js", ".json", "/index.js", "/index.json"];
 pub struct PackageFiles {
     /// Texts by path: `node_modules/NAME/…`.
     texts: BTreeMap<String, String>,
-    /// What each `package.json` has, by its folder.
+    /// The content of each `package.json`, by its folder.
     manifests: BTreeMap<String, KnownManifest>,
 }
 
@@ -146,7 +146,7 @@ impl PackageFiles {
         self.candidates(&format!("{package}{rest}"))
     }
 
-    /// What a package exports under a name, for `require` and for `import`.
+    /// The files that a package exports under a name, for `require` and for `import`.
     fn exported(&self, manifest: &PackageManifest, rest: &str) -> Vec<String> {
         let Some(exports) = &manifest.exports else { return Vec::new() };
         let subpath = format!(".{rest}");
@@ -197,7 +197,7 @@ impl PackageFiles {
         self.manifests.get(package).map(|known| &known.package)
     }
 
-    /// What the package of a file depends on, by name with the range of versions; and the package's own name.
+    /// The dependencies of the package of a file, by name with the range of versions; and the package's own name.
     fn needed<'a>(&'a self, path: &'a str) -> Option<(&'a BTreeMap<String, String>, &'a str)> {
         // The one with the dependencies is at the top of the package: others say what kind of files a folder has.
         let at = path.rfind("node_modules/")? + "node_modules/".len();
@@ -226,7 +226,7 @@ fn package_name(specifier: &str) -> &str {
     specifier.match_indices('/').nth(names - 1).map_or(specifier, |(at, _)| &specifier[..at])
 }
 
-/// What a text has in quotes and may be a specifier, and whether it is only the beginning of one: `require('./locale/' + name)`.
+/// The texts in quotes that may be specifiers, and whether each is only the beginning of one: `require('./locale/' + name)`.
 fn specifiers(text: &str) -> impl Iterator<Item = (&str, bool)> {
     let quotes = text.bytes().enumerate().filter(|(_, byte)| matches!(byte, b'"' | b'\'' | b'`'));
     quotes.filter_map(|(at, quote)| {

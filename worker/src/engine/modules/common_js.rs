@@ -1,6 +1,6 @@
 //! Owns `require`: wrapping, caching, cycles, JSON.
 
-use super::find::{Finder, FoundModule};
+use super::find::{FoundModule, ModuleFinder};
 use super::load::{coded_error, has_module_syntax, javascript};
 use super::required_esm::require_module;
 use super::{LoadedFile, folder_of, host_module, is_allowed, keep_map, refusal};
@@ -119,7 +119,7 @@ fn require<'js>(ctx: &Ctx<'js>, state: &SharedState, specifier: &str, referrer: 
 fn find(ctx: &Ctx<'_>, state: &SharedState, specifier: &str, referrer: &str) -> Result<FoundModule> {
     let cache = cache(ctx, state)?;
     let is_loaded = |path: &str| cache.contains_key(path).unwrap_or(false);
-    Finder { ctx, state, referrer, import: false, is_loaded: &is_loaded }.find(specifier)
+    ModuleFinder { ctx, state, referrer, import: false, is_loaded: &is_loaded }.find(specifier)
 }
 
 /// The path of the file that a specifier means for `require`, or the name of a host module or library.

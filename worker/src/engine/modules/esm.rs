@@ -1,7 +1,7 @@
 //! Owns ES modules: resolving and loading for QuickJS, `import.meta`, and modules that wrap values of other files.
 
 use super::common_js::{exports_for_import, host_exports, parse_json};
-use super::find::{Finder, FoundModule};
+use super::find::{FoundModule, ModuleFinder};
 use super::load::{has_module_syntax, javascript};
 use super::required_esm::{FACADE_PREFIX, refuse_cycle};
 use super::{LoadedFile, REPL_NAME, folder_of, host_module, is_allowed, keep_map};
@@ -64,7 +64,7 @@ impl HostResolver {
             }
         }
         let is_loaded = |path: &str| state.modules.borrow().declared.contains(path);
-        let found = Finder { ctx, state, referrer, import: true, is_loaded: &is_loaded }.find(name)?;
+        let found = ModuleFinder { ctx, state, referrer, import: true, is_loaded: &is_loaded }.find(name)?;
         let path = match found {
             FoundModule::Loaded(path) => path,
             FoundModule::Other { specifier, referrer } => return self.named(ctx, &referrer, &specifier),
@@ -153,7 +153,7 @@ fn declare<'js>(ctx: &Ctx<'js>, state: &SharedState, file: LoadedFile) -> Result
             of_value(ctx, &path, exports, true)
         }
         _ => {
-            // Its imports are loaded before this returns.
+            // The imports of the file are loaded before this returns.
             state.modules.borrow_mut().linking.push(file.path.clone());
             state.texts.borrow_mut().keep(&file.path, &file.source, true);
             let declared = Module::declare(ctx.clone(), file.path.as_str(), file.source.into_string());

@@ -4,7 +4,7 @@
 use super::package::PackageManifest;
 pub(super) use super::package::PackageTarget;
 
-/// What a specifier means by the rules of a package.
+/// The meaning of a specifier by the rules of a package.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Mapped {
     /// A file, relative to the worktree.
@@ -21,7 +21,7 @@ pub(super) struct ResolveError {
     pub(super) is_type_error: bool,
 }
 
-/// What the rules make of one target.
+/// The result of the rules for one target.
 enum Outcome {
     Mapped(Mapped),
     /// No condition applies.
@@ -84,7 +84,7 @@ pub(super) fn exported(
     }
 }
 
-/// What a specifier with `#` means in the package of `importer`.
+/// The meaning of a specifier with `#` in the package of `importer`.
 pub(super) fn imported(
     package: Option<&PackageManifest>,
     specifier: &str,

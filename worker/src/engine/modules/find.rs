@@ -22,7 +22,7 @@ const LEVELS: usize = 64;
 /// Most missing paths that are kept.
 const ABSENT: usize = 20_000;
 
-/// What an execution knows of files.
+/// The files that an execution knows.
 #[derive(Default)]
 pub(super) struct KnownFiles {
     packages: HashMap<String, Rc<PackageManifest>>,
@@ -32,7 +32,7 @@ pub(super) struct KnownFiles {
     absent: HashSet<String>,
 }
 
-/// What a specifier means.
+/// The meaning of a specifier.
 pub(super) enum FoundModule {
     /// The host sent the file.
     File(LoadedFile),
@@ -42,7 +42,7 @@ pub(super) enum FoundModule {
     Other { specifier: String, referrer: String },
 }
 
-struct Candidate {
+struct ModuleCandidate {
     path: String,
     kind: CandidateKind,
 }
@@ -62,7 +62,7 @@ pub(super) fn is_relative(specifier: &str) -> bool {
 }
 
 /// A request to find a module.
-pub(super) struct Finder<'a, 'js> {
+pub(super) struct ModuleFinder<'a, 'js> {
     pub(super) ctx: &'a Ctx<'js>,
     pub(super) state: &'a SharedState,
     /// The importing file; empty for repl input.
@@ -72,7 +72,7 @@ pub(super) struct Finder<'a, 'js> {
     pub(super) is_loaded: &'a dyn Fn(&str) -> bool,
 }
 
-impl Finder<'_, '_> {
+impl ModuleFinder<'_, '_> {
     /// The file of a specifier that is neither a host module nor a library.
     pub(super) fn find(&self, specifier: &str) -> Result<FoundModule> {
         if self.bundle().is_none() && library::is_evaluating(self.state) {
@@ -160,7 +160,7 @@ impl Finder<'_, '_> {
         Err(coded_error(self.ctx, "ERR_UNSUPPORTED_ESM_URL_SCHEME", &message))
     }
 
-    fn paths(&self, specifier: &str, relative: bool, list: &mut VecDeque<Candidate>) -> Result<()> {
+    fn paths(&self, specifier: &str, relative: bool, list: &mut VecDeque<ModuleCandidate>) -> Result<()> {
         let is_folder = specifier.ends_with('/')
             || specifier.ends_with("/.")
             || specifier.ends_with("..")
@@ -202,7 +202,7 @@ impl Finder<'_, '_> {
     }
 
     /// A package of `node_modules`, the package of the importing file itself, or a path beneath the resolver's roots.
-    fn bare(&self, specifier: &str, list: &mut VecDeque<Candidate>) -> Result<Option<FoundModule>> {
+    fn bare(&self, specifier: &str, list: &mut VecDeque<ModuleCandidate>) -> Result<Option<FoundModule>> {
         let names = if specifier.starts_with('@') { 2 } else { 1 };
         let end = specifier.match_indices('/').nth(names - 1).map_or(specifier.len(), |(at, _)| at);
         let (name, rest) = specifier.split_at(end);
@@ -223,7 +223,7 @@ impl Finder<'_, '_> {
                 };
                 if let (Some(package), Some(path)) = (join(&modules, name), join(&modules, specifier)) {
                     let kind = CandidateKind::Package(package.clone(), rest.to_owned());
-                    list.push_back(Candidate { path: format!("{package}/package.json"), kind });
+                    list.push_back(ModuleCandidate { path: format!("{package}/package.json"), kind });
                     self.file_or_folder(&path, specifier.ends_with('/'), !rest.is_empty(), list);
                 }
             }
@@ -239,8 +239,14 @@ impl Finder<'_, '_> {
     }
 
     /// The file itself, with each extension, and as a folder with an index. `package`: the folder may have a `package.json`.
-    fn file_or_folder(&self, path: &str, is_folder: bool, package: bool, list: &mut VecDeque<Candidate>) {
-        let mut file = |path: String| list.push_back(Candidate { path, kind: CandidateKind::File });
+    fn file_or_folder(
+        &self,
+        path: &str,
+        is_folder: bool,
+        package: bool,
+        list: &mut VecDeque<ModuleCandidate>,
+    ) {
+        let mut file = |path: String| list.push_back(ModuleCandidate { path, kind: CandidateKind::File });
         if !is_folder && !path.is_empty() {
             file(path.to_owned());
             self.extensions(path).for_each(&mut file);
@@ -248,14 +254,14 @@ impl Finder<'_, '_> {
         if package {
             let name =
                 if path.is_empty() { "package.json".to_owned() } else { format!("{path}/package.json") };
-            list.push_back(Candidate { path: name, kind: CandidateKind::Folder(path.to_owned()) });
+            list.push_back(ModuleCandidate { path: name, kind: CandidateKind::Folder(path.to_owned()) });
         }
         self.indexes(path, list);
     }
 
-    fn indexes(&self, folder: &str, list: &mut VecDeque<Candidate>) {
+    fn indexes(&self, folder: &str, list: &mut VecDeque<ModuleCandidate>) {
         let index = if folder.is_empty() { "index".to_owned() } else { format!("{folder}/index") };
-        list.extend(self.extensions(&index).map(|path| Candidate { path, kind: CandidateKind::File }));
+        list.extend(self.extensions(&index).map(|path| ModuleCandidate { path, kind: CandidateKind::File }));
     }
 
     fn extensions(&self, path: &str) -> impl Iterator<Item = String> + use<> {
@@ -273,7 +279,7 @@ impl Finder<'_, '_> {
     }
 
     /// The first candidate that exists.
-    fn search(&self, specifier: &str, mut list: VecDeque<Candidate>) -> Result<Option<FoundModule>> {
+    fn search(&self, specifier: &str, mut list: VecDeque<ModuleCandidate>) -> Result<Option<FoundModule>> {
         let bundle = self.bundle();
         loop {
             if let Some(bundle) = &bundle {
@@ -333,7 +339,7 @@ impl Finder<'_, '_> {
         &self,
         package: &PackageManifest,
         kind: &CandidateKind,
-        list: &mut VecDeque<Candidate>,
+        list: &mut VecDeque<ModuleCandidate>,
     ) -> Result<Option<FoundModule>> {
         let mut first = VecDeque::new();
         match kind {
@@ -376,7 +382,7 @@ impl Finder<'_, '_> {
 
     /// The file of this path and no other.
     pub(super) fn exactly(&self, path: &str) -> Result<FoundModule> {
-        let list = VecDeque::from([Candidate { path: path.to_owned(), kind: CandidateKind::File }]);
+        let list = VecDeque::from([ModuleCandidate { path: path.to_owned(), kind: CandidateKind::File }]);
         self.search(path, list)?.ok_or_else(|| self.no_file(path))
     }
 
@@ -390,7 +396,7 @@ impl Finder<'_, '_> {
         while level != "node_modules" && !level.ends_with("/node_modules") {
             let path =
                 if level.is_empty() { "package.json".to_owned() } else { format!("{level}/package.json") };
-            list.push_back(Candidate { path, kind: CandidateKind::File });
+            list.push_back(ModuleCandidate { path, kind: CandidateKind::File });
             if level.is_empty() {
                 break;
             }
@@ -468,7 +474,7 @@ impl Finder<'_, '_> {
     fn request(
         &self,
         specifier: &str,
-        list: &VecDeque<Candidate>,
+        list: &VecDeque<ModuleCandidate>,
     ) -> Result<Option<(LoadedFile, Option<PackageFile>)>> {
         let candidates: Vec<String> = list.iter().map(|candidate| candidate.path.clone()).collect();
         let package = {
@@ -497,7 +503,7 @@ impl Finder<'_, '_> {
                 Err(coded_error(self.ctx, &code, &message))
             }
             HostReply::Failed(HostError { code, message }) => {
-                // Whether there is such a module is not known if it could not be read.
+                // A module that could not be read may exist or not.
                 let what = if code == "MODULE_NOT_ALLOWED" { "Invalid" } else { "Cannot load" };
                 Err(coded_error(self.ctx, &code, &format!("{what} module '{specifier}': {message}")))
             }
@@ -505,7 +511,7 @@ impl Finder<'_, '_> {
         }
     }
 
-    fn absent(&self, candidates: impl Iterator<Item = Candidate>) {
+    fn absent(&self, candidates: impl Iterator<Item = ModuleCandidate>) {
         let mut table = self.state.modules.borrow_mut();
         if table.known.absent.len() > ABSENT {
             table.known.absent.clear();

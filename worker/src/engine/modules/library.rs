@@ -2,7 +2,7 @@
 
 use super::common_js::{cache, call_wrapped, make_require, new_module, run_file};
 use super::esm::declare_found;
-use super::find::{Finder, FoundModule};
+use super::find::{FoundModule, ModuleFinder};
 use super::load::has_module_syntax;
 use super::{LoadedBundle, keep_map};
 use crate::engine::library::LibrarySource;
@@ -58,7 +58,7 @@ pub(in crate::engine) fn start_bundle<'js>(
     bundle: &LoadedBundle,
 ) -> Result<LibraryKind<'js>> {
     let (referrer, entry) = (bundle.referrer(), bundle.entry());
-    let finder = Finder { ctx, state, referrer: &referrer, import: false, is_loaded: &|_| false };
+    let finder = ModuleFinder { ctx, state, referrer: &referrer, import: false, is_loaded: &|_| false };
     let FoundModule::File(file) = finder.exactly(&entry)? else {
         return Err(rquickjs::Error::new_loading(&entry));
     };
@@ -75,7 +75,7 @@ pub(in crate::engine) fn start_bundle<'js>(
     script_value(ctx, library, exports, Value::new_undefined(ctx.clone()))
 }
 
-/// What a library that is no ES module exports, or else its global variable.
+/// The exports of a library that is no ES module, or else its global variable.
 fn script_value<'js>(
     ctx: &Ctx<'js>,
     library: &LibrarySource,

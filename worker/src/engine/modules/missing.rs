@@ -1,13 +1,13 @@
 //! The errors of modules that do not exist. Their messages begin as Node's; the last line has the words that the contract has for every
 //! module that cannot be loaded.
 
-use super::find::{Finder, is_relative};
+use super::find::{ModuleFinder, is_relative};
 use super::load::coded_error;
 
 /// Most files in `requireStack`.
 const STACK: usize = 50;
 
-impl Finder<'_, '_> {
+impl ModuleFinder<'_, '_> {
     /// Nothing has this name, or no module can have it.
     pub(super) fn not_found(&self, specifier: &str, path: &str) -> rquickjs::Error {
         self.missing(specifier, path, None)

@@ -94,7 +94,7 @@ pub(super) struct ModuleTable {
     cache: Option<Persistent<Object<'static>>>,
     /// The file of the most recently created `require`.
     require_of: Option<String>,
-    /// What the running execution knows of files.
+    /// The files that the running execution knows.
     known: find::KnownFiles,
     /// `CommonJS` modules whose texts run, one within the other.
     evaluating: u32,

@@ -1,7 +1,7 @@
 //! Owns which files beside a missing one were probably meant: those that differ in the extension only, or are its index file. Reads
 //! nothing.
 
-/// What may be missing at the end of a specifier, if the template's resolver does not add it.
+/// Endings that a specifier may lack, if the template's resolver does not add them.
 const ENDS: &[&str] = &[
     ".js",
     ".ts",

@@ -33,7 +33,7 @@ impl Brotli {
         Self { state: Box::new(state), total: 0, ended: false }
     }
 
-    /// What the next bytes expand to, if it is not more than `most` bytes.
+    /// Expands the next bytes, if the result is not more than `most` bytes.
     pub(super) fn run(&mut self, bytes: &[u8], most: usize) -> Result<Vec<u8>, BrotliError> {
         let mut out = Vec::new();
         let (mut left, mut at) = (bytes.len(), 0);

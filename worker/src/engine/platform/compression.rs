@@ -15,7 +15,7 @@ use std::io::{self, Write};
 /// Most bytes that one piece may grow to: whatever the session's limit.
 const MOST_OUTPUT: usize = 64 * 1024 * 1024;
 
-/// What a coder takes at most before it has any data: window, tables, buffers (bytes).
+/// The bytes that a coder takes at most before it has any data: window, tables, buffers.
 pub(super) const CODER_BYTES: u64 = 512 * 1024;
 
 fn too_large() -> io::Error {
@@ -135,7 +135,7 @@ fn piece<C: Write>(
 /// Bytes that [`expand`] expands at once: what comes out of them is at most about a thousand times as much.
 const EXPAND_STEP: usize = 16 * 1024;
 
-/// What these bytes expand to, if it is not more than `most` bytes; `format` is `gzip`, `deflate` or `brotli`.
+/// Expands these bytes, if the result is not more than `most` bytes; `format` is `gzip`, `deflate` or `brotli`.
 pub(crate) fn expand(format: &str, bytes: &[u8], most: usize) -> io::Result<Vec<u8>> {
     let mut coder = Coder::new(format, true, None);
     let mut out = Vec::new();

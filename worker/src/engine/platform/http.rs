@@ -22,7 +22,7 @@ const WAIT_EVERY: u64 = 5_000_000;
 pub(in crate::engine) struct OpenExchanges {
     /// Exchanges whose end was not received, and what the prelude has of each.
     open: BTreeMap<u64, Persistent<Object<'static>>>,
-    /// Those of them that may receive a piece.
+    /// The exchanges among them that may receive a piece.
     pull: BTreeSet<u64>,
     /// Takes a list of progress.
     handler: Option<Persistent<Function<'static>>>,

@@ -5,7 +5,7 @@ use crate::engine::{memory, sys};
 use rquickjs::{Ctx, Exception, FromJs, Result, Value};
 use std::ops::Deref;
 
-/// What [`units`] takes: a copy of the engine's and one of ours (bytes for each code unit).
+/// Bytes that [`units`] takes for each code unit: a copy of the engine's and one of ours.
 const BYTES_PER_UNIT: u64 = 4;
 /// The text in UTF-8, also while it grows (bytes for each code unit).
 const UTF8_BYTES_PER_UNIT: u64 = 6;

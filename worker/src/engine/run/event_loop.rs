@@ -154,7 +154,7 @@ fn wait_outside<'js>(
         (false, true) => return responses(ctx, state, wait),
         (false, false) => {
             if !wait.is_zero() {
-                state.host.with(|host| host.sleep(wait));
+                state.host.lend(|host| host.sleep(wait));
             }
             return Ok(false);
         }

@@ -39,7 +39,7 @@ pub(in crate::engine) enum DeclarationKind {
 
 /// A script ready to be evaluated.
 #[derive(Debug, Clone)]
-pub(in crate::engine) struct Prepared<'a> {
+pub(in crate::engine) struct PreparedInput<'a> {
     pub(in crate::engine) text: Cow<'a, str>,
     pub(in crate::engine) map: FileMap,
     /// In the order of the text.
@@ -48,7 +48,7 @@ pub(in crate::engine) struct Prepared<'a> {
     pub(in crate::engine) awaits: bool,
 }
 
-impl<'a> Prepared<'a> {
+impl<'a> PreparedInput<'a> {
     fn unchanged(text: &'a str, awaits: bool) -> Self {
         Self { text: Cow::Borrowed(text), map: FileMap::default(), declared: Vec::new(), awaits }
     }
@@ -58,10 +58,10 @@ impl<'a> Prepared<'a> {
 pub(in crate::engine) fn prepare<'a>(
     text: &'a str,
     constants: &HashSet<String>,
-) -> Result<Prepared<'a>, SourceError> {
+) -> Result<PreparedInput<'a>, SourceError> {
     let found = words(text, constants);
     if !found.need_parsing() {
-        return Ok(Prepared::unchanged(text, found.awaits));
+        return Ok(PreparedInput::unchanged(text, found.awaits));
     }
     if found.brace_first
         && !text.trim_end().ends_with(';')
@@ -70,11 +70,11 @@ pub(in crate::engine) fn prepare<'a>(
         return Ok(prepared);
     }
     guarded(|| transform(text, found, constants))?
-        .map_or_else(|| Ok(Prepared::unchanged(text, found.awaits)), Ok)
+        .map_or_else(|| Ok(PreparedInput::unchanged(text, found.awaits)), Ok)
 }
 
 /// `{…}` at the start is an object literal if it parses as one, as in Node's repl.
-fn as_object_literal<'a>(text: &str, found: Words, constants: &HashSet<String>) -> Option<Prepared<'a>> {
+fn as_object_literal<'a>(text: &str, found: Words, constants: &HashSet<String>) -> Option<PreparedInput<'a>> {
     let wrapped = format!("({text}\n)");
     let prepared = guarded(|| transform(&wrapped, found, constants)).ok()??;
     let mut map = prepared.map;
@@ -82,7 +82,7 @@ fn as_object_literal<'a>(text: &str, found: Words, constants: &HashSet<String>) 
         insertion.column -= 1;
     }
     map.insertions.insert(0, Insertion { line: 1, column: 1, length: 1 });
-    Some(Prepared {
+    Some(PreparedInput {
         text: Cow::Owned(prepared.text.into_owned()),
         map,
         declared: prepared.declared,
@@ -95,7 +95,7 @@ fn transform<'a>(
     text: &'a str,
     found: Words,
     constants: &HashSet<String>,
-) -> Result<Option<Prepared<'a>>, SourceError> {
+) -> Result<Option<PreparedInput<'a>>, SourceError> {
     let allocator = Allocator::default();
     // Only a module may await at top level, so scripts with the word are parsed as a module first. What does not await there, or is
     // sloppy-mode syntax, which fails there, is parsed as a script, in which `await` is allowed only in functions.
@@ -137,7 +137,7 @@ fn transform<'a>(
     edit_assignments(&built.semantic, &now_constant, &mut edits);
     let awaits = program.source_type.is_module();
     let (text, map) = edits.apply(text);
-    Ok(Some(Prepared { text, map, declared, awaits }))
+    Ok(Some(PreparedInput { text, map, declared, awaits }))
 }
 
 /// The parser's message for `using` at the top level of a script.
@@ -259,8 +259,8 @@ fn edit_assignments(semantic: &Semantic<'_>, constants: &HashSet<String>, edits:
 
 /// Finds an `await` outside of functions.
 fn awaits_at_top(program: &Program<'_>) -> bool {
-    struct Finder(bool);
-    impl<'a> Visit<'a> for Finder {
+    struct AwaitFinder(bool);
+    impl<'a> Visit<'a> for AwaitFinder {
         fn visit_function(&mut self, _: &Function<'a>, _: ScopeFlags) {}
         fn visit_arrow_function_expression(&mut self, _: &oxc_ast::ast::ArrowFunctionExpression<'a>) {}
         fn visit_await_expression(&mut self, _: &AwaitExpression<'a>) {
@@ -271,7 +271,7 @@ fn awaits_at_top(program: &Program<'_>) -> bool {
             walk::walk_for_of_statement(self, statement);
         }
     }
-    let mut finder = Finder(false);
+    let mut finder = AwaitFinder(false);
     finder.visit_program(program);
     finder.0
 }

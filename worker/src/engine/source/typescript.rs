@@ -88,13 +88,13 @@ fn strip_unguarded(text: &str, file_name: &str, module: bool) -> Result<Stripped
 
 /// Decorators would need a runtime library; they are refused by name rather than dropped.
 fn refuse_decorators(program: &Program<'_>, source: &str) -> Result<(), SourceError> {
-    struct Finder(Option<u32>);
-    impl<'a> Visit<'a> for Finder {
+    struct DecoratorFinder(Option<u32>);
+    impl<'a> Visit<'a> for DecoratorFinder {
         fn visit_decorator(&mut self, decorator: &Decorator<'a>) {
             self.0.get_or_insert(decorator.span.start);
         }
     }
-    let mut finder = Finder(None);
+    let mut finder = DecoratorFinder(None);
     finder.visit_program(program);
     finder.0.map_or(Ok(()), |offset| {
         let (line, column) = place(source, offset as usize);

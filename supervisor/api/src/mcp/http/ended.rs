@@ -68,7 +68,7 @@ impl EndedOfOwner {
 }
 
 impl EndedSessions {
-    /// What the file says, which need not exist yet. A line that cannot be read is left out: the last one of a power cut.
+    /// Reads the file, which need not exist yet. A line that cannot be read is left out: the last one of a power cut.
     pub fn open(path: &Path) -> io::Result<Self> {
         let mut owners: HashMap<String, EndedOfOwner> = HashMap::new();
         let text = match File::options().read(true).custom_flags(nix::libc::O_NOFOLLOW).open(path) {

@@ -1,4 +1,4 @@
-//! Whether the agent of a session is still there. A connection that ends is no cancellation (MCP, *Streamable HTTP*): the agent may
+//! The presence of a session's agent. A connection that ends is no cancellation (MCP, *Streamable HTTP*): the agent may
 //! connect again. One without a request and without an open response for a while has gone, and so has who waits for its evaluations.
 
 use axum::body::{Body, Bytes};

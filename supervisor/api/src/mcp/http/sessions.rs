@@ -19,7 +19,7 @@ use vm_system_record::Owner;
 /// Secret of the ids; 32 random bytes.
 pub type SessionKey = [u8; 32];
 
-/// What an id says.
+/// The content of an id.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct SessionClaim {
     /// The id within this daemon.
@@ -79,7 +79,7 @@ impl SessionIds {
         format!("{claim}.{code}")
     }
 
-    /// What a client's id says, if it was signed for this owner.
+    /// The content of a client's id, if it was signed for this owner.
     pub(super) fn check(&self, owner: &Owner, id: &str) -> Option<SessionClaim> {
         let (claim, code) = id.rsplit_once('.')?;
         let code = URL_SAFE_NO_PAD.decode(code).ok()?;

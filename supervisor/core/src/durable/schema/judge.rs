@@ -270,7 +270,7 @@ impl<'s> Judge<'s> {
         })
     }
 
-    /// Whether an object has a required property.
+    /// Finds out whether an object has a required property.
     fn has(&mut self, object: &Map<String, Value>, name: &str, path: &ValuePath<'_>) -> Verdict {
         self.spend(1 + name.len() / SEARCHED_BYTES)?;
         if object.contains_key(name) {

@@ -29,7 +29,7 @@ const STATES_BYTES: usize = 1 << 20;
 /// Compiled patterns are smaller (bytes): a second line behind the count of transitions.
 const COMPILED_BYTES: usize = 16 << 20;
 
-/// What the patterns of one schema have, as far as it is checked.
+/// The sizes of the patterns of one schema, as far as it is checked.
 #[derive(Debug, Default)]
 pub(super) struct PatternCount {
     patterns: usize,

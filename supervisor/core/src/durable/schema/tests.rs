@@ -146,7 +146,7 @@ fn schema_that_requires_unbounded_work_is_stopped_by_the_budget() {
     assert_eq!(judged(&plain, &Value::from(vec![1; 1_000_000])), Ok(()));
 }
 
-/// What an answer cost, and whether it fitted.
+/// The cost of an answer, and whether it fitted.
 fn cost(schema: &Value, value: &Value) -> (u64, Result<(), String>) {
     let schema = Schema::new(&schema.to_string()).expect("a schema");
     let mut judge = Judge::new(&schema);
@@ -211,7 +211,7 @@ fn matching_costs_fuel_by_the_states_that_the_text_needs() {
     let (few, fits) = cost(&json!({ "pattern": "^[ab]*$" }), &Value::from(text));
     assert_eq!(fits, Ok(()));
     assert!(few < spent / 10, "{few} and {spent}");
-    // What was computed for one text is there for the next one.
+    // States that were computed for one text are there for the next one.
     let names = Value::from(vec!["José Ångström-Ōe"; 1_000]);
     let (names, fits) = cost(&json!({ "items": { "pattern": "^[\\p{L} '-]{1,20}$" } }), &names);
     assert_eq!(fits, Ok(()));

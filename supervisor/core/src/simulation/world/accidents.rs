@@ -1,4 +1,4 @@
-//! What goes wrong: workers that exit or break the protocol, and supervisors that exit.
+//! Accidents: workers that exit or break the protocol, and supervisors that exit.
 
 use super::World;
 use crate::{

@@ -249,7 +249,7 @@ fn log_of_an_earlier_time_is_reported_by_a_later_index_and_by_a_later_database()
                 // Within one process the index has the order of the generations.
                 assert_eq!(mixed.rows(), all, "generation {log_generation} beside {generation}");
             }
-            // What the second process changed is in the database with the end of its first generation.
+            // The changes of the second process are in the database with the end of its first generation.
             if *generation == 3 && *log_generation < 2 {
                 let without = mixed.verdict_without_index();
                 assert_eq!(without, WalVerdict::Older(OlderThan::Database));

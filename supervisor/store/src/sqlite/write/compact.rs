@@ -13,8 +13,8 @@ use vm_system_record::{Checkpoint, Entity, StoreError};
 /// about as much as later searches for missing versions, but those would all be in one turn.
 const MANY: usize = 64;
 
-/// The page list of a checkpoint's row, before its last pages are written; none for the first one, which replaces nothing. Of one
-/// whose first pages are written it is known which of these to name.
+/// The page list of a checkpoint's row, before its last pages are written; none for the first one, which replaces nothing.
+/// `written` has the pages to name among those that earlier pieces wrote.
 pub(super) fn pages_of(
     c: &Connection,
     checkpoint: &Checkpoint,
@@ -93,7 +93,7 @@ pub(in crate::sqlite) fn is_list_of_pages(bytes: &[u8]) -> bool {
 /// Page versions that one piece of such work looks at: a few milliseconds.
 pub(in crate::sqlite) const PIECE_ROWS: usize = 128;
 
-/// What one piece did.
+/// The result of one piece.
 pub(in crate::sqlite) struct Piece {
     /// Rows that were deleted.
     pub(in crate::sqlite) rows: u64,
@@ -152,7 +152,7 @@ pub(in crate::sqlite) fn compact_piece(
                 rows += run(c, sql, params![id, int(*page), successor])?;
             }
             if part.len() > PIECE_ROWS {
-                // Its state is not whole any more: nobody may go back to it.
+                // The checkpoint's state is not whole any more: nobody may go back to it.
                 let sql = "UPDATE checkpoints SET cause = 'dropped' WHERE execution = ?1 AND seq = ?2";
                 run(c, sql, params![id, oldest])?;
                 return Ok(Piece { rows, next: Some(position + PIECE_ROWS) });
@@ -213,7 +213,7 @@ pub(in crate::sqlite) const FROM_THE_FIRST: PagePosition = (-1, 0);
 /// Page and checkpoint of the last version that was looked at.
 pub(in crate::sqlite) type PagePosition = (i64, i64);
 
-/// What a piece of sweeping did.
+/// The result of a piece of sweeping.
 pub(in crate::sqlite) struct Swept {
     /// Rows that were deleted.
     pub(in crate::sqlite) rows: u64,
@@ -258,7 +258,7 @@ pub(in crate::sqlite) fn sweep_piece(
     Ok(Swept { rows, next: None })
 }
 
-/// What is left of an interrupted checkpoint goes before the next one is written.
+/// Removes the rest of an interrupted checkpoint before the next one is written.
 pub(super) fn sweep_all(c: &Connection, execution: ExecutionId) -> Result<(), SqliteFailure> {
     let seq: Option<i64> = c
         .prepare_cached("SELECT seq FROM staged WHERE execution = ?1")?

@@ -15,7 +15,7 @@ use vm_system_protocol::limits::DURABLE_PAGE_BYTES;
 use vm_system_protocol::model::{ExecutionError, ExecutionStatus, SessionStatus};
 use vm_system_record::{Applied, Batch, Entity, INCOMPLETE, StoreError, Write};
 
-/// What one piece copies (bytes), at least one page.
+/// The bytes that one piece copies, at least one page.
 const PIECE_BYTES: u64 = 128 << 10;
 
 /// A copy as its batch describes it.

@@ -7,7 +7,7 @@ use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use vm_system_protocol::ids::ExecutionId;
 use vm_system_record::{Entity, StoreError};
 
-/// What one piece of a deletion did.
+/// The result of one piece of a deletion.
 pub(super) struct Deleted {
     pub(super) rows: u64,
     /// Nothing of it is left.
@@ -40,7 +40,7 @@ fn piece_of(c: &Connection, sizes: &str, execution: [u8; 16]) -> rusqlite::Resul
 pub(super) fn delete_execution(c: &Connection, id: [u8; 16]) -> Result<Deleted, SqliteFailure> {
     let deleted = delete_piece(c, id)?;
     if !deleted.is_gone {
-        // What writes a new execution in pieces finds this mark, and ends; readers leave the execution out.
+        // A job that writes a new execution in pieces finds this mark, and ends; readers leave the execution out.
         let sql = "INSERT INTO staged (execution, seq, bytes) VALUES (?1, 0, -1)
              ON CONFLICT (execution) DO UPDATE SET seq = 0, bytes = -1";
         run(c, sql, params![id])?;
@@ -149,7 +149,7 @@ pub(super) fn delete_run(c: &Connection, id: ExecutionId) -> Result<Deleted, Sql
                 .query_row(params![session], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
                 .optional()?;
             if let Some(gone) = gone {
-                // What is left of it is deleted by the retention.
+                // The retention deletes the rest of it.
                 deleted.rows += delete_session(c, &gone)?.rows;
             }
             Ok(deleted)

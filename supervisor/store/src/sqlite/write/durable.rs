@@ -58,7 +58,7 @@ fn version_row(
     .constrained(Entity::Program, Entity::Program)
 }
 
-/// What is left of an interrupted import is deleted as the versions of deleted programs are.
+/// The rest of an interrupted import is deleted as the versions of deleted programs are.
 pub(super) fn program_import(c: &Connection, new: &NewProgramVersion) -> Result<u64, SqliteFailure> {
     let version = c
         .prepare_cached(

@@ -1,4 +1,4 @@
-//! What the writer publishes for other threads: sizes, failures, and what is wrong with the database file.
+//! State that the writer publishes for other threads: sizes, failures, and the fault of the database file.
 
 use crate::session_watches::SessionWatches;
 use crate::sqlite::failure::SUSPECTED;

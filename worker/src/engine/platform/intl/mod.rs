@@ -50,13 +50,13 @@ fn install_dates<'js>(ctx: &Ctx<'js>, natives: &Object<'js>) -> Result<()> {
     natives.set(
         "timeZone",
         Function::new(ctx.clone(), |name: Option<LossyText>| {
-            zone::of(name.as_deref()).map(|zone| zone.name().to_owned())
+            zone::time_zone(name.as_deref()).map(|zone| zone.name().to_owned())
         })?,
     )?;
     natives.set(
         "date",
         Function::new(ctx.clone(), |ctx: Ctx<'js>, tag: LossyText, spec: Object<'js>| {
-            let zone = zone::of(spec.get::<_, Option<LossyText>>("timeZone")?.as_deref());
+            let zone = zone::time_zone(spec.get::<_, Option<LossyText>>("timeZone")?.as_deref());
             let zone = zone.ok_or_else(|| Exception::throw_range(&ctx, "Invalid time zone specified"))?;
             let format =
                 DateFormat::new(&tag, &options(&spec)?, zone).map_err(|error| failed(&ctx, &error))?;

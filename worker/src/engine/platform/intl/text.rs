@@ -73,7 +73,7 @@ pub(super) fn install<'js>(ctx: &Ctx<'js>, natives: &Object<'js>) -> Result<()> 
             |ctx: Ctx<'js>, tag: LossyText, kind: LossyText, style: LossyText, standard: bool| {
                 let names =
                     LocaleNames::new(&tag, &kind, &style, standard).map_err(|error| failed(&ctx, &error))?;
-                Function::new(ctx, move |code: LossyText| names.of(&code))
+                Function::new(ctx, move |code: LossyText| names.name_of(&code))
             },
         )?,
     )?;

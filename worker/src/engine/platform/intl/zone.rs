@@ -28,7 +28,7 @@ pub(in crate::engine) fn learn_local() {
 }
 
 /// The zone of this name, or the machine's; one whose name is not known has CLDR's name for that.
-pub(super) fn of(name: Option<&str>) -> Option<TimeZoneRules> {
+pub(super) fn time_zone(name: Option<&str>) -> Option<TimeZoneRules> {
     match (name, LOCAL.get()) {
         (Some(name), _) => TimeZoneRules::named(name),
         (None, Some(Local::Named(name))) => TimeZoneRules::named(name),
