@@ -90,6 +90,11 @@ impl CliError {
         Self { message: None, hint: None, exit, code: None }
     }
 
+    /// The code of the supervisor, if the error is of a verb.
+    pub(crate) const fn code(&self) -> Option<ErrorCode> {
+        self.code
+    }
+
     #[must_use]
     pub(crate) fn with_hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());

@@ -11,10 +11,9 @@ use std::os::fd::AsFd;
 use vm_system_protocol::counted::counted;
 use vm_system_protocol::ids::ExecutionId;
 use vm_system_protocol::model::{
-    ConsoleLevel, Event, EventPayload, Execution, ExecutionError, ExecutionStatus, HttpRecord, JsType,
-    Metrics, NEVER_SETTLED_CODE, ResultValue,
+    CUT_MESSAGE, ConsoleLevel, Event, EventPayload, Execution, ExecutionError, ExecutionStatus, HttpRecord,
+    JsType, Metrics, NEVER_SETTLED_CODE, NoteCode, ResultValue, SYNTAX_ERROR_CODE,
 };
-use vm_system_protocol::worktree_path::NO_CHANGES;
 
 /// Which values of last expressions are shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,11 +46,23 @@ pub(crate) struct ScriptOutput {
     syntax_error: Cell<bool>,
     missing_file: Cell<bool>,
     refused_write: Cell<bool>,
+    /// A change of a file was refused, because none is permitted.
+    changes_nothing: Cell<bool>,
     other_hint: Cell<Option<&'static str>>,
     /// Signals and the deadline that end the command while nobody reads the output.
     interrupts: RefCell<Option<Interrupts>>,
     is_interrupted: Cell<bool>,
 }
+
+/// Codes of errors about files and modules that were not found, or are not permitted.
+const MISSING: [&str; 5] =
+    ["MODULE_NOT_FOUND", "ERR_MODULE_NOT_FOUND", "MODULE_OUTSIDE_WORKTREE", "ENOENT", "EACCES"];
+
+const MODULE_HINT: &str = "hint: scripts of `run` have the module `fs` only; `database` and `exec` are for sessions of a daemon, \
+                           whose template has them: `vm-system help templates-and-sessions`";
+const NET_HINT: &str = "hint: `--net HOST` lets the script make requests to a host: `vm-system help rights`";
+const PRIVATE_NET_HINT: &str =
+    "hint: `--net-private HOST` lets the script make requests to an address of this machine or network";
 
 /// Bytes that a pipe takes at once when it can be written (`PIPE_BUF`).
 const PIECE_BYTES: usize = 4_096;
@@ -75,6 +86,7 @@ impl ScriptOutput {
             syntax_error: Cell::new(false),
             missing_file: Cell::new(false),
             refused_write: Cell::new(false),
+            changes_nothing: Cell::new(false),
             other_hint: Cell::new(None),
             interrupts: RefCell::default(),
             is_interrupted: Cell::new(false),
@@ -203,38 +215,20 @@ impl ScriptOutput {
                 }
                 _ => line(Stream::Stdout, preview),
             },
-            EventPayload::Exception { message, stack, .. } => {
+            EventPayload::Exception { message, stack, code, .. } => {
                 self.exception_shown.set(true);
-                self.syntax_error.set(message.starts_with("SyntaxError"));
-                let is_missing = [
-                    "Cannot find module './",
-                    "Cannot find module '../",
-                    ": it is outside the worktree",
-                    "Error: ENOENT",
-                    "Error: EACCES",
-                ]
-                .iter()
-                .any(|text| message.contains(text));
-                self.missing_file.set(is_missing);
-                self.refused_write.set(message.contains(NO_CHANGES));
-                if message.contains("is not among the modules of this session's template") {
-                    self.other_hint.set(Some(
-                        "hint: scripts of `run` have the module `fs` only; `database` and `exec` are for sessions of a daemon, \
-                         whose template has them: `vm-system help templates-and-sessions`",
-                    ));
-                }
-                if message.contains("no capability of kind net of this session's template allows it") {
-                    self.other_hint.set(Some(
-                        "hint: `--net HOST` lets the script make requests to a host: `vm-system help rights`",
-                    ));
-                } else if message.contains("which needs \"private\": true in the capability") {
-                    self.other_hint.set(Some(
-                        "hint: `--net-private HOST` lets the script make requests to an address of this machine or network",
-                    ));
-                }
+                self.note_code(code.as_deref().unwrap_or_default());
                 line(Stream::Stderr, &exception(message, stack))
             }
-            EventPayload::System { message, .. } => line(Stream::Stderr, &format!("[system] {message}")),
+            EventPayload::System { message, code, .. } => {
+                match code {
+                    Some(NoteCode::NoChanges) => self.changes_nothing.set(true),
+                    Some(NoteCode::NetNotGranted) => self.other_hint.set(Some(NET_HINT)),
+                    Some(NoteCode::ModuleNotGranted) => self.other_hint.set(Some(MODULE_HINT)),
+                    None => {}
+                }
+                line(Stream::Stderr, &format!("[system] {message}"))
+            }
             EventPayload::Http(record) if self.verbose => {
                 line(Stream::Stderr, &format!("[http] {}", http_line(record)))
             }
@@ -242,6 +236,21 @@ impl ScriptOutput {
             EventPayload::Task { prompt, .. } => line(Stream::Stderr, &format!("[task] {prompt}")),
             EventPayload::Stdout { text } => Some((Stream::Stdout, self.text(Stream::Stdout, text))),
             EventPayload::Stderr { text } => Some((Stream::Stderr, self.text(Stream::Stderr, text))),
+        }
+    }
+
+    /// Notes the code of the exception that ended the script, for the hint.
+    fn note_code(&self, code: &str) {
+        self.syntax_error.set(code == SYNTAX_ERROR_CODE);
+        self.refused_write.set(code == "EACCES" && self.changes_nothing.get());
+        self.missing_file.set(MISSING.contains(&code));
+        match code {
+            "MODULE_NOT_ALLOWED" => self.other_hint.set(Some(MODULE_HINT)),
+            // The host is granted: its address is not.
+            "ERR_NET_DENIED" if self.other_hint.get().is_none() => {
+                self.other_hint.set(Some(PRIVATE_NET_HINT));
+            }
+            _ => {}
         }
     }
 
@@ -335,7 +344,7 @@ pub(crate) fn note_truncation(execution: &Execution, limit: &str) {
 /// Says on stderr that the text of an error was cut.
 pub(crate) fn note_truncated_error(error: Option<&ExecutionError>) {
     // One that the worker has cut says so at its end.
-    let is_reported = |error: &&ExecutionError| error.message.contains("... [truncated: the message has ");
+    let is_reported = |error: &&ExecutionError| error.message.contains(CUT_MESSAGE);
     if let Some(error) = error.filter(|error| error.truncated).filter(|error| !is_reported(error)) {
         let of = error.full_bytes.map_or_else(String::new, |bytes| format!(", which has {bytes} bytes"));
         notice(&format!("[truncated: the error is not shown with its whole message{of}]"));

@@ -6,8 +6,7 @@
 //! |---|---|
 //! | `compiler` | source text to bytecode; the only module that uses the parser |
 //! | `ops`, `program`, `link` | the opcode table, compiled code, and how it is appended to the prelude's |
-//! | `value`, `heap` | values, cells by stable id, strings, collection, dirty pages |
-//! | `liveness` | which slots of a frame its code reads no more, for the collection |
+//! | `value`, `heap`, `liveness` | values, cells by stable id, strings, dirty pages, collection; slots of a frame that its code reads no more |
 //! | `state`, `outcome` | the state of a run, and how a run returns |
 //! | `vm` | the interpreter; how every step can be suspended |
 //! | `builtins` | the objects of the language: natives (`.rs`) and the prelude (`.js`) |
@@ -35,7 +34,8 @@ mod value;
 mod vm;
 
 pub use compiler::{
-    CompileError, CompileErrors, CompileOptions, FileImport, SourceFile, candidates, imports,
+    CompileError, CompileErrorKind, CompileErrors, CompileOptions, FileImport, SourceFile, candidates,
+    imports,
 };
 pub use format::{CheckpointPages, FormatError, VmPage};
 pub use outcome::{

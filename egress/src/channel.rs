@@ -38,7 +38,7 @@ pub fn frame(message: &FromEgress, to: &mut Vec<u8>) -> io::Result<()> {
 /// Writes messages until there are no more senders.
 pub async fn write_all(
     mut socket: OwnedWriteHalf,
-    mut messages: mpsc::UnboundedReceiver<FromEgress>,
+    mut messages: mpsc::Receiver<FromEgress>,
 ) -> io::Result<()> {
     let mut batch = Vec::new();
     while let Some(message) = messages.recv().await {

@@ -4,6 +4,7 @@
 use crate::address;
 use crate::client::{self, OwnersClient, RequestBody};
 use crate::failure::ExchangeFailure;
+use crate::role;
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::{Body, Bytes, Frame, Incoming, SizeHint};
 use hyper::header::{HeaderName, HeaderValue};
@@ -40,12 +41,12 @@ pub struct ExchangeInput {
 #[derive(Debug, Clone)]
 pub struct Reports {
     pub exchange: u64,
-    pub out: mpsc::UnboundedSender<FromEgress>,
+    pub out: mpsc::Sender<FromEgress>,
 }
 
 impl Reports {
     fn report(&self, progress: HttpProgress) {
-        let _ = self.out.send(FromEgress::Progress { exchange: self.exchange, progress });
+        role::report(&self.out, FromEgress::Progress { exchange: self.exchange, progress });
     }
 }
 

@@ -4,6 +4,7 @@
 use crate::client::Clients;
 use crate::exchange::{self, ExchangeInput, Reports};
 use crate::resolve::Resolver;
+use crate::role::REPORTS;
 use crate::role::event_loop;
 use crate::tls_servers::tls_acceptor;
 use futures_util::future::join_all;
@@ -172,9 +173,9 @@ pub(crate) fn begin(
     clients: &mut Clients,
     request: EgressRequest,
     credit: usize,
-) -> mpsc::UnboundedReceiver<FromEgress> {
+) -> mpsc::Receiver<FromEgress> {
     let client = clients.client_for(&request.terms);
-    let (out, progress) = mpsc::unbounded_channel();
+    let (out, progress) = mpsc::channel(REPORTS);
     let (pieces, receiver) = mpsc::channel(1);
     let input = ExchangeInput { pieces: receiver, credit: Arc::new(Semaphore::new(credit)) };
     let lane = client.lane.clone();
@@ -186,7 +187,7 @@ pub(crate) fn begin(
 }
 
 /// Code and text of the failure, or `None` for an exchange that was carried out.
-pub(crate) async fn end(mut progress: mpsc::UnboundedReceiver<FromEgress>) -> Option<String> {
+pub(crate) async fn end(mut progress: mpsc::Receiver<FromEgress>) -> Option<String> {
     loop {
         match progress.recv().await {
             Some(FromEgress::Progress { progress: HttpProgress::End, .. }) => return None,
@@ -343,7 +344,7 @@ fn an_owner_with_many_busy_connections_takes_turns_with_another_one() {
         for _ in 0..64 {
             server.begun.recv().await.expect("the server is there");
         }
-        let received = |busy: &mut Vec<mpsc::UnboundedReceiver<FromEgress>>| {
+        let received = |busy: &mut Vec<mpsc::Receiver<FromEgress>>| {
             let mut bytes = 0;
             for exchange in busy {
                 while let Ok(FromEgress::Progress { progress, .. }) = exchange.try_recv() {

@@ -11,19 +11,26 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
+use vm_system_protocol::limits::HTTP_EXCHANGES_OF_ALL;
+use vm_system_sandbox::process;
 
 /// A turn of an owner. One poll of one connection can exceed it, by what a connection reads at a time.
 const TURN: Duration = Duration::from_micros(500);
 
 type Work = Pin<Box<dyn Future<Output = ()> + Send>>;
 
+/// Work of one owner that waits for its next turn, which takes all of it: its exchanges, and up to three tasks of the HTTP library for each
+/// (a connection, and the body of a request).
+const WAITING: usize = 4 * HTTP_EXCHANGES_OF_ALL;
+const EXIT_OVERRUN: i32 = 75;
+
 /// Where the work of one owner is done. It ends when nobody can add work and all of it is done.
 #[derive(Debug, Clone)]
-pub(crate) struct Lane(mpsc::UnboundedSender<Work>);
+pub(crate) struct Lane(mpsc::Sender<Work>);
 
 impl Lane {
     pub(crate) fn start() -> Self {
-        let (sender, work) = mpsc::unbounded_channel();
+        let (sender, work) = mpsc::channel(WAITING);
         tokio::spawn(drive(work));
         Self(sender)
     }
@@ -35,8 +42,10 @@ impl Lane {
     {
         // As in a task of its own, a panic ends this piece of work and no other.
         let work = AssertUnwindSafe(work).catch_unwind().map(drop);
-        // The receiver lives as long as a sender.
-        let _ = self.0.send(Box::pin(work));
+        // The receiver lives as long as a sender. An exchange without its work would never end.
+        if let Err(mpsc::error::TrySendError::Full(_)) = self.0.try_send(Box::pin(work)) {
+            process::exit_now(EXIT_OVERRUN);
+        }
     }
 }
 
@@ -89,7 +98,7 @@ impl Future for InTurn {
     }
 }
 
-async fn drive(mut incoming: mpsc::UnboundedReceiver<Work>) {
+async fn drive(mut incoming: mpsc::Receiver<Work>) {
     let turn = Arc::new(Turn { base: Instant::now(), end_ns: AtomicU64::new(0) });
     let mut under_way = FuturesUnordered::new();
     poll_fn(|cx| {

@@ -23,7 +23,7 @@ use tokio::sync::{Semaphore, mpsc};
 use tokio::time::sleep_until;
 use tokio_rustls::rustls::RootCertStore;
 use vm_system_protocol::egress::{FromEgress, ToEgress};
-use vm_system_protocol::limits::EGRESS_IDLE_MS;
+use vm_system_protocol::limits::{EGRESS_IDLE_MS, HTTP_EXCHANGES_OF_ALL};
 use vm_system_sandbox::identity::Identity;
 use vm_system_sandbox::{inspect, process};
 
@@ -37,6 +37,12 @@ const CHECK: Duration = Duration::from_secs(1);
 const READ_BYTES: usize = 128 * 1024;
 /// Pieces of a body that wait: one that was sent with the request, and one after it was reported as sent.
 const PIECES: usize = 2;
+/// Messages to the supervisor that wait to be written. Of each exchange: that a piece was sent (two at most), its head, one piece of the
+/// response, for which it has credit, and its end. Twice that, because an exchange that the supervisor has closed may be followed by
+/// another one before its messages are written. A supervisor that leaves more unread has stopped.
+pub(crate) const REPORTS: usize = 2 * 5 * HTTP_EXCHANGES_OF_ALL;
+/// Exchanges that have ended and are still in the table; their tasks wait for a place.
+const ENDINGS: usize = 64;
 /// Turns after which connections that have become ready get theirs; a turn of an owner may take its whole time.
 const EVENT_INTERVAL: u32 = 1;
 const EXIT_CHANNEL: i32 = 70;
@@ -96,6 +102,14 @@ pub(crate) fn event_loop() -> io::Result<tokio::runtime::Runtime> {
     builder.enable_io().enable_time().event_interval(EVENT_INTERVAL).build()
 }
 
+/// Hands a message to the task that writes.
+pub(crate) fn report(out: &mpsc::Sender<FromEgress>, message: FromEgress) {
+    // Closed only when the process exits.
+    if let Err(mpsc::error::TrySendError::Full(_)) = out.try_send(message) {
+        process::exit_now(EXIT_CHANNEL);
+    }
+}
+
 /// An exchange under way.
 struct Running {
     task: AbortHandle,
@@ -107,9 +121,7 @@ async fn serve(socket: BlockingStream, mut clients: Clients, resolver: &Resolver
     socket.set_nonblocking(true)?;
     let (reader, writer) = UnixStream::from_std(socket)?.into_split();
     let mut reader = BufReader::with_capacity(READ_BYTES, reader);
-    // Bounded by the credit of each exchange (one piece, and its head and end), and by the number of exchanges, which the supervisor
-    // bounds: a bounded queue here would let one full channel hold up the work of all owners.
-    let (out, outgoing) = mpsc::unbounded_channel();
+    let (out, outgoing) = mpsc::channel(REPORTS);
     tokio::spawn(async move {
         if channel::write_all(writer, outgoing).await.is_err() {
             process::exit_now(EXIT_CHANNEL);
@@ -131,8 +143,8 @@ async fn serve(socket: BlockingStream, mut clients: Clients, resolver: &Resolver
             }
         }
     });
-    let _ = out.send(FromEgress::Ready);
-    let (ended, mut endings) = mpsc::unbounded_channel();
+    report(&out, FromEgress::Ready);
+    let (ended, mut endings) = mpsc::channel(ENDINGS);
     let mut running: HashMap<u64, Running> = HashMap::new();
     let (mut checked, mut is_outdated) = (Instant::now(), false);
     let mut idle_since = tokio::time::Instant::now();
@@ -156,7 +168,7 @@ async fn serve(socket: BlockingStream, mut clients: Clients, resolver: &Resolver
                     checked = Instant::now();
                     is_outdated = resolver.is_outdated();
                     if is_outdated {
-                        let _ = out.send(FromEgress::Outdated);
+                        report(&out, FromEgress::Outdated);
                     }
                 }
                 let client = clients.client_for(&request.terms);
@@ -168,7 +180,8 @@ async fn serve(socket: BlockingStream, mut clients: Clients, resolver: &Resolver
                 let lane = client.lane.clone();
                 let (work, task) = abortable(async move {
                     exchange::run(client, *request, input, reports).await;
-                    let _ = ended.send(exchange);
+                    // Fails only with the whole process.
+                    let _ = ended.send(exchange).await;
                 });
                 // This loop reads the end of the exchange, so it cannot come before the entry below.
                 lane.spawn(work);
@@ -194,7 +207,7 @@ async fn serve(socket: BlockingStream, mut clients: Clients, resolver: &Resolver
                 idle_since = tokio::time::Instant::now();
             }
             ToEgress::Ping => {
-                let _ = out.send(FromEgress::Pong);
+                report(&out, FromEgress::Pong);
             }
         }
     }

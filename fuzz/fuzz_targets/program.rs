@@ -186,7 +186,7 @@ impl World {
                         let response =
                             HttpResponse { status: 200, reason: String::new(), headers: Vec::new(), body };
                         let result = if at % 2 == 0 { Ok(response) } else { Err(error) };
-                        let notes = vec![EventPayload::System { message, level }];
+                        let notes = vec![EventPayload::System { message, level, code: None }];
                         self.input(DurableInput::Responded { result, notes });
                     } else {
                         self.input(DurableInput::Called { result, written: self.written });

@@ -14,9 +14,13 @@ pub use durable::{
     CheckpointInfo, Diagnostic, ListedTask, Program, ProgramFrame, ProgramState, ProgramVersion, Run, Task,
     TaskState, TaskStatus, Variable,
 };
-pub use event::{ConsoleLevel, Event, EventPayload, HttpRecord, JsType, ResultValue, console_piece};
+pub use event::{
+    CUT_MESSAGE, ConsoleLevel, EXCEPTION_CODE_BYTES, Event, EventPayload, HttpRecord, JsType, NoteCode,
+    ResultValue, console_piece, is_exception_code,
+};
 pub use execution::{
     EXECUTION_CODES, Execution, ExecutionError, ExecutionKind, ExecutionStatus, Metrics, NEVER_SETTLED_CODE,
+    SYNTAX_ERROR_CODE,
 };
 pub use limits::{LimitValue, Limits, ZeroLimit};
 pub use session::{

@@ -1,4 +1,4 @@
-//! Why a session ended. Closing reasons are data: every end of a worker has one.
+//! Why a session or a worker ended. Closing reasons are data: every end of a worker has one.
 
 use crate::codec::{Decode, Encode};
 use serde::{Serialize, Serializer};
@@ -41,7 +41,7 @@ impl LimitKind {
     }
 }
 
-/// Why a session is closed or crashed. Stored and shown as text: `limit(memory)`, `signal(SIGSEGV)`, …
+/// Why a session is closed or crashed, or the worker of a program's execution died. Stored and shown as text: `limit(memory)`, `signal(SIGSEGV)`, …
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Encode, Decode)]
 pub enum CloseReason {
     /// Closed on request; the worker exited.
@@ -78,6 +78,29 @@ pub enum CloseReason {
     Replaced,
     /// A client cancelled the execution, which did not end: the worker was killed.
     Cancelled,
+    /// The worker's process ended, and its keeper has not reported how.
+    Unknown,
+    /// The worker closed its channel, and no exit was reported: it was killed.
+    HungUp,
+    /// The supervisor met a state that it must not have, with the details, and killed the worker.
+    InternalError(String),
+}
+
+/// How a worker's process exited, from the kernel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WorkerExitStatus {
+    /// By itself, with this exit code.
+    Exited(i32),
+    /// By this signal: SIGSYS is seccomp, SIGXCPU the CPU limit.
+    Signaled(i32),
+    /// By SIGKILL, at a time at which the kernel killed a process of this service for lack of memory.
+    OutOfMemory,
+    /// By the supervisor, because memory was short; the worker's code is not the reason.
+    MemoryShort,
+    /// Lost with its keeper, whose exit ends all processes of the jail.
+    KeeperLost,
+    /// The wait status is lost.
+    Unknown,
 }
 
 impl fmt::Display for CloseReason {
@@ -100,6 +123,9 @@ impl fmt::Display for CloseReason {
             Self::MemoryShort => f.write_str("killed(memory_pressure)"),
             Self::Cancelled => f.write_str("killed(cancel)"),
             Self::Replaced => f.write_str("replaced"),
+            Self::Unknown => f.write_str("unknown"),
+            Self::HungUp => f.write_str("hung_up"),
+            Self::InternalError(what) => write!(f, "internal_error({what})"),
         }
     }
 }

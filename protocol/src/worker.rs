@@ -340,6 +340,9 @@ pub struct PackageFile {
     pub source: String,
 }
 
+/// Why a session may not use a host module that nothing refuses expressly; behind the name of the module.
+pub const NOT_GRANTED: &str = "it is not among the modules of this session's template";
+
 /// A failed host request, as the script sees it.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub struct HostError {

@@ -82,7 +82,7 @@ impl Ran {
     fn of(execution: Execution) -> Self {
         let events = execution.events.unwrap_or_default();
         let notice = |event: &Event| match &event.payload {
-            EventPayload::System { message, level } if *level != ConsoleLevel::Info => {
+            EventPayload::System { message, level, .. } if *level != ConsoleLevel::Info => {
                 Some((*level, message.clone()))
             }
             _ => None,

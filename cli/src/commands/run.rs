@@ -181,7 +181,9 @@ async fn in_embedded(context: &Context, args: Args, script: Script) -> Result<u8
             context.out.note(&format!("hint: `--allow-write` lets the script change files in {folder}"));
         } else if code == exit::FAILED && output.has_missing_file() {
             context.out.note(&source::folder_hint(&folder, script.file().filter(|_| is_outside)));
-        } else if let Some(hint) = output.other_hint() {
+        } else if code != exit::OK
+            && let Some(hint) = output.other_hint()
+        {
             context.out.note(hint);
         }
         Ok(code)

@@ -16,8 +16,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 use vm_system_daemon::{
-    Config, ConfigError, ConfigFile, ConfigSource, DaemonError, Durability, NetRule, PreparedDaemon,
-    SecretsError, TokenError, check_command, operator_rule, read_secrets,
+    Config, ConfigError, ConfigFile, ConfigSource, DaemonEnd, DaemonError, Durability, NetRule,
+    PreparedDaemon, SecretsError, TokenError, check_command, operator_rule, read_secrets,
 };
 use vm_system_sandbox::heap;
 
@@ -127,14 +127,18 @@ pub(crate) fn run(context: &Context, args: Args) -> Result<u8, CliError> {
     let threads = reactor_threads();
     // One for each thread that is always there, and one for all that do blocking work.
     heap::limit_arenas(i32::try_from(threads + 1).unwrap_or(i32::MAX));
-    tokio::runtime::Builder::new_multi_thread()
+    let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(threads)
         .enable_all()
         .thread_name("vm-system")
         .build()
-        .map_err(|error| CliError::internal(format!("cannot start the runtime: {error}")))?
-        .block_on(vm_system_daemon::serve(daemon))
-        .map_err(|error| failed(&error))?;
+        .map_err(|error| CliError::internal(format!("cannot start the runtime: {error}")))?;
+    let served = runtime.block_on(vm_system_daemon::serve(daemon));
+    if let Ok(DaemonEnd::Left) = served {
+        // The next daemon does not wait for work that is still under way on blocking threads: it ends with this process.
+        runtime.shutdown_background();
+    }
+    served.map_err(|error| failed(&error))?;
     Ok(exit::OK)
 }
 

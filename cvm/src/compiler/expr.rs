@@ -2,8 +2,8 @@
 //!
 //! Owns: evaluation order within an expression. Must not: decide where variables are stored.
 
-use super::Compiler;
 use super::emit::{Label, ThisLocation};
+use super::{CompileErrorKind, Compiler};
 use crate::ops::Opcode;
 use crate::program::{Const, flag};
 use oxc_ast::ast::{
@@ -150,18 +150,22 @@ impl Compiler<'_, '_> {
     }
 
     fn refuse_expression(&mut self, e: &Expression<'_>) {
-        let what = match e {
-            Expression::ImportExpression(_) => {
-                "`import()` is not supported: a program's files are known when it is loaded; use `import … from`"
+        let (kind, what) = match e {
+            Expression::ImportExpression(_) => (
+                CompileErrorKind::Unsupported,
+                "`import()` is not supported: a program's files are known when it is loaded; use `import … from`",
+            ),
+            Expression::ImportMeta(_) => (
+                CompileErrorKind::Unsupported,
+                "`import.meta` is not supported: a program's files have no addresses",
+            ),
+            Expression::JSXElement(_) | Expression::JSXFragment(_) => {
+                (CompileErrorKind::Invalid, "JSX is not supported")
             }
-            Expression::ImportMeta(_) => {
-                "`import.meta` is not supported: a program's files have no addresses"
-            }
-            Expression::JSXElement(_) | Expression::JSXFragment(_) => "JSX is not supported",
-            Expression::Super(_) => "`super` is not allowed here",
-            _ => "this expression is not supported",
+            Expression::Super(_) => (CompileErrorKind::Invalid, "`super` is not allowed here"),
+            _ => (CompileErrorKind::Invalid, "this expression is not supported"),
         };
-        self.refuse(e.span().start, what);
+        self.refuse_as(kind, e.span().start, what);
         self.op(Opcode::Undef);
     }
 

@@ -36,6 +36,7 @@ use oxc_semantic::Scoping;
 use parse::Goal;
 use scope::ActiveScope;
 use std::collections::HashMap;
+use unsupported::RefusedUse;
 
 /// Longest source text (bytes of UTF-8). Callers usually set a much lower limit for a program.
 const MAX_SOURCE_BYTES: usize = 64 << 20;
@@ -58,9 +59,21 @@ impl Default for CompileOptions {
     }
 }
 
+/// A kind of fault of source that does not compile.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum CompileErrorKind {
+    /// The text is not valid, or too large
+    Invalid,
+    /// The text is correct, but uses something that programs do not have
+    Unsupported,
+    /// The text is correct, but uses a name that nothing declares
+    Undefined,
+}
+
 /// A reason why source does not compile.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct CompileError {
+    pub kind: CompileErrorKind,
     /// The error, without its position
     pub message: String,
     /// The file, if the program has several
@@ -82,7 +95,8 @@ impl CompileError {
         let (line, column) = crate::program::line_column(source, at as u32);
         let snippet = source.lines().nth(line as usize - 1).unwrap_or("");
         let snippet: String = snippet.chars().take(400).collect();
-        CompileError { message: message.to_owned(), file: None, line, column, snippet }
+        let kind = CompileErrorKind::Invalid;
+        CompileError { kind, message: message.to_owned(), file: None, line, column, snippet }
     }
 
     fn in_file(mut self, name: &str) -> CompileError {
@@ -90,9 +104,9 @@ impl CompileError {
         self
     }
 
-    /// The text is correct, but uses something that programs do not have.
-    pub fn is_unsupported(&self) -> bool {
-        self.message.contains("` is not supported")
+    fn of_kind(mut self, kind: CompileErrorKind) -> CompileError {
+        self.kind = kind;
+        self
     }
 
     /// The source line with a caret beneath the column.
@@ -151,8 +165,8 @@ pub(crate) fn compile_unit(
     }
     let mut compiler = Compiler::new(source, &parsed.scoping, &parsed.facts, prelude, false);
     compiler.unit.filename.clone_from(&options.filename);
-    for (at, message) in unsupported::find(parsed.program, &parsed.scoping, names) {
-        compiler.refuse(at, &message);
+    for RefusedUse { at, kind, message } in unsupported::find(parsed.program, &parsed.scoping, names) {
+        compiler.refuse_as(kind, at, &message);
     }
     compiler.script(parsed.program);
     compiler.finish().map_err(|errors| CompileErrors(errors.into_iter().map(named).collect()))
@@ -236,9 +250,18 @@ impl<'a, 's> Compiler<'a, 's> {
 
     /// Records a compile error; code generation continues in order to find more.
     fn refuse(&mut self, offset: u32, message: &str) {
+        self.refuse_as(CompileErrorKind::Invalid, offset, message);
+    }
+
+    /// The same, about something that programs do not have.
+    fn refuse_unsupported(&mut self, offset: u32, message: &str) {
+        self.refuse_as(CompileErrorKind::Unsupported, offset, message);
+    }
+
+    fn refuse_as(&mut self, kind: CompileErrorKind, offset: u32, message: &str) {
         let at = offset.saturating_sub(parse::STRICT.len() as u32);
         if self.errors.len() < ERRORS {
-            let error = CompileError::new(self.source, at, message);
+            let error = CompileError::new(self.source, at, message).of_kind(kind);
             self.errors.push(match self.current.file {
                 Some(name) => error.in_file(name),
                 None => error,

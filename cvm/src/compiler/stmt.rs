@@ -225,7 +225,7 @@ impl Compiler<'_, '_> {
             Statement::TSTypeAliasDeclaration(_) | Statement::TSInterfaceDeclaration(_) => {}
             Statement::TSEnumDeclaration(e) => self.ts_enum(e),
             Statement::WithStatement(w) => {
-                self.refuse(w.span.start, "`with` is not supported: programs are strict");
+                self.refuse_unsupported(w.span.start, "`with` is not supported: programs are strict");
             }
             other => self.refuse_statement(other),
         }

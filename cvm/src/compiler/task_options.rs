@@ -2,7 +2,8 @@
 //!
 //! Owns: the names and the types of the options as far as literals show them. Must not: know what the options do.
 
-use super::unsupported::UnsupportedUse;
+use super::CompileErrorKind;
+use super::unsupported::RefusedUse;
 use oxc_ast::ast::{
     Argument, CallExpression, Expression, ObjectExpression, ObjectPropertyKind, PropertyKind,
 };
@@ -17,12 +18,15 @@ const ACCESSOR: &str = "an option is a plain property, no accessor";
 const OPTIONS: &str = "the options of `CC` are schema, timeout_ms, default and retries";
 
 /// The first wrong argument or option of a call of `CC`.
-pub(super) fn wrong_option(call: &CallExpression<'_>) -> Option<UnsupportedUse> {
+pub(super) fn wrong_option(call: &CallExpression<'_>) -> Option<RefusedUse> {
     if call.arguments.iter().any(|argument| matches!(argument, Argument::SpreadElement(_))) {
         return None;
     }
     let mut arguments = call.arguments.iter().filter_map(Argument::as_expression);
-    let wrong = |at, what: &str, why: &str| Some((at, format!("`CC({what})` is not supported: {why}")));
+    let wrong = |at, what: &str, why: &str| {
+        let message = format!("`CC({what})` is not supported: {why}");
+        Some(RefusedUse { at, kind: CompileErrorKind::Unsupported, message })
+    };
     let Some(prompt) = arguments.next() else {
         return wrong(call.span.start, "", "it needs a prompt");
     };

@@ -2,6 +2,7 @@
 //!
 //! Owns: the list of names with the reason for each, and our wording of the parser's messages. Must not: emit code.
 
+use super::CompileErrorKind;
 use crate::builtins::generations::GlobalNames;
 use crate::pure::regexp::{Flags, Regex};
 use oxc_ast::ast::{
@@ -54,31 +55,28 @@ const NAMES: &[(&str, &str)] = &[
 /// Most characters of a name in a message.
 pub(super) const SHOWN_CHARS: usize = 100;
 
-/// Source offset and message.
-pub(super) type UnsupportedUse = (u32, String);
+/// A use of a name that programs do not have.
+#[derive(Debug)]
+pub(super) struct RefusedUse {
+    pub at: u32,
+    pub kind: CompileErrorKind,
+    pub message: String,
+}
 
 /// All uses of unsupported names in a script, and of names that are declared nowhere unless `names` is none. A program that tests
 /// whether a name exists (`typeof Temporal`, `globalThis.Temporal`) may use it.
-pub(super) fn find(
-    program: &Program<'_>,
-    scoping: &Scoping,
-    names: Option<&GlobalNames>,
-) -> Vec<UnsupportedUse> {
+pub(super) fn find(program: &Program<'_>, scoping: &Scoping, names: Option<&GlobalNames>) -> Vec<RefusedUse> {
     let mut uses = Uses::new(scoping, names, false);
     uses.visit_program(program);
     let tests = uses.tests;
-    uses.found
-        .into_iter()
-        .filter(|found| tests.refuse(found))
-        .map(|found| (found.at, found.message))
-        .collect()
+    uses.found.into_iter().filter(|found| tests.refuse(found)).map(FoundName::into_use).collect()
 }
 
 /// The same in modules, each with a number: what one of them tests, all of them may use.
 pub(super) fn find_in_modules<'m, 'a: 'm>(
     modules: impl Iterator<Item = (usize, &'m Program<'a>, &'m Scoping)>,
     names: Option<&GlobalNames>,
-) -> Vec<(usize, UnsupportedUse)> {
+) -> Vec<(usize, RefusedUse)> {
     let mut tests = Tests::default();
     let mut found = Vec::new();
     for (number, program, scoping) in modules {
@@ -90,7 +88,7 @@ pub(super) fn find_in_modules<'m, 'a: 'm>(
         tests.escaped.extend(uses.tests.escaped);
     }
     let kept = found.into_iter().filter(|(_, found)| tests.refuse(found));
-    kept.map(|(number, found)| (number, (found.at, found.message))).collect()
+    kept.map(|(number, found)| (number, found.into_use())).collect()
 }
 
 /// How a program may have made names exist.
@@ -124,7 +122,14 @@ struct FoundName {
     is_listed: bool,
     /// The built-in object that has no such member: it may get one wherever it is used as a value
     builtin: Option<String>,
+    kind: CompileErrorKind,
     message: String,
+}
+
+impl FoundName {
+    fn into_use(self) -> RefusedUse {
+        RefusedUse { at: self.at, kind: self.kind, message: self.message }
+    }
 }
 
 fn unsupported(name: &str, why: &str) -> String {
@@ -175,7 +180,8 @@ impl<'s> Uses<'s> {
 
     fn listed(&mut self, at: u32, name: &str, shown: &str, why: &str) {
         let message = unsupported(shown, why);
-        self.found.push(FoundName { at, name: name.to_owned(), is_listed: true, builtin: None, message });
+        let (name, kind) = (name.to_owned(), CompileErrorKind::Unsupported);
+        self.found.push(FoundName { at, name, is_listed: true, builtin: None, kind, message });
     }
 
     /// `Function(…)` and `new Function(…)`
@@ -205,8 +211,8 @@ impl<'s> Uses<'s> {
         let name = format!("{}.{method}", object.name);
         let shown: String = name.chars().take(SHOWN_CHARS).collect();
         let message = unsupported(&shown, &format!("`{}` has {}", object.name, all.join(", ")));
-        let at = member.property.span.start;
-        self.found.push(FoundName { at, name, is_listed: false, builtin: None, message });
+        let (at, kind) = (member.property.span.start, CompileErrorKind::Unsupported);
+        self.found.push(FoundName { at, name, is_listed: false, builtin: None, kind, message });
     }
 
     /// The name and the members of a built-in object (`Math`, `Array`), if the expression is its name.
@@ -230,8 +236,8 @@ impl<'s> Uses<'s> {
         let meant = meant.map_or_else(String::new, |one| format!("; did you mean `{object}.{one}`?"));
         let message = format!("`{shown}` is not defined{meant}");
         let builtin = Some(object.to_owned());
-        let at = member.property.span.start;
-        self.found.push(FoundName { at, name, is_listed: false, builtin, message });
+        let (at, kind) = (member.property.span.start, CompileErrorKind::Undefined);
+        self.found.push(FoundName { at, name, is_listed: false, builtin, kind, message });
     }
 
     fn property_of_global(&mut self, object: &Expression<'_>, name: Option<&str>) -> bool {
@@ -320,10 +326,10 @@ impl<'a> Visit<'a> for Uses<'_> {
         if let Expression::Identifier(id) = &it.callee
             && id.name == "CC"
             && self.is_global(id)
-            && let Some((at, message)) = super::task_options::wrong_option(it)
+            && let Some(RefusedUse { at, kind, message }) = super::task_options::wrong_option(it)
         {
             let name = "CC(…)".to_owned();
-            self.found.push(FoundName { at, name, is_listed: true, builtin: None, message });
+            self.found.push(FoundName { at, name, is_listed: true, builtin: None, kind, message });
         }
         if let Expression::StaticMemberExpression(member) = &it.callee
             && !it.optional
@@ -379,6 +385,7 @@ impl<'a> Visit<'a> for Uses<'_> {
                 name: name.to_owned(),
                 is_listed: false,
                 builtin: None,
+                kind: CompileErrorKind::Undefined,
                 message,
             });
         }

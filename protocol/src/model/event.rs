@@ -65,6 +65,30 @@ pub struct Event {
     pub payload: EventPayload,
 }
 
+text_enum! {
+    /// What a message of the system is about, for clients that say what to do about it.
+    NoteCode {
+        /// The session's template does not have the module.
+        ModuleNotGranted = "module_not_granted",
+        /// No path of the worktree may be changed.
+        NoChanges = "no_changes",
+        /// No capability allows the request.
+        NetNotGranted = "net_not_granted",
+    }
+}
+
+/// The beginning of the mark at the end of an exception's message that was cut; the length of the whole one follows.
+pub const CUT_MESSAGE: &str = "... [truncated: the message has ";
+
+/// Longest code of an exception (bytes).
+pub const EXCEPTION_CODE_BYTES: usize = 64;
+
+/// Whether a text is a code as errors of Node and of this system have it: `ERR_INVALID_ARG_TYPE`, `ENOENT`.
+pub fn is_exception_code(text: &str) -> bool {
+    let is_of_code = |byte: u8| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_';
+    (1..=EXCEPTION_CODE_BYTES).contains(&text.len()) && text.bytes().all(is_of_code)
+}
+
 /// The content of an event.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize, Deserialize)]
 #[serde(tag = "type", content = "payload", rename_all = "snake_case")]
@@ -92,6 +116,9 @@ pub enum EventPayload {
         message: String,
         /// With file and line; may be empty.
         stack: String,
+        /// The `code` of the error, or of its cause: `ENOENT`, `MODULE_NOT_FOUND`; `SYNTAX_ERROR` if the code could not be compiled.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        code: Option<String>,
         /// The message or the stack was cut for its size.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         truncated: bool,
@@ -104,6 +131,9 @@ pub enum EventPayload {
         message: String,
         /// The severity.
         level: ConsoleLevel,
+        /// What was refused, if clients can do something about it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        code: Option<NoteCode>,
     },
     /// Output of a command that the script ran.
     Stdout { text: String },

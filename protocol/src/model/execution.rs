@@ -4,6 +4,7 @@ use super::{Event, ResultValue, text_enum};
 use crate::codec::{Decode, Encode};
 use crate::ids::{ExecutionId, SessionId};
 use crate::json::JsonText;
+use crate::reason::CloseReason;
 use crate::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
@@ -110,6 +111,9 @@ pub struct ExecutionError {
 /// The code of an execution whose top level awaits what nothing is left to settle.
 pub const NEVER_SETTLED_CODE: &str = "NEVER_SETTLED";
 
+/// The code of an execution whose code could not be compiled.
+pub const SYNTAX_ERROR_CODE: &str = "SYNTAX_ERROR";
+
 /// The codes of executions that did not end `ok`, with their meaning.
 pub const EXECUTION_CODES: &[(&str, &str)] = &[
     ("CANCELLED", "Ended on request, with its session, or by a signal."),
@@ -131,7 +135,7 @@ pub const EXECUTION_CODES: &[(&str, &str)] = &[
     ),
     ("STEP_LIMIT", "A program executed more instructions than `max_steps`."),
     ("STORAGE_LIMIT", "Its stored states would have exceeded the quota of its owner or of the execution."),
-    ("SYNTAX_ERROR", "The code could not be compiled."),
+    (SYNTAX_ERROR_CODE, "The code could not be compiled."),
     ("TYPE_CHECK_FAILED", "Types could not be checked, which `typecheck: error` demands; nothing of it ran."),
     ("TYPE_ERRORS", "TypeScript's compiler found errors, and `typecheck` is `error`; nothing of it ran."),
     ("WALL_LIMIT", "It took longer than `wall_ms`."),
@@ -144,6 +148,12 @@ impl ExecutionError {
         debug_assert!(EXECUTION_CODES.iter().any(|(known, _)| *known == code), "{code} is not documented");
         let (truncated, full_bytes) = (false, None);
         Self { code: code.to_owned(), message: message.into(), reason: None, truncated, full_bytes }
+    }
+
+    /// The same with the reason of the worker's death.
+    #[must_use]
+    pub fn because_of(self, reason: &CloseReason) -> Self {
+        self.because(Some(reason.to_string()))
     }
 
     /// The same with a reason.

@@ -182,6 +182,7 @@ macro_rules! text_enums { ($($name:ident),+ $(,)?) => { $(
 )+ } }
 text_enums!(
     ConsoleLevel,
+    NoteCode,
     JsType,
     ExecutionKind,
     ExecutionStatus,

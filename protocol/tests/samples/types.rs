@@ -249,11 +249,11 @@ enums! {
     CloseReason {
         Exited, ExitedUnasked(code), KilledByOperator, Limit(kind), Seccomp(call), Signal(name),
         ProtocolViolation(what), KeeperLost, HostRestart, SpawnFailed(why), StartupFailed(what), Idle, Expired,
-        OutOfMemory, MemoryShort, Replaced, Cancelled,
+        OutOfMemory, MemoryShort, Replaced, Cancelled, Unknown, HungUp, InternalError(what),
     }
     EventPayload {
-        InputEcho { text }, Console { level, text, more }, Value(value), Exception { message, stack, truncated, full_bytes },
-        System { message, level }, Stdout { text }, Stderr { text }, Http(record), Task { task_id, prompt },
+        InputEcho { text }, Console { level, text, more }, Value(value), Exception { message, stack, code, truncated, full_bytes },
+        System { message, level, code }, Stdout { text }, Stderr { text }, Http(record), Task { task_id, prompt },
     }
     ClientFrame { Request { id, idempotency_key, cancel_on_disconnect, op }, Unfollow { id } }
     ServerFrame { Events { id, events }, Reply { id, result } }

@@ -11,8 +11,9 @@
 use super::deadlines::INTERRUPT_AGAIN_MS;
 use super::finish::STORED_MAX;
 use super::input::{CloseCause, Now, SessionAction};
-use super::machine::{Phase, SessionMachine};
+use super::machine::SessionMachine;
 use super::messages::host_error;
+use super::phase::Phase;
 use super::record::Pending;
 use vm_system_protocol::ids::ExecutionId;
 use vm_system_protocol::limits::{INTERRUPT_GRACE_MS, UNACKED_BYTES};
@@ -43,43 +44,134 @@ pub(super) struct Unrecorded {
 
 /// What is known of the execution that runs according to the store, while the worker has not confirmed that it runs.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Unconfirmed {
-    pub(super) execution: ExecutionId,
+struct Unconfirmed {
+    execution: ExecutionId,
     /// The worker has sent something of it again, so that its end must be among the repeated messages.
-    pub(super) began: bool,
+    began: bool,
     /// The worker has ended it, or a later one. If its end is not repeated, an earlier supervisor could not store and gave it up.
     ended: bool,
 }
 
-impl Unconfirmed {
-    pub(super) const fn new(execution: ExecutionId) -> Self {
-        Self { execution, began: false, ended: false }
+/// What a worker owes, or may repeat, because it was adopted from the previous supervisor.
+#[derive(Debug)]
+pub(super) struct Adoption {
+    /// The nonce of our `Adopt`: everything before the `Adopted` with it is discarded.
+    nonce: Option<u64>,
+    /// The running execution was begun under the previous supervisor: the worker may repeat host calls that got their
+    /// replies before.
+    of_previous: bool,
+    /// The execution that runs according to the store; until the worker has confirmed that it runs, or has sent everything again.
+    stored: Option<Unconfirmed>,
+    /// The worker has sent nothing about the running execution since the adoption: messages about those before it may come first, which
+    /// the store lacks because it could not write.
+    awaits_stored: bool,
+    /// Messages up to this number were sent to the previous supervisor.
+    repeated_up_to: u64,
+    /// The execution that the worker runs and the store does not have.
+    unrecorded: Option<Unrecorded>,
+    /// Executions that the store does not have and that have ended.
+    unrecorded_ended: u64,
+    /// The running execution may have had a transaction that ended with the previous supervisor, and has not got the error about that yet.
+    database_restarted: bool,
+}
+
+impl Adoption {
+    /// Of a worker that this supervisor has started.
+    pub(super) const fn none() -> Self {
+        Self {
+            nonce: None,
+            of_previous: false,
+            stored: None,
+            awaits_stored: false,
+            repeated_up_to: 0,
+            unrecorded: None,
+            unrecorded_ended: 0,
+            database_restarted: false,
+        }
+    }
+
+    /// `Adopt` with this nonce is sent; `running` is the execution that runs according to the store.
+    pub(super) fn begin(nonce: u64, running: Option<ExecutionId>) -> Self {
+        let unconfirmed = |execution| Unconfirmed { execution, began: false, ended: false };
+        Self {
+            nonce: Some(nonce),
+            of_previous: true,
+            stored: running.map(unconfirmed),
+            awaits_stored: running.is_some(),
+            database_restarted: running.is_some(),
+            ..Self::none()
+        }
+    }
+
+    /// Whether the worker has not replied to `Adopt`.
+    pub(super) const fn is_awaited(&self) -> bool {
+        self.nonce.is_some()
+    }
+
+    /// Whether the running execution was begun under the previous supervisor.
+    pub(super) const fn is_of_previous(&self) -> bool {
+        self.of_previous
+    }
+
+    /// An execution of this supervisor begins.
+    pub(super) const fn end_of_previous(&mut self) {
+        (self.of_previous, self.database_restarted) = (false, false);
+    }
+
+    /// Whether the worker runs an execution that the store does not have.
+    pub(super) const fn has_unrecorded(&self) -> bool {
+        self.unrecorded.is_some()
+    }
+
+    fn runs_unrecorded(&self, execution: ExecutionId) -> bool {
+        self.unrecorded.as_ref().is_some_and(|unrecorded| unrecorded.execution == execution)
+    }
+
+    /// Whether the worker sent this message to the previous supervisor, too.
+    pub(super) const fn repeats(&self, seq: u64) -> bool {
+        seq <= self.repeated_up_to
+    }
+
+    /// Whether this message is the last one that it sent to the previous supervisor.
+    pub(super) const fn is_last_repeated(&self, seq: u64) -> bool {
+        seq == self.repeated_up_to
+    }
+
+    /// The worker has sent something about the execution that runs according to the store.
+    pub(super) const fn note_message_of_stored(&mut self) {
+        self.awaits_stored = false;
+    }
+
+    /// An accepted message is about this execution.
+    pub(super) fn note_subject(&mut self, subject: Option<ExecutionId>) {
+        if let Some(stored) = &mut self.stored {
+            stored.began |= subject == Some(stored.execution);
+        }
+    }
+
+    /// Whether a transaction may have ended with the previous supervisor, once.
+    pub(super) const fn take_database_restarted(&mut self) -> bool {
+        std::mem::replace(&mut self.database_restarted, false)
     }
 }
 
 impl SessionMachine {
     /// Whether an adopted worker cannot get an order yet: it has not sent everything again, or runs an unrecorded execution.
     pub fn is_taking_over(&self) -> bool {
-        self.is_catching_up() || (self.channel_usable() && self.peer.unrecorded.is_some())
+        self.is_catching_up() || (self.channel_usable() && self.peer.adoption.has_unrecorded())
     }
 
     /// Unrecorded executions of the previous supervisor that have ended.
     pub fn unrecorded_executions(&self) -> u64 {
-        self.peer.unrecorded_ended
+        self.peer.adoption.unrecorded_ended
     }
 
     /// What the worker queued before the adoption was meant for the previous supervisor and will be sent again.
-    pub(super) fn before_adopted(
-        &mut self,
-        ours: u64,
-        message: &FromWorker,
-        now: Now,
-        out: &mut Vec<SessionAction>,
-    ) {
+    pub(super) fn before_adopted(&mut self, message: &FromWorker, now: Now, out: &mut Vec<SessionAction>) {
         let FromWorker::Adopted { nonce, acknowledged, last_sent, running, finished } = message else {
             return;
         };
-        if *nonce != ours {
+        if self.peer.adoption.nonce != Some(*nonce) {
             return;
         }
         let stored = self.peer.next_seq - 1;
@@ -90,21 +182,21 @@ impl SessionMachine {
         if repeated > KEPT_MAX {
             return self.violation("Adopted with more messages than a worker keeps", now, out);
         }
-        self.peer.adopting = None;
-        self.peer.repeated_up_to = *last_sent;
+        self.peer.adoption.nonce = None;
+        self.peer.adoption.repeated_up_to = *last_sent;
         if *acknowledged > stored {
             self.pass_over(*acknowledged, out);
         }
-        if self.phase == Phase::Ready {
+        if self.phase() == Phase::Ready {
             self.timers.phase_at = None;
         }
-        if let Some(stored) = &mut self.peer.stored_running {
+        if let Some(stored) = &mut self.peer.adoption.stored {
             // Identifiers grow with the time at which they were made.
             stored.ended = finished.is_some_and(|finished| finished >= stored.execution);
         }
-        let stored = self.peer.stored_running.map(|stored| stored.execution);
+        let stored = self.peer.adoption.stored.map(|stored| stored.execution);
         match *running {
-            Some(running) if stored == Some(running) => self.peer.stored_running = None,
+            Some(running) if stored == Some(running) => self.peer.adoption.stored = None,
             Some(running) => self.interrupt_unrecorded(running, now, out),
             None => {}
         }
@@ -118,14 +210,14 @@ impl SessionMachine {
         if !self.channel_usable() {
             return;
         }
-        let Some(stored) = self.peer.stored_running.take() else { return };
+        let Some(stored) = self.peer.adoption.stored.take() else { return };
         if self.running() != Some(stored.execution) {
             return;
         }
         if stored.began {
             return self.violation("neither runs an execution nor has ended it", now, out);
         }
-        let is_past = stored.ended || self.peer.unrecorded.is_some();
+        let is_past = stored.ended || self.peer.adoption.has_unrecorded();
         self.lost_with_supervisor(if is_past { END_LOST } else { NEVER_BEGAN }, now, out);
     }
 
@@ -136,11 +228,10 @@ impl SessionMachine {
         now: Now,
         out: &mut Vec<SessionAction>,
     ) {
-        let (Some(stored), Some(subject)) = (self.peer.stored_running, subject) else { return };
-        let runs = self.peer.unrecorded.as_ref().is_some_and(|unrecorded| unrecorded.execution == subject);
-        let is_later = runs || subject > stored.execution;
+        let (Some(stored), Some(subject)) = (self.peer.adoption.stored, subject) else { return };
+        let is_later = self.peer.adoption.runs_unrecorded(subject) || subject > stored.execution;
         if is_later && !stored.began && self.running() == Some(stored.execution) {
-            self.peer.stored_running = None;
+            self.peer.adoption.stored = None;
             self.lost_with_supervisor(END_LOST, now, out);
         }
     }
@@ -157,7 +248,7 @@ impl SessionMachine {
 
     fn interrupt_unrecorded(&mut self, execution: ExecutionId, now: Now, out: &mut Vec<SessionAction>) {
         self.timers.idle_at = None;
-        self.peer.unrecorded = Some(Unrecorded {
+        self.peer.adoption.unrecorded = Some(Unrecorded {
             execution,
             until: now.mono_ms + INTERRUPT_GRACE_MS,
             interrupt_again_at: now.mono_ms + INTERRUPT_AGAIN_MS,
@@ -167,16 +258,14 @@ impl SessionMachine {
 
     /// Whether message `seq` is about an unrecorded execution.
     pub(super) fn is_unrecorded(&self, execution: ExecutionId, seq: u64) -> bool {
-        let runs_unrecorded =
-            self.peer.unrecorded.as_ref().is_some_and(|unrecorded| unrecorded.execution == execution);
+        let adoption = &self.peer.adoption;
+        let runs_unrecorded = adoption.runs_unrecorded(execution);
         let is_other = self.running().is_some_and(|running| running != execution) && !runs_unrecorded;
-        if self.peer.awaits_stored && seq <= self.peer.repeated_up_to && is_other {
+        if adoption.awaits_stored && adoption.repeats(seq) && is_other {
             return true;
         }
         // What runs in the worker after the stored execution has sent the end of that one before.
-        self.current.is_none()
-            && (seq <= self.peer.repeated_up_to
-                || self.peer.unrecorded.as_ref().is_some_and(|unrecorded| unrecorded.execution == execution))
+        self.current.is_none() && (adoption.repeats(seq) || runs_unrecorded)
     }
 
     /// Discards a message about an unrecorded execution.
@@ -188,7 +277,7 @@ impl SessionMachine {
         out: &mut Vec<SessionAction>,
     ) {
         let seq = self.peer.next_seq - 1;
-        let runs = self.peer.unrecorded.as_ref().is_some_and(|unrecorded| unrecorded.execution == execution);
+        let runs = self.peer.adoption.runs_unrecorded(execution);
         match message {
             FromWorker::HostCall { call, .. } => {
                 if self.peer.next_call.is_some_and(|expected| *call != expected) {
@@ -202,9 +291,9 @@ impl SessionMachine {
             }
             FromWorker::Done(done) => {
                 self.peer.heap_bytes = done.usage.heap_bytes.min(STORED_MAX);
-                self.peer.unrecorded_ended += 1;
+                self.peer.adoption.unrecorded_ended += 1;
                 if runs {
-                    self.peer.unrecorded = None;
+                    self.peer.adoption.unrecorded = None;
                     self.rest(now);
                 }
             }
@@ -222,7 +311,7 @@ impl SessionMachine {
 
     /// When the running unrecorded execution is due to be interrupted again, or ended (`mono_ms`).
     pub(super) fn unrecorded_deadline(&self) -> Option<u64> {
-        let unrecorded = self.peer.unrecorded.as_ref().filter(|_| self.channel_usable())?;
+        let unrecorded = self.peer.adoption.unrecorded.as_ref().filter(|_| self.channel_usable())?;
         Some(unrecorded.until.min(unrecorded.interrupt_again_at))
     }
 
@@ -230,7 +319,7 @@ impl SessionMachine {
         if self.unrecorded_deadline().is_none_or(|at| at > now.mono_ms) {
             return;
         }
-        let Some(unrecorded) = &mut self.peer.unrecorded else { return };
+        let Some(unrecorded) = &mut self.peer.adoption.unrecorded else { return };
         if unrecorded.until <= now.mono_ms {
             let reason = self.ending.closing.map_or(CloseReason::HostRestart, CloseCause::reason);
             return self.condemn(reason, now, out);

@@ -3,15 +3,15 @@
 use super::crash::CrashRecord;
 use super::deadlines::{EXIT_MS, INTERRUPT_AGAIN_MS};
 use super::execution::Current;
-use super::exit::WorkerExitStatus;
 use super::input::{CloseCause, Now, Refusal, SessionAction, SessionReply, SpawnFailure, Token};
-use super::machine::{Phase, SessionMachine, SessionTimers};
+use super::machine::{SessionMachine, SessionTimers};
 use super::messages::host_error;
+use super::phase::{Phase, PhaseChange};
 use super::record::{Mark, Pending};
 use vm_system_protocol::ids::ExecutionId;
 use vm_system_protocol::limits::{CLOSE_GRACE_MS, INTERRUPT_GRACE_MS};
 use vm_system_protocol::model::SessionStatus;
-use vm_system_protocol::reason::{CloseReason, LimitKind};
+use vm_system_protocol::reason::{CloseReason, LimitKind, WorkerExitStatus};
 use vm_system_protocol::time::Timestamp;
 use vm_system_protocol::worker::{HostReply, ToWorker};
 use vm_system_record::Write;
@@ -109,7 +109,7 @@ impl SessionMachine {
 
     /// Keeps a caller until the end is recorded; false if the caller got its reply at once.
     fn await_end(&mut self, token: Token, wants_record: bool, out: &mut Vec<SessionAction>) -> bool {
-        if self.phase == Phase::Released {
+        if self.phase() == Phase::Released {
             let answer = if wants_record {
                 SessionReply::Session(Box::new(self.record.clone()))
             } else {
@@ -118,7 +118,7 @@ impl SessionMachine {
             Self::reply(token, Ok(answer), out);
             return false;
         }
-        let unmade = self.phase == Phase::New && !wants_record;
+        let unmade = self.phase() == Phase::New && !wants_record;
         if unmade || self.ending.enders.len() >= ENDERS_MAX {
             Self::reply(token, Err(Refusal::Busy), out);
             return false;
@@ -132,7 +132,7 @@ impl SessionMachine {
         if self.ending.closing.is_some() || self.ending.verdict.is_some() {
             return;
         }
-        match self.phase {
+        match self.phase() {
             Phase::Ended | Phase::Released | Phase::Killed | Phase::Closing => {}
             // A session without a worker yet is created first, and then closed.
             Phase::New | Phase::Spawning => self.ending.closing = Some(cause),
@@ -143,7 +143,7 @@ impl SessionMachine {
             Phase::SettingUp | Phase::Starting | Phase::Ready => {
                 self.wake(now, out);
                 self.ending.closing = Some(cause);
-                self.phase = Phase::Closing;
+                self.enter(Phase::Closing, PhaseChange::Closed);
                 self.timers =
                     SessionTimers { hang_up_at: self.timers.hang_up_at, ..SessionTimers::default() };
                 self.drop_loading(Refusal::NotReady("it is closing".to_owned()), now, out);
@@ -184,17 +184,18 @@ impl SessionMachine {
 
     /// Decides to kill the worker. The first verdict is kept.
     pub(super) fn condemn(&mut self, reason: CloseReason, now: Now, out: &mut Vec<SessionAction>) {
-        if self.ending.verdict.is_some() || matches!(self.phase, Phase::New | Phase::Ended | Phase::Released)
+        if self.ending.verdict.is_some()
+            || matches!(self.phase(), Phase::New | Phase::Ended | Phase::Released)
         {
             return;
         }
         self.ending.verdict = Some(reason.clone());
-        match self.phase {
+        match self.phase() {
             Phase::Spawning => return,
             Phase::Restoring => return self.give_up_restoring(reason, now, out),
             _ => {}
         }
-        self.phase = Phase::Killed;
+        self.enter(Phase::Killed, PhaseChange::Killed);
         out.push(SessionAction::Kill);
         self.drop_loading(Refusal::NotReady("its worker is being ended".to_owned()), now, out);
         self.drop_forks(&Refusal::NotReady(self.not_ready_because()), out);
@@ -208,7 +209,7 @@ impl SessionMachine {
     }
 
     pub(super) fn on_exit(&mut self, exit_status: WorkerExitStatus, now: Now, out: &mut Vec<SessionAction>) {
-        if self.phase == Phase::Restoring {
+        if self.phase() == Phase::Restoring {
             return self.exited_for_rollback(exit_status, now, out);
         }
         if !self.has_worker() {
@@ -216,7 +217,7 @@ impl SessionMachine {
         }
         self.forget_suspension();
         // A worker exits so after `Shutdown`: an earlier supervisor was closing the session.
-        let was_closed = self.peer.adopting.is_some() && exit_status == WorkerExitStatus::Exited(0);
+        let was_closed = self.peer.adoption.is_awaited() && exit_status == WorkerExitStatus::Exited(0);
         if was_closed && self.ending.closing.is_none() {
             self.ending.closing = Some(CloseCause::Request);
         }
@@ -274,7 +275,7 @@ impl SessionMachine {
         });
         pending.mark = Mark::SessionEnded;
         self.ending.verdict.get_or_insert(reason);
-        self.phase = Phase::Ended;
+        self.enter(Phase::Ended, PhaseChange::Ended);
         self.timers = SessionTimers::default();
         self.creation.startup.clear();
         self.persist(pending, batch, true, out);

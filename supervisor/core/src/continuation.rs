@@ -5,6 +5,7 @@
 
 use super::input::{Now, SessionAction, SessionSpec};
 use super::machine::SessionMachine;
+use super::phase::{Phase, PhaseChange};
 use super::record::Pending;
 use super::replacement::{ReplacedWorker, Replacement, RestoringStage, RollbackCause, StateSource};
 use super::rollback::{CopyId, LostEffect, last_before_guard};
@@ -80,6 +81,7 @@ impl SessionMachine {
         let (cause, stage) = (RollbackCause::Continued(reason), RestoringStage::Storing);
         let worker = ReplacedWorker::Gone;
         machine.copies.restoring = Some(Replacement { from, cause, stage, worker });
+        machine.enter(Phase::Restoring, PhaseChange::Continued);
         machine.begin_restoring(now);
         if too_many {
             machine.end(CloseReason::HostRestart, now, out);

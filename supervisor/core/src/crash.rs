@@ -1,7 +1,6 @@
 //! The record of the end of a worker that nobody requested: one sentence for people (`last_error`), and facts for programs (`crash` in
 //! the session's `runtime_meta`). Pure functions.
 
-use crate::exit::HANG_UP;
 use vm_system_protocol::ids::ExecutionId;
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::keeper::ProcessUsage;
@@ -100,11 +99,10 @@ fn explain(reason: &CloseReason) -> &'static str {
             "SIGFPE" => "because of an arithmetic error",
             "SIGABRT" => "because it aborted itself",
             "SIGKILL" => "by a process outside of this system, or by the kernel",
-            "unknown" => "because its process ended: how is not known, its keeper has not reported it",
             _ => "which this system did not send",
         },
-        // A channel that closes is no message.
-        CloseReason::ProtocolViolation(what) if what == HANG_UP => {
+        CloseReason::Unknown => "because its process ended: how is not known, its keeper has not reported it",
+        CloseReason::HungUp => {
             "because its end of the channel was closed and no exit was reported: it was killed, or closed it itself"
         }
         CloseReason::ProtocolViolation(_) => "because it sent what a worker cannot send in its state",
@@ -118,6 +116,9 @@ fn explain(reason: &CloseReason) -> &'static str {
             "because memory was short on this machine, and its owner held more than its share: of this owner the largest sessions ended, until enough was free, and this was one of them"
         }
         CloseReason::ExitedUnasked(_) => "without a request",
+        CloseReason::InternalError(_) => {
+            "because of a fault of this service, which ended the session to be safe: please report it"
+        }
         CloseReason::Exited
         | CloseReason::SpawnFailed(_)
         | CloseReason::StartupFailed(_)
@@ -128,7 +129,7 @@ fn explain(reason: &CloseReason) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use super::{CrashRecord, HANG_UP};
+    use super::CrashRecord;
     use vm_system_protocol::ids::ExecutionId;
     use vm_system_protocol::json::JsonText;
     use vm_system_protocol::keeper::ProcessUsage;
@@ -208,6 +209,17 @@ mod tests {
             CloseReason::SpawnFailed(_) => "the worker could not be started: x",
             CloseReason::StartupFailed(_) => "startup failed: x",
             CloseReason::Replaced => crate::drain::WHY,
+            CloseReason::Unknown => {
+                "the worker ended: unknown, because its process ended: how is not known, its keeper has not reported it"
+            }
+            CloseReason::HungUp => {
+                "the worker ended: hung_up, because its end of the channel was closed and no exit was reported: it was killed, or \
+                 closed it itself"
+            }
+            CloseReason::InternalError(_) => {
+                "the worker ended: internal_error(x), because of a fault of this service, which ended the session to be safe: please \
+                 report it"
+            }
             CloseReason::OutOfMemory => {
                 "the worker ended: killed(out_of_memory), because its owner, or the service, had no memory left: the \
                  kernel chose it, whatever its own limit (mem_mb) is"
@@ -247,6 +259,9 @@ mod tests {
             CloseReason::Expired,
             CloseReason::OutOfMemory,
             CloseReason::MemoryShort,
+            CloseReason::Unknown,
+            CloseReason::HungUp,
+            CloseReason::InternalError(text()),
         ];
         for reason in limits.map(CloseReason::Limit).into_iter().chain(others) {
             let record = CrashRecord { reason: &reason, execution: None, usage: None, was_stopped: false };
@@ -255,28 +270,11 @@ mod tests {
     }
 
     #[test]
-    fn a_closed_channel_is_explained_without_a_message_that_nobody_sent() {
-        let reason = CloseReason::ProtocolViolation(HANG_UP.to_owned());
-        let text = CrashRecord { reason: &reason, execution: None, usage: None, was_stopped: false }
-            .describe(false)
-            .expect("a crash");
-        assert!(text.contains("closed and no exit was reported") && !text.contains("sent"), "{text}");
-    }
-
-    #[test]
     fn a_worker_that_was_stopped_is_not_said_to_have_run() {
         let reason = CloseReason::Limit(LimitKind::Wall);
         let record = CrashRecord { reason: &reason, execution: None, usage: None, was_stopped: true };
         let text = record.describe(false).expect("a crash");
         assert!(text.contains("was stopped from outside") && !text.contains("did not stop"), "{text}");
-    }
-
-    #[test]
-    fn an_end_of_which_the_keeper_has_not_reported_the_status_is_no_signal() {
-        let reason = CloseReason::Signal("unknown".to_owned());
-        let record = CrashRecord { reason: &reason, execution: None, usage: None, was_stopped: false };
-        let text = record.describe(false).expect("a crash");
-        assert!(text.contains("how is not known") && !text.contains("did not send"), "{text}");
     }
 
     #[test]

@@ -7,8 +7,9 @@ use super::close::StopCause;
 use super::execution::Current;
 use super::input::LoadFailure;
 use super::input::{CloseCause, Now, Refusal, SessionAction};
-use super::machine::{Phase, SessionMachine};
+use super::machine::SessionMachine;
 use super::messages::host_error;
+use super::phase::Phase;
 use super::record::Pending;
 use vm_system_protocol::limits::INTERRUPT_GRACE_MS;
 use vm_system_protocol::model::ExecutionStatus;
@@ -60,7 +61,7 @@ impl SessionMachine {
     }
 
     fn execution_deadlines(&self) -> [Option<u64>; 3] {
-        if self.phase == Phase::Killed {
+        if self.phase() == Phase::Killed {
             return [None; 3];
         }
         match &self.current {
@@ -97,7 +98,7 @@ impl SessionMachine {
         }
         if due(self.timers.hang_up_at) {
             self.timers.hang_up_at = None;
-            self.violation(super::exit::HANG_UP, now, out);
+            self.condemn(CloseReason::HungUp, now, out);
         }
         if due(self.timers.ttl_at) {
             self.timers.ttl_at = None;
@@ -117,7 +118,7 @@ impl SessionMachine {
     }
 
     fn phase_overdue(&mut self, now: Now, out: &mut Vec<SessionAction>) {
-        match self.phase {
+        match self.phase() {
             Phase::SettingUp => {
                 let why = "the worker did not report the end of its set-up within the deadline";
                 self.condemn(CloseReason::SpawnFailed(why.to_owned()), now, out);

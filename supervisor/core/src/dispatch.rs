@@ -31,8 +31,7 @@ impl SessionMachine {
         now: Now,
         out: &mut Vec<SessionAction>,
     ) {
-        self.peer.repeating = false;
-        self.peer.database_restarted = false;
+        self.peer.adoption.end_of_previous();
         self.allow_cpu(running, now, out);
         out.push(SessionAction::Send(ToWorker::Execute(Box::new(execute))));
         self.ack_behind_job(out);

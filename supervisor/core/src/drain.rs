@@ -6,7 +6,8 @@
 
 use super::execution::Current;
 use super::input::{Activity, CloseCause, Now, SessionAction, SessionReply, Token};
-use super::machine::{Phase, SessionMachine};
+use super::machine::SessionMachine;
+use super::phase::Phase;
 use super::record::Mark;
 use super::replacement::RollbackCause;
 use vm_system_protocol::model::OnCrash;
@@ -52,7 +53,7 @@ impl SessionMachine {
     }
 
     fn is_ending(&self) -> bool {
-        matches!(self.phase, Phase::Closing | Phase::Killed | Phase::Ended | Phase::Released)
+        matches!(self.phase(), Phase::Closing | Phase::Killed | Phase::Ended | Phase::Released)
     }
 
     /// Whether the next worker replaces one of another build.
@@ -65,7 +66,7 @@ impl SessionMachine {
         match &self.current {
             _ if self.is_suspended() => Activity::Suspended,
             Some(Current::Running(running)) if running.tasks.pending.is_some() => Activity::Waiting,
-            None if self.phase == Phase::Ready => Activity::Idle,
+            None if self.phase() == Phase::Ready => Activity::Idle,
             _ => Activity::Busy,
         }
     }
@@ -84,7 +85,7 @@ impl SessionMachine {
         now: Now,
         out: &mut Vec<SessionAction>,
     ) {
-        if self.phase == Phase::New || self.is_ending() || self.drain_at() == at {
+        if self.phase() == Phase::New || self.is_ending() || self.drain_at() == at {
             if let Some(token) = token {
                 Self::reply(token, Ok(SessionReply::Done), out);
             }
@@ -110,7 +111,7 @@ impl SessionMachine {
     /// Restarts an idle session that has a deadline.
     pub(super) fn replace_idle(&mut self, now: Now, out: &mut Vec<SessionAction>) {
         let restarts = self.drain.is_some() && self.copies.on_crash == OnCrash::Restart;
-        if restarts && self.phase == Phase::Ready && self.refuses_idle_request().is_none() {
+        if restarts && self.phase() == Phase::Ready && self.refuses_idle_request().is_none() {
             self.condemn(CloseReason::Replaced, now, out);
         }
     }
@@ -122,7 +123,7 @@ impl SessionMachine {
         {
             return;
         }
-        if self.copies.on_crash == OnCrash::Restart && self.phase == Phase::Ready {
+        if self.copies.on_crash == OnCrash::Restart && self.phase() == Phase::Ready {
             self.condemn(CloseReason::Replaced, now, out);
         } else {
             self.begin_close(CloseCause::Replaced, now, out);

@@ -5,8 +5,9 @@ use super::deadlines::{CPU_SLACK_MS, HOST_CALL_MS, PROGRESS_MS};
 use super::dispatch::Withheld;
 use super::fork::Forking;
 use super::input::{ExecuteRequest, LoadFailure, LoadedSource, Now, Refusal, SessionAction, Source, Token};
-use super::machine::{AdoptedExecution, Phase, SessionMachine};
+use super::machine::{AdoptedExecution, SessionMachine};
 use super::pending_task::PendingTask;
+use super::phase::Phase;
 use super::record::{Mark, Pending};
 use super::type_check::is_checked;
 use crate::source_format::run_file_format;
@@ -18,6 +19,7 @@ use vm_system_protocol::ids::ExecutionId;
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{
     ConsoleLevel, Event, EventPayload, Execution, ExecutionKind, ExecutionStatus, HttpRecord, Metrics,
+    NoteCode,
 };
 use vm_system_protocol::time::Timestamp;
 use vm_system_protocol::worker::{Execute, WorkerEvent};
@@ -277,10 +279,15 @@ impl Running {
     }
 
     /// An event that this machine adds to a running execution.
-    pub(super) fn number_own(&mut self, message: String, level: ConsoleLevel, now: Now) -> Event {
+    pub(super) fn number_own(
+        &mut self,
+        message: String,
+        (level, code): (ConsoleLevel, Option<NoteCode>),
+        now: Now,
+    ) -> Event {
         self.output.own_events += 1;
         self.output.own_bytes += message.len() as u64;
-        self.number(now.unix_ms, EventPayload::System { message, level })
+        self.number(now.unix_ms, EventPayload::System { message, level, code })
     }
 
     /// The event of an HTTP request that has ended.
@@ -433,7 +440,7 @@ impl SessionMachine {
                 Self::reply(token, Err(why), out);
                 self.rest(now);
             }
-            None if self.ending.verdict.is_none() && self.phase == Phase::Starting => {
+            None if self.ending.verdict.is_none() && self.phase() == Phase::Starting => {
                 let what = format!("{}: {why}", file_of(&job.request.source));
                 self.condemn(vm_system_protocol::reason::CloseReason::StartupFailed(what), now, out);
             }
@@ -492,7 +499,7 @@ impl SessionMachine {
         let lost = if job.request.kind == ExecutionKind::Startup { None } else { self.restart_reported() };
         let warning = lost.map(|reason| {
             batch.push(self.facts_write());
-            running.number_own(super::restart::warning(&reason), ConsoleLevel::Warn, now)
+            running.number_own(super::restart::warning(&reason), (ConsoleLevel::Warn, None), now)
         });
         if echo.is_some() || warning.is_some() {
             let events: Arc<[Event]> = echo.into_iter().chain(warning).collect();
@@ -539,7 +546,7 @@ impl SessionMachine {
                 "inputs of the session that it restores are being repeated".to_owned()
             }
             (None, None, None) if self.is_restarting() => self.restarting_because(),
-            (None, None, None) if self.generation() > 1 || self.phase == Phase::Restoring => {
+            (None, None, None) if self.generation() > 1 || self.phase() == Phase::Restoring => {
                 "it is being rolled back".to_owned()
             }
             (None, None, None) => "it is starting".to_owned(),

@@ -3,8 +3,9 @@
 use super::close::StopCause;
 use super::execution::{Current, Running};
 use super::input::{CloseCause, Executed, Now, SessionAction};
-use super::machine::{Phase, SessionMachine};
+use super::machine::SessionMachine;
 use super::messages::{EventRefusal, judge_events};
+use super::phase::Phase;
 use super::record::{Ended, Pending};
 use std::sync::Arc;
 use vm_system_protocol::counted::counted;
@@ -183,7 +184,7 @@ impl SessionMachine {
         self.persist(pending, batch, true, out);
         if self.ending.closing.is_some() {
             self.shut_down(now, out);
-        } else if kind == ExecutionKind::Startup && self.phase == Phase::Starting {
+        } else if kind == ExecutionKind::Startup && self.phase() == Phase::Starting {
             self.startup_ended(&what, status, now, out);
         } else {
             self.rest_changed(Some(id), now, out);
@@ -195,8 +196,10 @@ impl SessionMachine {
         let Some(Current::Running(mut running)) = self.current.take() else { return };
         let ending = ExecutionOutcome::error(ExecutionStatus::Error, "HOST_RESTART", message);
         let text = message.to_owned();
-        let event =
-            running.number(now.unix_ms, EventPayload::System { message: text, level: ConsoleLevel::Error });
+        let event = running.number(
+            now.unix_ms,
+            EventPayload::System { message: text, level: ConsoleLevel::Error, code: None },
+        );
         let (batch, pending) = conclude(*running, ending, None, vec![event], 0, now);
         self.persist(pending, batch, true, out);
         match self.ending.closing {
@@ -220,7 +223,7 @@ impl SessionMachine {
         self.persist(pending, batch, true, out);
         match self.ending.closing {
             Some(_) => self.shut_down(now, out),
-            None if kind == ExecutionKind::Startup && self.phase == Phase::Starting => {
+            None if kind == ExecutionKind::Startup && self.phase() == Phase::Starting => {
                 self.startup_ended(&what, status, now, out);
             }
             None => self.rest(now),
@@ -238,9 +241,10 @@ impl SessionMachine {
         // The session's broker ends with it.
         let mut events = host_use(&mut running, now, &mut Vec::new());
         let text = format!("the worker ended in the middle of this execution: {reason}");
-        events.push(
-            running.number(now.unix_ms, EventPayload::System { message: text, level: ConsoleLevel::Error }),
-        );
+        events.push(running.number(
+            now.unix_ms,
+            EventPayload::System { message: text, level: ConsoleLevel::Error, code: None },
+        ));
         conclude(running, ending, None, events, 0, now)
     }
 }
@@ -251,7 +255,7 @@ fn host_use(running: &mut Running, now: Now, out: &mut Vec<SessionAction>) -> Ve
         out.push(SessionAction::EndHostUse);
     }
     let lines = running.usage.summary().into_iter();
-    lines.map(|line| running.number_own(line, ConsoleLevel::Info, now)).collect()
+    lines.map(|line| running.number_own(line, (ConsoleLevel::Info, None), now)).collect()
 }
 
 fn judge_done(running: &Running, done: &Done) -> Result<(), EventRefusal> {
@@ -280,8 +284,12 @@ fn conclude(
     let lost = running.loss.lost.take();
     if let Some(error) = &lost {
         let message = format!("the store lost output of this execution: {error}");
-        events
-            .push(running.number(now.unix_ms, EventPayload::System { message, level: ConsoleLevel::Error }));
+        events.push(
+            running.number(
+                now.unix_ms,
+                EventPayload::System { message, level: ConsoleLevel::Error, code: None },
+            ),
+        );
         Arc::make_mut(&mut running.record).degraded = true;
     }
     let mut batch = Vec::with_capacity(3);

@@ -6,7 +6,8 @@
 
 use super::execution::{Current, ExecutionJob};
 use super::input::{ForkFault, Now, Refusal, SessionAction, SessionReply, SpawnFailure, SpawnFault, Token};
-use super::machine::{Phase, SessionMachine};
+use super::machine::SessionMachine;
+use super::phase::Phase;
 use super::rollback::fork_order;
 use vm_system_protocol::limits::HELLO_MS;
 
@@ -97,7 +98,7 @@ impl SessionMachine {
                 forking.word = Some(word);
             }
             // The previous supervisor ordered the fork; its child was lost with that supervisor.
-            _ if self.peer.repeating => {}
+            _ if self.peer.adoption.is_of_previous() => {}
             _ => return self.violation("a report about a fork that was not ordered", now, out),
         }
         self.ledger.settle(seq);
@@ -150,7 +151,7 @@ impl SessionMachine {
             out.push(SessionAction::ForkTaken);
             match left - 1 {
                 0 => self.forks_over(Ok(SessionReply::Done), now, out),
-                _ if self.phase != Phase::Ready => {
+                _ if self.phase() != Phase::Ready => {
                     let why = Refusal::NotReady(self.not_ready_because());
                     self.forks_over(Err(why), now, out);
                 }
@@ -170,7 +171,7 @@ impl SessionMachine {
             (Ok(_), _) => {}
             (Err(why), _) => forking.refuse(&why, out),
         }
-        match self.phase {
+        match self.phase() {
             Phase::Closing => self.shut_down(now, out),
             _ => self.rest(now),
         }

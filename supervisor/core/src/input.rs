@@ -10,12 +10,11 @@ use vm_system_protocol::limits::CHECKPOINTS;
 use vm_system_protocol::model::{
     Event, Execution, ExecutionKind, HttpRecord, OnCrash, Session, SessionCheckpoint,
 };
-use vm_system_protocol::reason::CloseReason;
+use vm_system_protocol::reason::{CloseReason, WorkerExitStatus};
 use vm_system_protocol::time::Timestamp;
 use vm_system_protocol::worker::{FromWorker, HostReply, SourceFormat, Start, ToWorker};
 use vm_system_record::{Owner, PolicySnapshot, RecordedWorktree, Write};
 
-use super::exit::WorkerExitStatus;
 use super::rollback::CopyId;
 use super::type_check::CheckedTypes;
 

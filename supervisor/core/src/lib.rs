@@ -3,19 +3,17 @@
 //! are [`SessionAction`]s. A seeded simulation drives thousands of histories (`core/simulation`).
 //! # A session
 //! ```text
-//!            Spawned            Started + startup files ok
-//!  Spawning ─────────▶ Starting ───────────────────────────▶ Ready
-//!     │                   │                                   │
-//!     │ close             │ close                             │ close (client, idle, ttl, supervisor's stop)
-//!     ▼                   ▼                                   ▼
-//!   (kill at once)     Killed ◀─── grace is over ────────── Closing      the running execution ends first, as
-//!                        │                                    │          `cancelled`; then Shutdown is sent
-//!                        │ Exited                             │ Exited
-//!                        ▼                                    ▼
-//!                      Ended ─── end committed ──▶ released
+//!  New ──▶ Spawning ──▶ SettingUp ──▶ Starting ──▶ Ready ◀── adopted
+//!             ▲             ▲                        │ a rollback, or the worker exits and `on_crash` continues the session
+//!             │ restart     │ rollback               ▼
+//!             └─────────────┴─────────────────── Restoring
+//!
+//!  Closing: the running execution ends first, as `cancelled`; then `Shutdown` is sent
+//!  any with a worker ──▶ Closing ──▶ Killed ──▶ Ended ──▶ Released
 //! ```
-//! - Any state → `Killed`: violation, limit, operator, failed start. The first decision is the *verdict*; later messages are dropped unread.
-//! - Any state → `Ended`: the worker exited. [`exit::judge`] derives the closing reason from the verdict and the wait status.
+//! - [`phase`] has every transition, with its name. Any phase with a worker → `Killed`: violation, limit, operator, failed start. The first
+//!   decision is the *verdict*; later messages are dropped unread.
+//! - Any → `Ended`: the worker exited. [`exit::close_reason`] derives the closing reason from the verdict and the wait status.
 //! - `Ended` is left only when the end is committed, as `closed` if it was requested, `crashed` if not; a failed commit is retried.
 //! # An execution
 //! ```text
@@ -49,6 +47,7 @@ mod input;
 mod machine;
 mod messages;
 mod pending_task;
+mod phase;
 pub mod pressure;
 mod record;
 mod recovery;
@@ -68,7 +67,7 @@ mod tests;
 
 pub use continuation::Continuation;
 pub use crash::with_fact;
-pub use exit::{WorkerExitStatus, signal_name};
+pub use exit::signal_name;
 pub use input::{
     Activity, ChannelFault, CloseCause, ExecuteRequest, Executed, ForkFault, LibraryFailure, LibraryProblem,
     LoadFailure, LoadedSource, Now, Refusal, Respawned, SessionAction, SessionInput, SessionReply,
@@ -78,3 +77,4 @@ pub use machine::{AdoptedExecution, SessionMachine};
 pub use rollback::{CopyId, copies_of, copy_name, last_before_guard, of_guard};
 pub use source_format::{module_format, run_file_format};
 pub use type_check::CheckedTypes;
+pub use vm_system_protocol::reason::WorkerExitStatus;

@@ -1,14 +1,14 @@
 //! The machine's state and the dispatch of inputs. Each transition has its own module.
 
-use super::adoption::{Unconfirmed, Unrecorded};
+use super::adoption::Adoption;
 use super::close::{Ender, StopCause};
 use super::drain::Drain;
 use super::execution::{Current, Running};
-use super::exit::WorkerExitStatus;
 use super::input::{
     CloseCause, LibraryFailure, Now, Refusal, SessionAction, SessionInput, SessionReply, SessionSpec,
     SpawnFailure, Token,
 };
+use super::phase::{CurrentPhase, Phase, PhaseChange};
 use super::record::Ledger;
 use super::rollback::Copies;
 use std::collections::VecDeque;
@@ -17,34 +17,9 @@ use vm_system_policy::{EffectivePolicy, SessionUsage};
 use vm_system_protocol::ids::{ExecutionId, SessionId};
 use vm_system_protocol::keeper::ProcessUsage;
 use vm_system_protocol::model::{Session, SessionStatus};
-use vm_system_protocol::reason::CloseReason;
+use vm_system_protocol::reason::{CloseReason, WorkerExitStatus};
 use vm_system_protocol::worker::{Start, ToWorker};
 use vm_system_record::{Owner, PolicySnapshot, RecordedWorktree, RunningExecutionRow};
-
-/// The phase of a session (drawn in the crate's documentation).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Phase {
-    /// Nothing has happened yet.
-    New,
-    /// A worker is being started.
-    Spawning,
-    /// The set-up was sent to the worker.
-    SettingUp,
-    /// Startup files run.
-    Starting,
-    /// Accepts executions.
-    Ready,
-    /// The worker is replaced by a fork of a frozen copy (`rollback`).
-    Restoring,
-    /// The session is to end; the worker may finish its execution.
-    Closing,
-    /// SIGKILL was sent.
-    Killed,
-    /// The worker has exited, the end is being recorded.
-    Ended,
-    /// Recorded.
-    Released,
-}
 
 /// The session's deadlines (`mono_ms`). Deadlines of an execution are kept with it.
 #[derive(Debug, Default)]
@@ -88,26 +63,10 @@ pub(super) struct ChannelState {
     pub(super) next_seq: u64,
     /// Number of the next host call; unknown right after an adoption.
     pub(super) next_call: Option<u64>,
-    /// The nonce of our `Adopt`: everything before the `Adopted` with it is discarded.
-    pub(super) adopting: Option<u64>,
     /// The worker has not reported the end of its set-up.
     pub(super) setting_up: bool,
-    /// The running execution was begun under the previous supervisor: the worker may repeat host calls that got their
-    /// replies before.
-    pub(super) repeating: bool,
-    /// The execution that runs according to the store; until the worker has confirmed that it runs, or has sent everything again.
-    pub(super) stored_running: Option<Unconfirmed>,
-    /// The worker has sent nothing about the running execution since the adoption: messages about those before it may come first, which
-    /// the store lacks because it could not write.
-    pub(super) awaits_stored: bool,
-    /// Messages up to this number were sent to the previous supervisor.
-    pub(super) repeated_up_to: u64,
-    /// The execution that the worker runs and the store does not have.
-    pub(super) unrecorded: Option<Unrecorded>,
-    /// Executions that the store does not have and that have ended.
-    pub(super) unrecorded_ended: u64,
-    /// The running execution may have had a transaction that ended with the previous supervisor, and has not got the error about that yet.
-    pub(super) database_restarted: bool,
+    /// What is left of its adoption from the previous supervisor.
+    pub(super) adoption: Adoption,
     /// The kernel's CPU limit (milliseconds since the worker's start).
     pub(super) cpu_allowed_ms: u64,
     /// JavaScript heap as last reported (bytes).
@@ -122,15 +81,8 @@ impl ChannelState {
         Self {
             next_seq: 1,
             next_call: Some(1),
-            adopting: None,
             setting_up: true,
-            repeating: false,
-            awaits_stored: false,
-            stored_running: None,
-            repeated_up_to: 0,
-            unrecorded: None,
-            unrecorded_ended: 0,
-            database_restarted: false,
+            adoption: Adoption::none(),
             cpu_allowed_ms: 0,
             heap_bytes: 0,
             forks: 0,
@@ -169,7 +121,7 @@ pub(super) struct SessionEnd {
 #[derive(Debug)]
 pub struct SessionMachine {
     pub(super) record: Session,
-    pub(super) phase: Phase,
+    pub(super) phase: CurrentPhase,
     pub(super) creation: Creation,
     pub(super) current: Option<Current>,
     pub(super) ending: SessionEnd,
@@ -204,7 +156,7 @@ impl SessionMachine {
         Self {
             memory_mb: spec.start.limits.mem_mb,
             record: spec.record,
-            phase: Phase::New,
+            phase: CurrentPhase::new(),
             creation: Creation {
                 row: Some((spec.owner, spec.snapshot, spec.worktree)),
                 start: Some(Box::new(spec.start)),
@@ -257,18 +209,14 @@ impl SessionMachine {
         }
         machine.adopted = true;
         machine.record.status = SessionStatus::Ready;
-        machine.phase = Phase::Ready;
+        machine.enter(Phase::Ready, PhaseChange::Adopted);
         machine.peer.next_call = None;
         machine.peer.setting_up = false;
-        machine.peer.repeating = true;
-        machine.peer.database_restarted = running.is_some();
-        machine.peer.awaits_stored = running.is_some();
-        machine.peer.stored_running =
-            running.as_ref().map(|running| Unconfirmed::new(running.row.execution.id));
+        machine.peer.adoption =
+            Adoption::begin(nonce, running.as_ref().map(|running| running.row.execution.id));
         // Different from the numbers that earlier supervisors gave: a report about their last fork may follow.
         machine.peer.forks = nonce;
         machine.peer.next_seq = last_committed.saturating_add(1);
-        machine.peer.adopting = Some(nonce);
         machine.ledger.resume(last_committed);
         let mut patience_ms = u64::from(machine.copies.start.limits.wall_ms);
         out.push(SessionAction::Send(ToWorker::Adopt { last_committed, nonce }));
@@ -362,6 +310,7 @@ impl SessionMachine {
             SessionInput::WorkerStopped => self.ending.was_stopped = !self.suspension.is_suspended,
             SessionInput::Exited(exit_status) => self.on_exit(exit_status, now, out),
         }
+        self.end_if_refused(now, out);
         self.replace_idle(now, out);
         self.release_if_done(out);
     }
@@ -395,7 +344,7 @@ impl SessionMachine {
     /// Whether an adopted worker has not sent everything again that it had sent to the previous supervisor.
     pub fn is_catching_up(&self) -> bool {
         self.channel_usable()
-            && (self.peer.adopting.is_some() || self.peer.next_seq <= self.peer.repeated_up_to)
+            && (self.peer.adoption.is_awaited() || self.peer.adoption.repeats(self.peer.next_seq))
     }
 
     /// JavaScript heap that the worker may have (MiB).
@@ -411,7 +360,7 @@ impl SessionMachine {
     /// Whether a worker may exist.
     pub fn has_worker(&self) -> bool {
         matches!(
-            self.phase,
+            self.phase(),
             Phase::SettingUp | Phase::Starting | Phase::Ready | Phase::Closing | Phase::Killed
         )
     }
@@ -428,17 +377,17 @@ impl SessionMachine {
 
     /// No execution runs: the idle time begins.
     pub(super) fn rest(&mut self, now: Now) {
-        let is_idle = self.ending.closing.is_none() && self.peer.unrecorded.is_none();
+        let is_idle = self.ending.closing.is_none() && !self.peer.adoption.has_unrecorded();
         self.timers.idle_at = self.lifetime.idle_ms.filter(|_| is_idle).map(|idle| now.mono_ms + idle);
         self.timers.suspend_at = if is_idle { self.suspends_at(now) } else { None };
     }
 
     pub(super) fn close_reason_of(&self, exit_status: WorkerExitStatus) -> CloseReason {
-        super::exit::judge(
+        super::exit::close_reason(
             self.ending.verdict.as_ref(),
             self.ending.closing.map(CloseCause::reason),
             self.ending.operator_signal,
-            self.peer.unrecorded.is_some()
+            self.peer.adoption.has_unrecorded()
                 || matches!(&self.current, Some(Current::Running(running)) if running.stopping.stop.is_some()),
             exit_status,
         )

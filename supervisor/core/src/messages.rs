@@ -12,7 +12,7 @@ use vm_system_protocol::broker::{DatabaseReply, FsReply, SqlValue};
 use vm_system_protocol::egress::{ExchangeProgress, HttpCall, HttpProgress, HttpReply};
 use vm_system_protocol::ids::ExecutionId;
 use vm_system_protocol::limits::{CLOSE_GRACE_MS, EVENT_TEXT_BYTES};
-use vm_system_protocol::model::{ConsoleLevel, Event, EventPayload, HttpRecord};
+use vm_system_protocol::model::{ConsoleLevel, Event, EventPayload, HttpRecord, NoteCode, is_exception_code};
 use vm_system_protocol::reason::{CloseReason, LimitKind};
 use vm_system_protocol::worker::{FromWorker, HostError, HostReply, HostRequest, ToWorker, WorkerEvent};
 use vm_system_record::{RepeatFacts, Write};
@@ -43,8 +43,8 @@ impl SessionMachine {
             }
             return;
         }
-        if let Some(nonce) = self.peer.adopting {
-            return self.before_adopted(nonce, &message, now, out);
+        if self.peer.adoption.is_awaited() {
+            return self.before_adopted(&message, now, out);
         }
         if seq != self.peer.next_seq {
             let what = format!("sequence {seq}, expected {}", self.peer.next_seq);
@@ -59,20 +59,18 @@ impl SessionMachine {
         let subject = subject(&message);
         self.pass_over_lost_end(subject, now, out);
         if subject.is_some() && subject == self.running() {
-            self.peer.awaits_stored = false;
+            self.peer.adoption.note_message_of_stored();
         }
         match subject {
             Some(execution) if self.is_unrecorded(execution, seq) => {
                 self.discard_unrecorded(execution, &message, now, out);
             }
             execution => {
-                if let Some(stored) = &mut self.peer.stored_running {
-                    stored.began |= execution == Some(stored.execution);
-                }
+                self.peer.adoption.note_subject(execution);
                 self.accept(message, now, out);
             }
         }
-        if seq == self.peer.repeated_up_to {
+        if self.peer.adoption.is_last_repeated(seq) {
             self.caught_up(now, out);
         }
     }
@@ -99,7 +97,7 @@ impl SessionMachine {
     /// A worker that continues after a host call which it repeated for us had its reply from the previous supervisor.
     fn forget_repeated_call(&mut self, now: Now, out: &mut Vec<SessionAction>) {
         if let Some(Current::Running(running)) = &mut self.current
-            && self.peer.repeating
+            && self.peer.adoption.is_of_previous()
             && let Some(wait) = running.host.take()
         {
             if !wait.on_wall_clock {
@@ -178,7 +176,7 @@ impl SessionMachine {
         }
         self.peer.next_call = Some(call.saturating_add(1));
         // A worker waits for the reply of each call: what it sent after this one, it sent with the reply of the previous supervisor.
-        let is_answered = seq < self.peer.repeated_up_to && !matches!(request, HostRequest::Ask { .. });
+        let is_answered = self.peer.adoption.repeats(seq + 1) && !matches!(request, HostRequest::Ask { .. });
         let interrupted = if is_answered { None } else { self.interrupted_by_restart(seq, &request) };
         let Ok(running) = self.speaker(execution) else { return };
         let on_wall_clock = is_answered || matches!(request, HostRequest::Stdin { .. });
@@ -213,10 +211,10 @@ impl SessionMachine {
                     out.push(SessionAction::HostCall { call, execution, permit, policy });
                 }
             }
-            Err((reported, Denial { module, name, error })) => {
+            Err((reported, Denial { module, name, error, code })) => {
                 if reported {
                     let message = format!("denied: {module}.{name}: {}", error.message);
-                    self.add_note(&message, ConsoleLevel::Warn, now, out);
+                    self.add_note(&message, (ConsoleLevel::Warn, code), now, out);
                 }
                 self.answer_call(call, HostReply::Failed(error), now, out);
             }
@@ -238,19 +236,25 @@ impl SessionMachine {
     /// Why a call is not carried out after an adoption, although the policy may permit it.
     fn interrupted_by_restart(&mut self, seq: u64, request: &HostRequest) -> Option<&'static str> {
         let is_database = matches!(request, HostRequest::Database(_));
-        let lost_database = is_database && std::mem::take(&mut self.peer.database_restarted);
+        let lost_database = is_database && self.peer.adoption.take_database_restarted();
         if lost_database {
             return Some(DATABASE_RESTARTED);
         }
         // The previous supervisor may have carried it out.
-        (seq <= self.peer.repeated_up_to && request.has_effect()).then_some(EFFECT_UNKNOWN)
+        (self.peer.adoption.repeats(seq) && request.has_effect()).then_some(EFFECT_UNKNOWN)
     }
 
     /// Adds an event of this machine to the running execution.
-    fn add_note(&mut self, message: &str, level: ConsoleLevel, now: Now, out: &mut Vec<SessionAction>) {
+    fn add_note(
+        &mut self,
+        message: &str,
+        (level, code): (ConsoleLevel, Option<NoteCode>),
+        now: Now,
+        out: &mut Vec<SessionAction>,
+    ) {
         let Some(Current::Running(running)) = &mut self.current else { return };
         let message = message.chars().take(NOTE_CHARS).collect();
-        let event = running.number_own(message, level, now);
+        let event = running.number_own(message, (level, code), now);
         self.add_event(event, out);
     }
 
@@ -295,7 +299,7 @@ impl SessionMachine {
             {
                 let message = format!("denied: {module}: {}", error.message);
                 // Like any file error: the script requested a file that does not exist.
-                self.add_note(&message, ConsoleLevel::Info, now, out);
+                self.add_note(&message, (ConsoleLevel::Info, None), now, out);
             }
         }
         self.answer_call(call, reply, now, out);
@@ -433,6 +437,9 @@ pub(super) fn judge_events(running: &Running, events: &[WorkerEvent]) -> Result<
     let mut bytes = 0_u64;
     for event in events {
         match &event.payload {
+            EventPayload::Exception { code: Some(code), .. } if !is_exception_code(code) => {
+                return Err(EventRefusal::Forbidden("an exception with an invalid code"));
+            }
             EventPayload::Console { .. } | EventPayload::Exception { .. } | EventPayload::System { .. } => {}
             EventPayload::Value(value) => {
                 if value.json.as_ref().is_some_and(|json| !json.is_valid()) {

@@ -65,7 +65,7 @@ impl SessionMachine {
         now: Now,
         out: &mut Vec<SessionAction>,
     ) {
-        let repeating = self.peer.repeating;
+        let repeating = self.peer.adoption.is_of_previous();
         let Some(Current::Running(running)) = &mut self.current else { return };
         match judge(running, &request, repeating) {
             Ok(()) => {}
@@ -200,6 +200,10 @@ impl SessionMachine {
         now: Now,
         out: &mut Vec<SessionAction>,
     ) {
+        if self.is_catching_up() {
+            // The worker has not repeated the question yet: nobody knows whether the answer fits.
+            return Self::reply(token, Err(Refusal::Busy), out);
+        }
         // After its deadline a task has its result already, even if the timer has not fired yet.
         self.expire_task(now, out);
         let usable = self.channel_usable();

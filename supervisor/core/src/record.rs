@@ -8,7 +8,8 @@
 use super::durable::DurableRefusal;
 use super::execution::Current;
 use super::input::{Executed, Now, Refusal, SessionAction, SessionReply, Token, WriteId};
-use super::machine::{Phase, SessionMachine};
+use super::machine::SessionMachine;
+use super::phase::{Phase, PhaseChange};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use vm_system_protocol::ids::{ExecutionId, TaskId};
@@ -270,7 +271,7 @@ impl SessionMachine {
                 }
             }
             Mark::SessionReady => {
-                if self.phase == Phase::Ready
+                if self.phase() == Phase::Ready
                     && let Some(token) = self.creation.creator.take()
                 {
                     Self::reply(token, Ok(SessionReply::Session(Box::new(self.record.clone()))), out);
@@ -392,7 +393,7 @@ impl SessionMachine {
             Mark::SessionEnded => {
                 self.report_end(Err(error), out);
                 if permanent {
-                    self.phase = Phase::Released;
+                    self.enter(Phase::Released, PhaseChange::Released);
                 } else {
                     self.ledger.owe(Owed::SessionEnd, now);
                 }
@@ -443,7 +444,7 @@ impl SessionMachine {
             execution_id: shown.id,
             seq: shown.metrics.events + 1,
             ts: shown.ended_at.unwrap_or(shown.started_at),
-            payload: EventPayload::System { message, level: ConsoleLevel::Error },
+            payload: EventPayload::System { message, level: ConsoleLevel::Error, code: None },
         }]);
         out.push(SessionAction::Degraded(Arc::new(shown)));
     }
@@ -456,7 +457,7 @@ impl SessionMachine {
             return;
         }
         // The worker has been replaced since, or the session has ended.
-        let current = Some(self.copies.generation).filter(|_| self.phase == Phase::Ready);
+        let current = Some(self.copies.generation).filter(|_| self.phase() == Phase::Ready);
         let is_past =
             |owed: &mut Owed| matches!(owed, Owed::Ready { generation } if Some(*generation) != current);
         while self.ledger.owed.pop_front_if(is_past).is_some() {}
@@ -498,15 +499,15 @@ impl SessionMachine {
     }
 
     fn session_end_stored(&mut self, out: &mut Vec<SessionAction>) {
-        if self.phase != Phase::Released {
-            self.phase = Phase::Released;
+        if self.phase() != Phase::Released {
+            self.enter(Phase::Released, PhaseChange::Released);
             self.report_end(Ok(()), out);
         }
     }
 
     /// Releases the machine once the end is recorded and no write is owed.
     pub(super) fn release_if_done(&mut self, out: &mut Vec<SessionAction>) {
-        if self.phase == Phase::Released && !self.ledger.released && self.ledger.is_square() {
+        if self.phase() == Phase::Released && !self.ledger.released && self.ledger.is_square() {
             self.ledger.released = true;
             out.push(SessionAction::Release);
         }
@@ -547,7 +548,8 @@ impl SessionMachine {
 
     /// Sends the worker an acknowledgement, if there is anything new and its channel is usable.
     fn ack_now(&mut self, out: &mut Vec<SessionAction>) {
-        let listens = self.channel_usable() && self.peer.adopting.is_none() && self.phase != Phase::Closing;
+        let listens =
+            self.channel_usable() && !self.peer.adoption.is_awaited() && self.phase() != Phase::Closing;
         let ledger = &mut self.ledger;
         if listens && ledger.committed.seq > ledger.acked.seq {
             ledger.acked = ledger.committed;

@@ -3,7 +3,8 @@
 
 use super::execution::Current;
 use super::input::{Now, Refusal, SessionAction};
-use super::machine::{Phase, SessionMachine};
+use super::machine::SessionMachine;
+use super::phase::{Phase, PhaseChange};
 use super::record::Pending;
 use super::replacement::{ReplacedWorker, Replacement, RestoringStage, RollbackCause, StateSource};
 use super::rollback::{Copies, CopyId};
@@ -36,6 +37,7 @@ impl Copies {
                         CloseReason::Limit(_)
                             | CloseReason::Seccomp(_)
                             | CloseReason::Signal(_)
+                            | CloseReason::Unknown
                             | CloseReason::OutOfMemory
                             | CloseReason::Cancelled
                             | CloseReason::ExitedUnasked(_)
@@ -70,8 +72,8 @@ impl SessionMachine {
 
     /// Whether the session continues with another worker after this end of its worker.
     fn continues_after(&self, reason: &CloseReason, now: Now) -> bool {
-        let was_ready =
-            matches!(self.phase, Phase::Ready | Phase::Killed) && self.record.status == SessionStatus::Ready;
+        let was_ready = matches!(self.phase(), Phase::Ready | Phase::Killed)
+            && self.record.status == SessionStatus::Ready;
         self.copies.covers(reason)
             && (was_ready || self.is_restarting())
             && self.ending.closing.is_none()
@@ -113,7 +115,7 @@ impl SessionMachine {
         let what = self.copies.recovery();
         let why = || Refusal::NotReady(format!("its worker ended ({reason}), and it is being {what}"));
         // A startup file that is not read any more is no failure of its own.
-        self.phase = Phase::Restoring;
+        self.enter(Phase::Restoring, PhaseChange::Replaced);
         self.drop_loading(why(), now, out);
         self.drop_forks(&why(), out);
         let (batch, pending) = match self.current.take() {

@@ -12,16 +12,16 @@
 //! With `on_crash: restart` the next worker has no state of the last one ([`super::restart`]); the way to it is the same.
 
 use super::deadlines::EXIT_MS;
-use super::exit::WorkerExitStatus;
 use super::fork::FORK_MS;
 use super::input::{ForkFault, Now, Refusal, SessionAction, Token};
-use super::machine::{ChannelState, Phase, SessionMachine, SessionTimers};
+use super::machine::{ChannelState, SessionMachine, SessionTimers};
+use super::phase::{Phase, PhaseChange};
 use super::record::{Mark, Pending};
 use super::rollback::CopyId;
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::limits::HELLO_MS;
 use vm_system_protocol::model::{SessionEventType, SessionStatus};
-use vm_system_protocol::reason::CloseReason;
+use vm_system_protocol::reason::{CloseReason, WorkerExitStatus};
 use vm_system_protocol::time::Timestamp;
 use vm_system_protocol::worker::{Start, ToWorker};
 use vm_system_record::Write;
@@ -114,12 +114,12 @@ impl SessionMachine {
             exited: None,
         }));
         self.copies.restoring = Some(Replacement { from, cause, stage, worker });
+        self.enter(Phase::Restoring, PhaseChange::Replaced);
         self.begin_restoring(now);
         self.replace_worker((Vec::new(), Pending::default()), now, out);
     }
 
     pub(super) fn begin_restoring(&mut self, now: Now) {
-        self.phase = Phase::Restoring;
         self.forget_suspension();
         self.record.status = SessionStatus::Starting;
         self.timers = SessionTimers { ttl_at: self.lifetime.ends_at, ..SessionTimers::default() };
@@ -210,7 +210,7 @@ impl SessionMachine {
 
     /// The new generation is stored: its worker may exist.
     pub(super) fn restoring_stored(&mut self, now: Now, out: &mut Vec<SessionAction>) {
-        if self.phase != Phase::Restoring {
+        if self.phase() != Phase::Restoring {
             return;
         }
         let Some(restoring) = &mut self.copies.restoring else { return };
@@ -242,7 +242,7 @@ impl SessionMachine {
     }
 
     pub(super) fn restoring_not_stored(&mut self, error: &str, now: Now, out: &mut Vec<SessionAction>) {
-        if self.phase != Phase::Restoring {
+        if self.phase() != Phase::Restoring {
             return;
         }
         let is_present = |restoring: &mut Replacement| matches!(restoring.worker, ReplacedWorker::Present(_));
@@ -271,7 +271,7 @@ impl SessionMachine {
         self.record.runtime_meta = before.runtime_meta;
         self.copies.unreported_restart = before.unreported_restart;
         self.record.status = SessionStatus::Ready;
-        self.phase = Phase::Ready;
+        self.enter(Phase::Ready, PhaseChange::NotStored);
         self.rest(now);
         Self::reply(token, Err(Refusal::Storage(error.to_owned())), out);
         if let Some(exit_status) = before.exited {
@@ -294,7 +294,7 @@ impl SessionMachine {
                 if let Some(restoring) = &mut self.copies.restoring {
                     restoring.stage = RestoringStage::SettingUp;
                 }
-                self.phase = Phase::SettingUp;
+                self.enter(Phase::SettingUp, PhaseChange::Forked);
                 self.timers.phase_at = Some(now.mono_ms + HELLO_MS);
                 let start = Start { random_seed, ..(*self.copies.start).clone() };
                 out.push(SessionAction::Send(ToWorker::Start(Box::new(start))));
@@ -322,7 +322,7 @@ impl SessionMachine {
         let from_copy = |restoring: &mut Replacement| restoring.from != StateSource::Template;
         let Some(restoring) = self.copies.restoring.take_if(from_copy) else { return false };
         self.timers.phase_at = None;
-        self.phase = Phase::Ready;
+        self.enter(Phase::Ready, PhaseChange::Restored);
         self.record.status = SessionStatus::Ready;
         let token = match restoring.cause {
             RollbackCause::Request(token) => Some(token),
@@ -351,7 +351,7 @@ impl SessionMachine {
 
     /// Whether a rollback is being stored, whose worker has not exited: it is idle.
     pub(super) fn is_storing_rollback(&self) -> bool {
-        let restoring = self.copies.restoring.as_ref().filter(|_| self.phase == Phase::Restoring);
+        let restoring = self.copies.restoring.as_ref().filter(|_| self.phase() == Phase::Restoring);
         restoring.is_some_and(|restoring| {
             matches!(&restoring.worker, ReplacedWorker::Present(before) if before.exited.is_none())
         })
@@ -366,7 +366,7 @@ impl SessionMachine {
         if is_present || self.stage() == Some(RestoringStage::Ending) {
             // SIGKILL is sent once; its exit ends the session.
             self.ending.verdict.get_or_insert_with(|| reason.clone());
-            self.phase = Phase::Killed;
+            self.enter(Phase::Killed, PhaseChange::Killed);
             self.timers = SessionTimers { phase_at: Some(now.mono_ms + EXIT_MS), ..SessionTimers::default() };
             self.refuse_rollback(&reason, out);
         } else {

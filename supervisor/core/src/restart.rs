@@ -10,7 +10,8 @@
 //! exits before.
 
 use super::input::{Now, Respawned, SessionAction};
-use super::machine::{Phase, SessionMachine};
+use super::machine::SessionMachine;
+use super::phase::{Phase, PhaseChange};
 use super::replacement::{RestoringStage, RollbackCause, StateSource};
 use serde_json::Value;
 use vm_system_protocol::limits::RESTART_BACK_OFF_MS;
@@ -94,7 +95,7 @@ impl SessionMachine {
             restoring.stage = RestoringStage::Forking;
         }
         self.timers.phase_at = None;
-        self.phase = Phase::Spawning;
+        self.enter(Phase::Spawning, PhaseChange::Respawned);
         out.push(SessionAction::Respawn);
     }
 

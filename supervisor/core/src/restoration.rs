@@ -6,7 +6,8 @@
 
 use super::crash::with_fact;
 use super::input::{ExecuteRequest, Now, Refusal, SessionAction, SessionReply, Token};
-use super::machine::{Phase, SessionMachine};
+use super::machine::SessionMachine;
+use super::phase::{Phase, PhaseChange};
 use super::record::{Mark, Pending};
 use std::sync::Arc;
 use vm_system_policy::EffectivePolicy;
@@ -17,7 +18,7 @@ use vm_system_record::Write;
 impl SessionMachine {
     /// Its worker is set up and the startup files have run: inputs can be repeated.
     pub(super) fn await_inputs(&mut self, now: Now, out: &mut Vec<SessionAction>) {
-        self.phase = Phase::Ready;
+        self.enter(Phase::Ready, PhaseChange::Started);
         if let Some(token) = self.creation.creator.take() {
             Self::reply(token, Ok(SessionReply::Session(Box::new(self.record.clone()))), out);
         }
@@ -62,7 +63,7 @@ impl SessionMachine {
     }
 
     fn refuses_repetition(&self) -> Option<Refusal> {
-        if !self.is_restoration || self.phase != Phase::Ready || self.ending.verdict.is_some() {
+        if !self.is_restoration || self.phase() != Phase::Ready || self.ending.verdict.is_some() {
             return Some(Refusal::NotReady(self.not_ready_because()));
         }
         self.current.is_some().then_some(Refusal::Busy)

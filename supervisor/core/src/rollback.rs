@@ -10,7 +10,8 @@ use super::close::StopCause;
 use super::execution::{Current, ExecutionJob};
 use super::fork::{ForkPurpose, Forking};
 use super::input::{Now, Refusal, SessionAction, SessionReply, Token};
-use super::machine::{Phase, SessionMachine};
+use super::machine::SessionMachine;
+use super::phase::Phase;
 use super::record::{Mark, Pending};
 use super::replacement::{Replacement, RestoringStage, StateSource};
 use std::collections::{HashMap, VecDeque};
@@ -176,16 +177,16 @@ impl SessionMachine {
     /// runs nothing according to the store, has not replied yet or ends an unrecorded execution, for each of which it has about as long.
     pub fn is_busy_briefly(&self) -> bool {
         let is_ending = || {
-            self.phase == Phase::Ready
+            self.phase() == Phase::Ready
                 && self.channel_usable()
                 && matches!(&self.current, Some(Current::Running(running))
                     if running.stopping.stop.is_some_and(StopCause::is_of_client))
         };
         let is_adopted = || {
-            self.phase == Phase::Ready
+            self.phase() == Phase::Ready
                 && self.channel_usable()
                 && self.current.is_none()
-                && (self.peer.adopting.is_some() || self.peer.unrecorded.is_some())
+                && (self.peer.adoption.is_awaited() || self.peer.adoption.has_unrecorded())
         };
         self.is_making_guard() || is_ending() || is_adopted()
     }
@@ -198,7 +199,7 @@ impl SessionMachine {
 
     /// Whether the fork of a copy is expected ([`SessionAction::ForkCopy`]).
     pub fn awaits_fork_of_copy(&self) -> bool {
-        self.phase == Phase::Restoring && self.stage() == Some(RestoringStage::Forking)
+        self.phase() == Phase::Restoring && self.stage() == Some(RestoringStage::Forking)
     }
 
     pub(super) fn stage(&self) -> Option<RestoringStage> {
@@ -225,7 +226,7 @@ impl SessionMachine {
         out: &mut Vec<SessionAction>,
     ) {
         self.rest(now);
-        if self.copies.on_crash != OnCrash::Rollback || self.phase != Phase::Ready || self.is_restoration {
+        if self.copies.on_crash != OnCrash::Rollback || self.phase() != Phase::Ready || self.is_restoration {
             return;
         }
         match ended {
@@ -274,7 +275,7 @@ impl SessionMachine {
 
     /// Why a request that needs an idle session is refused.
     pub(super) fn refuses_idle_request(&self) -> Option<Refusal> {
-        if self.phase != Phase::Ready || self.ending.verdict.is_some() || self.is_restoration {
+        if self.phase() != Phase::Ready || self.ending.verdict.is_some() || self.is_restoration {
             return Some(Refusal::NotReady(self.not_ready_because()));
         }
         // An adopted worker may run an execution that the store does not have.
@@ -283,7 +284,7 @@ impl SessionMachine {
 
     /// The child of a fork is to become a frozen copy.
     pub(super) fn copy_made(&mut self, forking: Forking, now: Now, out: &mut Vec<SessionAction>) {
-        if self.phase != Phase::Ready {
+        if self.phase() != Phase::Ready {
             forking.refuse(&Refusal::NotReady(self.not_ready_because()), out);
             out.push(SessionAction::ForksOver);
             return self.shut_down(now, out);
@@ -334,7 +335,7 @@ impl SessionMachine {
     }
 
     pub(super) fn delete_checkpoint(&mut self, token: Token, reference: &str, out: &mut Vec<SessionAction>) {
-        if self.phase != Phase::Ready || self.ending.verdict.is_some() {
+        if self.phase() != Phase::Ready || self.ending.verdict.is_some() {
             let refusal = Refusal::NotReady(self.not_ready_because());
             return Self::reply(token, Err(refusal), out);
         }
@@ -376,7 +377,7 @@ impl SessionMachine {
     /// A frozen copy was killed from outside.
     pub(super) fn copy_exited(&mut self, number: u64, out: &mut Vec<SessionAction>) {
         let known = self.copies.checkpoints.iter().any(|checkpoint| checkpoint.number == number);
-        if known && self.phase != Phase::Ended && self.phase != Phase::Released {
+        if known && self.phase() != Phase::Ended && self.phase() != Phase::Released {
             self.checkpoint_lost(number, out);
             self.store_facts(Mark::Nothing, None, out);
         }

@@ -3,7 +3,8 @@
 use super::deadlines::EXIT_MS;
 use super::execution::{Current, ExecutionJob};
 use super::input::{CloseCause, LibraryFailure, Now, Refusal, SessionAction, SpawnFailure, Token};
-use super::machine::{Phase, SessionMachine};
+use super::machine::SessionMachine;
+use super::phase::{Phase, PhaseChange};
 use super::record::{Mark, Pending};
 use std::sync::Arc;
 use vm_system_protocol::limits::HELLO_MS;
@@ -14,10 +15,10 @@ use vm_system_record::Write;
 
 impl SessionMachine {
     pub(super) fn create(&mut self, token: Token, now: Now, out: &mut Vec<SessionAction>) {
-        if self.phase != Phase::New {
+        if self.phase() != Phase::New {
             return Self::reply(token, Err(Refusal::NotReady("it was created before".to_owned())), out);
         }
-        self.phase = Phase::Spawning;
+        self.enter(Phase::Spawning, PhaseChange::Created);
         self.begin_with_drain(now);
         self.creation.creator = Some(token);
         self.lifetime.ends_at = self.lifetime.ttl_ms.map(|ttl| now.mono_ms + ttl);
@@ -38,18 +39,18 @@ impl SessionMachine {
     }
 
     pub(super) fn spawned(&mut self, now: Now, out: &mut Vec<SessionAction>) {
-        if self.phase != Phase::Spawning {
+        if self.phase() != Phase::Spawning {
             return;
         }
         if let Some(unwanted) = self.ending.verdict.clone().or(self.ending.closing.map(CloseCause::reason)) {
             // No code has run in the worker.
             self.ending.verdict = Some(unwanted);
-            self.phase = Phase::Killed;
+            self.enter(Phase::Killed, PhaseChange::Killed);
             self.timers.phase_at = Some(now.mono_ms + EXIT_MS);
             out.push(SessionAction::Kill);
             return;
         }
-        self.phase = Phase::SettingUp;
+        self.enter(Phase::SettingUp, PhaseChange::Spawned);
         self.timers.phase_at = Some(now.mono_ms + HELLO_MS);
         if let Some(start) = self.creation.start.take() {
             out.push(SessionAction::Send(ToWorker::Start(start)));
@@ -57,7 +58,7 @@ impl SessionMachine {
     }
 
     pub(super) fn spawn_failed(&mut self, failure: SpawnFailure, now: Now, out: &mut Vec<SessionAction>) {
-        if self.phase != Phase::Spawning {
+        if self.phase() != Phase::Spawning {
             return;
         }
         let why = failure.why.clone();
@@ -72,7 +73,7 @@ impl SessionMachine {
 
     /// No worker: one of its libraries is not available.
     pub(super) fn library_failed(&mut self, failure: LibraryFailure, now: Now, out: &mut Vec<SessionAction>) {
-        if self.phase != Phase::Spawning {
+        if self.phase() != Phase::Spawning {
             return;
         }
         let reason = match (&self.ending.verdict, self.ending.closing) {
@@ -92,9 +93,9 @@ impl SessionMachine {
         self.peer.heap_bytes = heap_bytes.min(i64::MAX as u64);
         self.ledger.settle(self.peer.next_seq - 1);
         // A session that was closed in the meantime only waits for the worker's exit.
-        if self.phase == Phase::SettingUp && !self.restored(now, out) {
+        if self.phase() == Phase::SettingUp && !self.restored(now, out) {
             self.timers.phase_at = None;
-            self.phase = Phase::Starting;
+            self.enter(Phase::Starting, PhaseChange::SetUp);
             self.go_on_starting(now, out);
         }
     }
@@ -108,7 +109,7 @@ impl SessionMachine {
         if self.is_restoration {
             return self.await_inputs(now, out);
         }
-        self.phase = Phase::Ready;
+        self.enter(Phase::Ready, PhaseChange::Started);
         self.record.status = SessionStatus::Ready;
         // Nothing but a restart comes here with one.
         self.copies.restoring = None;

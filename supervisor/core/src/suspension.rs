@@ -4,7 +4,8 @@
 //! Never while something runs. Whatever needs the worker resumes it first (`wake`).
 
 use super::input::{Now, SessionAction, SessionReply, Token};
-use super::machine::{Phase, SessionMachine};
+use super::machine::SessionMachine;
+use super::phase::Phase;
 use super::record::Pending;
 use vm_system_protocol::model::{Session, SessionEventType, SessionStatus};
 use vm_system_protocol::time::Timestamp;
@@ -22,7 +23,7 @@ impl SessionMachine {
     pub fn suspend_after(&mut self, idle_ms: Option<u64>, now: Now) {
         self.suspension.after_ms = idle_ms;
         // An adopted session is idle from the beginning.
-        if self.phase == Phase::Ready && self.current.is_none() {
+        if self.phase() == Phase::Ready && self.current.is_none() {
             self.timers.suspend_at = self.suspends_at(now);
         }
     }

@@ -5,6 +5,7 @@ mod continuation;
 mod drain;
 mod ends;
 mod executions;
+mod phases;
 mod restart;
 mod restoration;
 mod rollback;

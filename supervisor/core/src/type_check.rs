@@ -62,7 +62,7 @@ impl SessionMachine {
             return self.release_withheld(now, out);
         };
         let Some((code, message)) = end else {
-            let number = |line| running.number_own(line, ConsoleLevel::Warn, now);
+            let number = |line| running.number_own(line, (ConsoleLevel::Warn, None), now);
             let events: Vec<_> = lines.into_iter().map(number).collect();
             for event in events {
                 self.add_event(event, out);
@@ -73,7 +73,7 @@ impl SessionMachine {
         let mut events = Vec::new();
         if lines != [message.as_str()] {
             for message in lines {
-                let payload = EventPayload::System { message, level: ConsoleLevel::Error };
+                let payload = EventPayload::System { message, level: ConsoleLevel::Error, code: None };
                 events.push(running.number(now.unix_ms, payload));
             }
         }

@@ -160,8 +160,9 @@ impl Assembly {
         self.runtime.shutdown(deadline).await;
     }
 
-    /// Commits the queued writes.
-    pub(super) async fn store_queued(&self) {
+    /// Leaves the sessions to the next supervisor. What they have queued is stored when this returns.
+    pub(super) async fn leave(&self, deadline: Duration) {
+        self.runtime.leave(deadline).await;
         // An empty batch is committed after those before it. A store that cannot write has said so.
         let _ = self.store.apply(Vec::new()).await;
     }

@@ -52,7 +52,7 @@ pub use net::{SecretsError, operator_rule, read_secrets};
 pub use passed::PassedSocketError;
 pub use prepare::PreparedDaemon;
 pub use rights::dispatch;
-pub use serve::serve;
+pub use serve::{DaemonEnd, serve};
 pub use shares::ShareConfig;
 pub use socket::SocketError;
 pub use users::{SERVICE_USER, UserConfig};

@@ -3,8 +3,8 @@
 //! Start (after [`PreparedDaemon`]): signals, the lock of the state directory (it excludes a second daemon), store, groups, sockets,
 //! jail, APIs, READY. Stop, by SIGTERM, SIGINT or the verb: STOPPING; no new requests are accepted, and requests in progress get
 //! `drain` to finish; sessions are closed and get `stop` to end, then the jail is killed; the last responses are written; store and
-//! sockets are closed. A second signal skips the rest of `drain`. A daemon with a lifeline that receives a signal exits instead, as
-//! if it had been killed, when everything that it has replied is stored: its sessions are the next daemon's.
+//! sockets are closed. A second signal skips the rest of `drain`. A daemon with a lifeline that receives a signal leaves its sessions
+//! instead, and returns when everything that it has replied is stored: its sessions are the next daemon's, as if it had been killed.
 
 use super::assembly::{Assembly, Parts};
 use super::cgroups;
@@ -48,15 +48,27 @@ const LAST_RESPONSES: Duration = Duration::from_secs(1);
 /// How long requests in progress may take when the sessions stay: a restart should not be noticed.
 const HAND_OVER: Duration = Duration::from_secs(1);
 
+/// How long the tasks of sessions may take to end when the sessions stay. They wait for nothing.
+const LEAVE: Duration = Duration::from_millis(250);
+
 /// The things that an earlier daemon has left to this one, and that this one leaves to the next.
 struct Succession {
     kept: KeptJails,
     lifeline: Option<Arc<OwnedFd>>,
 }
 
+/// How a daemon has ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DaemonEnd {
+    /// No process of it is left.
+    Stopped,
+    /// The sessions are the next daemon's, and the process is to exit at once.
+    Left,
+}
+
 /// Serves until a signal or the verb stops the daemon. When this returns, no process of the daemon is left, but for sessions that
 /// are kept for the next one.
-pub async fn serve(daemon: PreparedDaemon) -> Result<(), DaemonError> {
+pub async fn serve(daemon: PreparedDaemon) -> Result<DaemonEnd, DaemonError> {
     let PreparedDaemon { mut config, subtree, roots } = daemon;
     let passed = PassedSockets::take()?;
     let lifeline = lifeline(&mut config, subtree.as_ref().ok());
@@ -95,7 +107,7 @@ async fn serve_from(
     (store, succession): (StoreHandle, Succession),
     cgroups: Cgroups,
     mut signals: StopSignals,
-) -> Result<(), DaemonError> {
+) -> Result<DaemonEnd, DaemonError> {
     let stop = CancellationToken::new();
     let Divided { shares, durable, lowered } = divided;
     let config = Config { shares, durable, ..configured.clone() };
@@ -185,10 +197,10 @@ async fn serve_from(
                 notify(State::Stopping);
                 stop.cancel();
                 tracing::info!("stopping: a signal; the sessions are kept for the next daemon");
+                trimming.abort();
                 hand_over(&assembly, &state, &mut signals).await;
                 drop((socket, http.socket));
-                // Not the destructors: they would end the jails.
-                std::process::exit(0);
+                return Ok(DaemonEnd::Left);
             }
             () = stop.cancelled() => tracing::info!("stopping: requested by an operator"),
             () = hung_up => {
@@ -208,7 +220,7 @@ async fn serve_from(
     drop((socket, http.socket));
     ended.0.and(ended.1).map_err(|error| DaemonError::Internal(error.to_string()))?;
     tracing::info!("stopped");
-    Ok(())
+    Ok(DaemonEnd::Stopped)
 }
 
 /// The folder in which keepers wait for the next supervisor.
@@ -358,7 +370,8 @@ fn lifeline(config: &mut Config, subtree: Option<&CgroupSubtree>) -> Option<Arc<
         .ok()
 }
 
-/// Waits a moment for requests in progress, and until what was queued is stored.
+/// Waits a moment for requests in progress, then leaves the sessions, and waits until what was queued is stored. The store is not closed:
+/// that could take a checkpoint, and the next daemon waits for the lock.
 async fn hand_over(assembly: &Assembly, state: &ServerState, signals: &mut StopSignals) {
     state.closing.cancel();
     state.requests.close();
@@ -366,7 +379,7 @@ async fn hand_over(assembly: &Assembly, state: &ServerState, signals: &mut StopS
         _ = timeout(HAND_OVER, state.requests.wait()) => {}
         () = signals.stop() => {}
     }
-    assembly.store_queued().await;
+    assembly.leave(LEAVE).await;
 }
 
 /// Stops the daemon in steps; see the module header.

@@ -312,7 +312,7 @@ fn refused(why: &DurableRefusal, execution: ExecutionId) -> OpError {
         DurableRefusal::NameTaken => OpError::new(ErrorCode::Conflict, message).with_hint(
             "choose another name, or end the other execution first: cancel (`vm-system exec cancel NAME`)",
         ),
-        DurableRefusal::NoWorker(_) => {
+        DurableRefusal::NoWorker(_) | DurableRefusal::Busy => {
             OpError::new(ErrorCode::CapacityExceeded, message).with_details(&details)
         }
         DurableRefusal::OwnerGone(_) => OpError::new(ErrorCode::OwnerGone, message)

@@ -408,6 +408,9 @@ pub struct AllowedRequest {
     pub max_total_bytes: u64,
 }
 
+/// The code of a request that no capability allows.
+pub(super) const NET_DENIED: &str = "ERR_NET_DENIED";
+
 fn refused(code: &str, message: String) -> HostError {
     HostError { code: code.to_owned(), message }
 }
@@ -442,7 +445,7 @@ pub(super) fn decide(
         "no capability of kind net of this session's template allows it, within what the daemon permits (allow_net)",
     );
     let denied =
-        || refused("ERR_NET_DENIED", format!("{method} {origin}{} is not allowed: {why}", shown(&url.path)));
+        || refused(NET_DENIED, format!("{method} {origin}{} is not allowed: {why}", shown(&url.path)));
     let granted = rights.and_then(|rights| rights.granted(&url, &method)).ok_or_else(denied)?;
     let mut secrets: Vec<SecretValue> = Vec::new();
     for name in headers.iter().flat_map(|header| secrets_in(&header.value)) {
@@ -455,7 +458,7 @@ pub(super) fn decide(
             let name: String = name.chars().take(100).collect();
             let why = "a capability must name it, and the operator must have bound it to this host";
             return Err(refused(
-                "ERR_NET_DENIED",
+                NET_DENIED,
                 format!("the secret {name:?} is not granted for {origin}: {why}"),
             ));
         };

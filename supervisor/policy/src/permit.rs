@@ -2,7 +2,7 @@
 //! hostile.
 
 use super::effective::EffectivePolicy;
-use super::net::{self, AllowedRequest};
+use super::net::{self, AllowedRequest, NET_DENIED};
 use super::paths::{CleanPath, PathBudget, PathRules, PathTooLong};
 use super::rights::{DatabaseRights, ExecRights, FsRights};
 use super::usage::{HostUsage, LOADS, SessionUsage};
@@ -16,7 +16,8 @@ use vm_system_protocol::limits::{
     EXEC_ARGUMENT_BYTES, EXEC_ARGUMENTS, HTTP_EXCHANGES, HTTP_PIECE_BYTES, HTTP_WAIT_MS, SQL_BYTES,
     SQL_PARAMETERS, STDIN_CHUNK_BYTES,
 };
-use vm_system_protocol::worker::{HostError, HostRequest};
+use vm_system_protocol::model::NoteCode;
+use vm_system_protocol::worker::{HostError, HostRequest, NOT_GRANTED};
 
 /// Longest path that the kernel accepts (bytes; `PATH_MAX` without its null byte).
 const MAX_PATH_BYTES: usize = 4_095;
@@ -63,6 +64,8 @@ pub struct Denial {
     pub name: &'static str,
     /// The error that the script sees.
     pub error: HostError,
+    /// The cause, if clients can do something about it.
+    pub code: Option<NoteCode>,
 }
 
 /// Decides about a call and counts it.
@@ -72,6 +75,7 @@ pub fn judge(
     usage: &mut HostUsage,
     session: &mut SessionUsage,
 ) -> Result<Permit, Denial> {
+    let changes = request.has_effect();
     match request {
         HostRequest::LoadModule { candidates, import, package } if usage.loads() => {
             Ok(Permit::LoadModule { candidates, import, package })
@@ -79,28 +83,39 @@ pub fn judge(
         HostRequest::LoadModule { .. } => {
             let message = format!("more than {LOADS} modules were requested in one execution");
             let error = error("ERR_CALL_LIMIT", &message);
-            Err(Denial { module: "modules", name: "load", error })
+            Err(Denial { module: "modules", name: "load", error, code: None })
         }
         HostRequest::Fs(request) => {
             let name = fs_name(&request);
             let rights = granted(policy, "fs", name, policy.fs.as_ref())?;
+            // Whatever else is wrong with the call: no change is permitted.
+            let code = (changes && rights.write.is_none()).then_some(NoteCode::NoChanges);
             let judged = fs(rights, request, usage, session);
-            judged.map(Permit::Broker).map_err(|error| Denial { module: "fs", name, error })
+            judged.map(Permit::Broker).map_err(|error| Denial { module: "fs", name, error, code })
         }
         HostRequest::Database(request) => {
             let name = database_name(&request);
             let rights = granted(policy, "database", name, policy.database.as_ref())?;
             let judged = database(rights, request, usage);
-            judged.map(Permit::Broker).map_err(|error| Denial { module: "database", name, error })
+            judged.map(Permit::Broker).map_err(|error| Denial { module: "database", name, error, code: None })
         }
         HostRequest::Exec(request) => {
             let rights = granted(policy, "exec", "run", policy.exec.as_ref())?;
             let judged = exec(policy, rights, request, usage);
-            judged.map(Permit::Broker).map_err(|error| Denial { module: "exec", name: "run", error })
+            judged.map(Permit::Broker).map_err(|error| Denial {
+                module: "exec",
+                name: "run",
+                error,
+                code: None,
+            })
         }
         HostRequest::Http(call) => {
             let judged = http(policy, call, usage).map(Permit::Http);
-            judged.map_err(|error| Denial { module: HTTP, name: FETCH, error })
+            let is_granted = |error: &HostError| error.code != NET_DENIED;
+            judged.map_err(|error| {
+                let code = (!is_granted(&error)).then_some(NoteCode::NetNotGranted);
+                Denial { module: HTTP, name: FETCH, error, code }
+            })
         }
         // Needs no right: whoever gives a script an input lets it read that.
         HostRequest::Stdin { max_bytes, wait_ms } => {
@@ -109,7 +124,7 @@ pub fn judge(
         // Handled by the session's machine, not by the host.
         HostRequest::Ask { .. } => {
             let (code, message) = ("ENOTSUP".to_owned(), "the host does not handle tasks".to_owned());
-            Err(Denial { module: "CC", name: "CC", error: HostError { code, message } })
+            Err(Denial { module: "CC", name: "CC", error: HostError { code, message }, code: None })
         }
     }
 }
@@ -169,9 +184,11 @@ fn granted<'a, T>(
     rights: Option<&'a T>,
 ) -> Result<&'a T, Denial> {
     rights.ok_or_else(|| {
-        let why = policy.refusal(module).unwrap_or("it is not among the modules of this session's template");
-        let message = format!("the module '{module}' is not allowed: {why}");
-        Denial { module, name, error: HostError { code: "MODULE_NOT_ALLOWED".to_owned(), message } }
+        let refusal = policy.refusal(module);
+        let message = format!("the module '{module}' is not allowed: {}", refusal.unwrap_or(NOT_GRANTED));
+        let error = HostError { code: "MODULE_NOT_ALLOWED".to_owned(), message };
+        let code = refusal.is_none().then_some(NoteCode::ModuleNotGranted);
+        Denial { module, name, error, code }
     })
 }
 

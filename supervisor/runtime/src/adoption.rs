@@ -5,7 +5,7 @@ use super::jails::relay_rest;
 use super::registry::{LiveSession, Registry};
 use super::session_task::SessionTask;
 use super::specs::{spec_of, timestamp};
-use super::task::{Command, exit_status};
+use super::task::Command;
 use crate::worktree::Worktree;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -370,7 +370,7 @@ async fn continue_session(
     let running = running.map(|row| AdoptedExecution { row, policy: rights });
     let (handle, exited) = match worker {
         AdoptedWorker::Running(handle) => (Some(handle), None),
-        AdoptedWorker::Exited(exit) => (None, Some(exit_status(exit))),
+        AdoptedWorker::Exited(exit) => (None, Some(exit)),
     };
     let adopted = (spec, worker_seq, running);
     let guard = guard.map(|(name, copy, jail)| (name, (copy, jail, runtime.share_of_adopted(&live))));

@@ -181,13 +181,16 @@ impl RuntimeError {
             Self::Worktree(error) => match error {
                 WorktreeError::InvalidPath(_) => ErrorCode::InvalidPath,
                 WorktreeError::NotFound(_) => ErrorCode::FileNotFound,
-                WorktreeError::NotPermitted(_) | WorktreeError::RootRemoved(_) => ErrorCode::NotPermitted,
+                WorktreeError::NotPermitted(_)
+                | WorktreeError::UserNotPermitted(_)
+                | WorktreeError::RootRemoved(_) => ErrorCode::NotPermitted,
                 WorktreeError::OwnerGone(_) => ErrorCode::OwnerGone,
                 WorktreeError::Short(_) | WorktreeError::Unavailable(_) => ErrorCode::CapacityExceeded,
                 WorktreeError::HelperExited(_) => ErrorCode::SandboxUnavailable,
                 WorktreeError::TooLarge { .. }
                 | WorktreeError::Unreadable(_)
-                | WorktreeError::Worktree(_) => ErrorCode::ValidationError,
+                | WorktreeError::Worktree(_)
+                | WorktreeError::NoSuchUser(_) => ErrorCode::ValidationError,
             },
             Self::Full(_)
             | Self::MemoryPressure { .. }
@@ -239,14 +242,12 @@ impl RuntimeError {
             Self::Worktree(WorktreeError::RootRemoved(_)) => {
                 Some("configure the root again, or start anew with a folder beneath another root")
             }
-            Self::Worktree(WorktreeError::Worktree(why)) if why.starts_with("there is no user") => {
+            Self::Worktree(WorktreeError::NoSuchUser(_)) => {
                 Some("a user of the daemon's machine, by name or number")
             }
             Self::Worktree(WorktreeError::Worktree(_)) => {
                 Some("a worktree is an existing folder of the daemon's machine")
             }
-            // What the message says of the user is the reason, not the folder.
-            Self::Worktree(WorktreeError::NotPermitted(why)) if why.contains("uid ") => None,
             Self::Worktree(WorktreeError::NotPermitted(_)) => Some(
                 "a daemon of root uses a folder with the rights of the client's user (or of --as-user); a token without `uid`, and \
                  users of any other daemon, name folders beneath a [[worktree_root]] whose `owners` list them; the path has \

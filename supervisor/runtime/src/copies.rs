@@ -12,6 +12,7 @@ use super::owner_memory::OwnedMemory;
 use super::session_task::SessionTask;
 use super::task::{Command, spawn_failure};
 use crate::shares::Share;
+use std::collections::HashMap;
 use std::future::Future;
 use std::pin::Pin;
 use std::time::Duration;
@@ -24,7 +25,9 @@ use vm_system_protocol::ids::SessionId;
 use vm_system_protocol::limits::HELLO_MS;
 use vm_system_protocol::model::{Session, SessionCheckpoint};
 use vm_system_protocol::worker::{FromWorker, ToWorker};
-use vm_system_spawn::{ForkError, Received, Spawner, WorkerChannelError, WorkerExit, WorkerHandle};
+use vm_system_spawn::{
+    ForkError, Received, Spawner, WorkerChannelError, WorkerExitStatus, WorkerHandle, WorkerProcess,
+};
 
 /// A copy must report its fork within this time.
 const REPORT: Duration = Duration::from_millis(HELLO_MS);
@@ -33,7 +36,7 @@ const REPORT: Duration = Duration::from_millis(HELLO_MS);
 #[derive(Debug)]
 enum CopyFault {
     /// It was killed, or exited: no message says who did that.
-    Exited(WorkerExit),
+    Exited(WorkerExitStatus),
     Violation(String),
 }
 
@@ -41,7 +44,7 @@ impl From<WorkerChannelError> for CopyFault {
     fn from(error: WorkerChannelError) -> Self {
         match error {
             // Its exit follows, or has not been reported yet.
-            WorkerChannelError::Closed => Self::Exited(WorkerExit::Unknown),
+            WorkerChannelError::Closed => Self::Exited(WorkerExitStatus::Unknown),
             error => Self::Violation(error.to_string()),
         }
     }
@@ -56,7 +59,7 @@ impl From<CopyFault> for ForkFault {
     }
 }
 
-/// A frozen copy of a session's worker. Killed when it is dropped.
+/// A frozen copy of a session's worker; to be ended by [`Self::end`]. One that is dropped without that outlives its supervisor.
 pub(super) struct FrozenCopy {
     link: WorkerLink,
     jail: Spawner,
@@ -66,13 +69,6 @@ pub(super) struct FrozenCopy {
     last_seq: Option<u64>,
     /// The share of its owner; the guard copy's is the session's.
     _share: Option<Share>,
-}
-
-impl Drop for FrozenCopy {
-    fn drop(&mut self) {
-        // The kill fails if it has exited already.
-        self.link.process.end();
-    }
 }
 
 /// The result of a copy's fork.
@@ -85,7 +81,39 @@ pub(super) struct Restored {
 /// A copy that an earlier supervisor made, with its jail and its share.
 pub(super) type AdoptedCopy = (WorkerHandle, Spawner, Share);
 
-pub(super) type Restoring = Pin<Box<dyn Future<Output = Box<Restored>> + Send>>;
+/// A copy that forks the session's next worker.
+pub(super) struct Restoring {
+    process: WorkerProcess,
+    pub(super) result: Pin<Box<dyn Future<Output = Box<Restored>> + Send>>,
+}
+
+/// The session's frozen copies.
+#[derive(Default)]
+pub(super) struct SessionCopies {
+    frozen: HashMap<CopyId, FrozenCopy>,
+    /// A copy that forks the session's next worker.
+    pub(super) restoring: Option<Restoring>,
+    /// For the checkpoint that is being made.
+    pub(super) share: Option<Share>,
+}
+
+impl SessionCopies {
+    /// Keeps a copy; one that had its name is ended.
+    fn keep(&mut self, copy: CopyId, frozen: FrozenCopy) {
+        if let Some(earlier) = self.frozen.insert(copy, frozen) {
+            earlier.end();
+        }
+    }
+
+    /// Ends all copies.
+    pub(super) fn end_all(&mut self) {
+        self.frozen.drain().for_each(|(_, frozen)| frozen.end());
+        if let Some(restoring) = self.restoring.take() {
+            restoring.process.end();
+        }
+        self.share = None;
+    }
+}
 
 impl FrozenCopy {
     fn new(handle: WorkerHandle, jail: Spawner, share: Option<Share>, memory: OwnedMemory) -> Self {
@@ -100,6 +128,11 @@ impl FrozenCopy {
         let mut copy = Self::new(handle, jail, share, memory);
         copy.last_seq = None;
         copy
+    }
+
+    /// Kills it.
+    fn end(&self) {
+        self.link.process.end();
     }
 
     fn stop(&self) {
@@ -206,7 +239,7 @@ impl SessionTask {
         };
         self.watch_checkpoint(copy, &handle);
         let memory = self.owned(&handle.process);
-        self.copies.frozen.insert(copy, FrozenCopy::new(handle, jail, share, memory));
+        self.copies.keep(copy, FrozenCopy::new(handle, jail, share, memory));
     }
 
     /// Keeps a copy that an earlier supervisor made.
@@ -215,7 +248,7 @@ impl SessionTask {
         self.watch_checkpoint(copy, &handle);
         let share = matches!(copy, CopyId::Checkpoint(_)).then_some(share);
         self.worker.jail = Some(jail.clone());
-        self.copies.frozen.insert(copy, FrozenCopy::adopted(handle, jail, share, memory));
+        self.copies.keep(copy, FrozenCopy::adopted(handle, jail, share, memory));
     }
 
     /// Reports the exit of a checkpoint. Ends with it.
@@ -229,14 +262,20 @@ impl SessionTask {
     }
 
     pub(super) fn drop_copy(&mut self, copy: CopyId) {
-        self.copies.frozen.remove(&copy);
+        if let Some(frozen) = self.copies.frozen.remove(&copy) {
+            frozen.end();
+        }
     }
 
     /// Has a copy fork the session's next worker.
     pub(super) fn fork_copy(&mut self, copy: CopyId) {
         self.forget_worker();
         if let Some(frozen) = self.copies.frozen.remove(&copy) {
-            self.copies.restoring = Some(Box::pin(frozen.restore(copy, self.live.id)));
+            let process = frozen.link.process.clone();
+            let result = Box::pin(frozen.restore(copy, self.live.id));
+            if let Some(earlier) = self.copies.restoring.replace(Restoring { process, result }) {
+                earlier.process.end();
+            }
         } else {
             let failure = SpawnFailure::late("there is no frozen copy".to_owned());
             self.next.push(Input::CopyForked(Err(ForkFault::Failed(failure))));
@@ -247,8 +286,10 @@ impl SessionTask {
     pub(super) fn restored(&mut self, restored: Box<Restored>, actions: &mut Vec<Action>) {
         let Restored { copy, frozen, result } = *restored;
         self.copies.restoring = None;
-        if !matches!(result, Err(ForkFault::Violation(_))) {
-            self.copies.frozen.insert(copy, frozen);
+        if matches!(result, Err(ForkFault::Violation(_))) {
+            frozen.end();
+        } else {
+            self.copies.keep(copy, frozen);
         }
         let result = match result {
             Ok(unwanted) if !self.machine.awaits_fork_of_copy() => return unwanted.process.end(),

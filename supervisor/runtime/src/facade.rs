@@ -20,6 +20,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use vm_system_core::durable::{DurableRefusal, SubmittedAnswer};
 use vm_system_core::{CloseCause, ExecuteRequest, Executed, Refusal, SessionReply, Source};
@@ -137,6 +138,7 @@ impl Runtime {
             failed_starts: super::failed_starts::FailedStarts::default(),
             stdin: config.stdin,
             type_checks: TypeChecks::new(config.type_checks),
+            left: CancellationToken::new(),
         };
         let shared = Arc::new(shared);
         let watch =
@@ -222,6 +224,19 @@ impl Runtime {
         // Also those of adopted sessions, and of jails that were replaced.
         shared.jails.common().config().keepers_alive.end(KEEPER_END).await;
         shared.files.close();
+    }
+
+    /// Leaves the sessions to the next supervisor, as if this one had been killed: workers and frozen copies go on. When this returns, or
+    /// its deadline has passed, no session records or acknowledges anything.
+    pub async fn leave(&self, deadline: Duration) {
+        let shared = &self.0.shared;
+        // Before the owner tasks end: a jail that nobody uses any more would be ended with its workers.
+        shared.jails.common().config().keepers_alive.leave();
+        shared.left.cancel();
+        self.0.tasks.close();
+        if tokio::time::timeout(deadline, self.0.tasks.wait()).await.is_err() {
+            tracing::debug!(left = self.0.tasks.len(), "tasks of sessions still run");
+        }
     }
 
     /// Executions of durable programs.

@@ -51,11 +51,15 @@ fn load_failure(error: &WorktreeError) -> LoadFailure {
     let text = error.to_string();
     match error {
         WorktreeError::InvalidPath(_) => LoadFailure::InvalidPath(text),
-        WorktreeError::NotPermitted(_) | WorktreeError::RootRemoved(_) => LoadFailure::NotPermitted(text),
+        WorktreeError::NotPermitted(_)
+        | WorktreeError::UserNotPermitted(_)
+        | WorktreeError::RootRemoved(_) => LoadFailure::NotPermitted(text),
         WorktreeError::OwnerGone(_) => LoadFailure::OwnerGone(text),
         WorktreeError::NotFound(_) => LoadFailure::NotFound(text),
         WorktreeError::TooLarge { .. } => LoadFailure::TooLarge(format!("{text} (max_source_kb)")),
-        WorktreeError::Unreadable(_) | WorktreeError::Worktree(_) => LoadFailure::Unreadable(text),
+        WorktreeError::Unreadable(_) | WorktreeError::Worktree(_) | WorktreeError::NoSuchUser(_) => {
+            LoadFailure::Unreadable(text)
+        }
         WorktreeError::Short(_) | WorktreeError::Unavailable(_) | WorktreeError::HelperExited(_) => {
             LoadFailure::Unavailable(text)
         }

@@ -10,10 +10,10 @@ use std::task::Poll;
 use std::time::Duration;
 use tokio::time::Instant;
 use vm_system_spawn::{
-    Received, WorkerChannelError, WorkerExit, WorkerHandle, WorkerProcess, WorkerReceiver,
+    Received, WorkerChannelError, WorkerExitStatus, WorkerHandle, WorkerProcess, WorkerReceiver,
 };
 
-type Exit = Pin<Box<dyn Future<Output = WorkerExit> + Send>>;
+type Exit = Pin<Box<dyn Future<Output = WorkerExitStatus> + Send>>;
 
 /// A worker that its owner task sends to, receives from and waits for.
 pub(super) struct WorkerLink {
@@ -60,7 +60,7 @@ pub(super) enum LinkEvent {
     ReceiveFailed(WorkerChannelError),
     /// Nothing more will be sent.
     SendFailed(WorkerChannelError),
-    Exited(WorkerExit),
+    Exited(WorkerExitStatus),
 }
 
 impl WorkerLink {

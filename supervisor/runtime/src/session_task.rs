@@ -4,7 +4,7 @@
 use super::adoption::TakingOver;
 use super::callers::Callers;
 use super::clock::Clock;
-use super::copies::{AdoptedCopy, FrozenCopy, Restored, Restoring};
+use super::copies::{AdoptedCopy, Restored, SessionCopies};
 use super::followers::{self, Followers};
 use super::fork::{self, Forks};
 use super::host::HostCallFuture;
@@ -19,9 +19,8 @@ use super::restart::{RespawnResult, Respawning};
 use super::task::{Command, RuntimeContext, fault, no_worker};
 use super::writes::{WriteOutcome, Writes};
 use crate::egress::HttpClient;
-use crate::shares::Share;
 use crate::worktree::Worktree;
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -33,13 +32,14 @@ use uuid::Uuid;
 use vm_system_core::pressure::PressureLevel;
 use vm_system_core::{
     AdoptedExecution, ChannelFault, Continuation, CopyId, Refusal, SessionAction as Action,
-    SessionInput as Input, SessionMachine, SessionReply, SessionSpec, WorkerExitStatus,
+    SessionInput as Input, SessionMachine, SessionReply, SessionSpec,
 };
 use vm_system_protocol::ids::SessionId;
 use vm_system_protocol::worker::HostReply;
 use vm_system_record::StoreError;
 use vm_system_spawn::{
-    ForkError, LibrarySet, ModuleSet, Received, SpawnError, Spawner, WorkerExit, WorkerHandle, WorkerProcess,
+    ForkError, LibrarySet, ModuleSet, Received, SpawnError, Spawner, WorkerExitStatus, WorkerHandle,
+    WorkerProcess,
 };
 
 /// Longest time to read the messages that a worker sent before its exit.
@@ -48,6 +48,9 @@ const FINAL_MESSAGES: Duration = Duration::from_secs(1);
 /// Requests that may wait while the session is busy briefly: for the guard copy, about a millisecond, or for the end of a cancelled
 /// execution.
 const EARLY_REQUESTS: usize = 16;
+
+/// Answers that may wait until an adopted worker has repeated its question. One is accepted; the machine refuses further ones as busy.
+const EARLY_ANSWERS: usize = 16;
 
 type Spawning = Pin<Box<dyn Future<Output = Result<SpawnedWorker, SpawnError>> + Send>>;
 
@@ -76,9 +79,9 @@ pub(super) struct SessionTask {
     pub(super) next: Vec<Input>,
     pub(super) released: bool,
     inbox: mpsc::Receiver<Command>,
-    /// Answers that wait for an adopted worker to repeat its question.
+    /// Answers that wait for an adopted worker to repeat its question; at most [`EARLY_ANSWERS`].
     early_answers: Vec<Command>,
-    /// Requests that wait while the session is busy briefly.
+    /// Requests that wait while the session is busy briefly; at most [`EARLY_REQUESTS`].
     early_requests: VecDeque<Command>,
     taking_over: Option<TakingOver>,
     clock: Clock,
@@ -107,16 +110,6 @@ pub(super) struct ForkRequests {
     pub(super) current: Option<Forks>,
 }
 
-/// The session's frozen copies.
-#[derive(Default)]
-pub(super) struct SessionCopies {
-    pub(super) frozen: HashMap<CopyId, FrozenCopy>,
-    /// A copy that forks the session's next worker.
-    pub(super) restoring: Option<Restoring>,
-    /// For the checkpoint that is being made.
-    pub(super) share: Option<Share>,
-}
-
 /// Files and host calls for the worker.
 pub(super) struct HostCalls {
     pub(super) worktree: Worktree,
@@ -135,6 +128,8 @@ enum Woken {
     Forked(Result<WorkerHandle, ForkError>),
     Link(LinkEvent),
     Restored(Box<Restored>),
+    /// The supervisor leaves its sessions to the next one.
+    Left,
 }
 
 impl SessionTask {
@@ -274,6 +269,8 @@ impl SessionTask {
                 Woken::Command(Some(command)) => self.command(command, &mut actions),
                 // Only if the runtime was dropped.
                 Woken::Command(None) => break,
+                // Worker and copies go on, and the next supervisor finds them: nothing is killed, recorded or acknowledged any more.
+                Woken::Left => return,
                 Woken::HostReplied(input) => {
                     self.host.work = None;
                     self.note_module(&input);
@@ -296,10 +293,12 @@ impl SessionTask {
     }
 
     async fn wait(&mut self) -> Woken {
-        let Self { inbox, writes, worker, forks, copies, host, clock, .. } = self;
+        let Self { shared, inbox, writes, worker, forks, copies, host, clock, .. } = self;
         let receive = !writes.is_behind();
         tokio::select! {
             biased;
+            // First: what comes now is the next supervisor's.
+            () = shared.left.cancelled() => Woken::Left,
             outcome = writes.next() => Woken::Input(store_input(outcome)),
             command = inbox.recv() => Woken::Command(command),
             () = clock.alarm() => Woken::Input(Input::Tick),
@@ -307,7 +306,7 @@ impl SessionTask {
             spawned = maybe(worker.spawning.as_mut()) => Woken::Spawned(spawned),
             result = maybe(worker.respawning.as_mut()) => Woken::Respawned(Box::new(result)),
             result = fork::next(forks.current.as_mut()) => Woken::Forked(result),
-            restored = maybe(copies.restoring.as_mut()) => Woken::Restored(restored),
+            restored = maybe(copies.restoring.as_mut().map(|restoring| &mut restoring.result)) => Woken::Restored(restored),
             event = next_event(worker.link.as_mut(), receive) => Woken::Link(event),
         }
     }
@@ -448,7 +447,9 @@ impl SessionTask {
             Command::FinishRestoration { name, facts, responder } => {
                 Input::FinishRestoration { token: self.callers.add(responder), name, facts }
             }
-            Command::Submit { .. } if self.machine.is_catching_up() => {
+            Command::Submit { .. }
+                if self.machine.is_catching_up() && self.early_answers.len() < EARLY_ANSWERS =>
+            {
                 return self.early_answers.push(command);
             }
             Command::Submit { execution, task, given, wait, responder } => {
@@ -541,7 +542,7 @@ impl SessionTask {
     }
 
     /// The worker has exited: its final messages come first.
-    async fn exited(&mut self, exit: WorkerExit, actions: &mut Vec<Action>) {
+    async fn exited(&mut self, exit: WorkerExitStatus, actions: &mut Vec<Action>) {
         let until = Instant::now() + FINAL_MESSAGES;
         while let Some(link) = &mut self.worker.link
             && let Some(received) = link.final_message(until).await
@@ -553,7 +554,7 @@ impl SessionTask {
         }
         self.worker.link = None;
         self.live.pid.store(0, Ordering::Relaxed);
-        self.step(Input::Exited(crate::task::exit_status(exit)), actions);
+        self.step(Input::Exited(exit), actions);
     }
 
     /// Removes this session from shared tables.
@@ -561,7 +562,7 @@ impl SessionTask {
         self.shared.brokers.end(self.live.id);
         self.end_http();
         self.forks_over();
-        self.copies = SessionCopies::default();
+        self.copies.end_all();
         if let Some((handle, _)) = self.worker.unassigned.take() {
             handle.process.end();
         }
@@ -591,6 +592,6 @@ fn link_input(event: LinkEvent) -> Input {
     match event {
         LinkEvent::Received(Received { seq, bytes, message }) => Input::Message { seq, bytes, message },
         LinkEvent::ReceiveFailed(error) | LinkEvent::SendFailed(error) => Input::ChannelFailed(fault(error)),
-        LinkEvent::Exited(exit) => Input::Exited(crate::task::exit_status(exit)),
+        LinkEvent::Exited(exit) => Input::Exited(exit),
     }
 }

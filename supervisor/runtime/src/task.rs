@@ -25,10 +25,11 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, timeout};
+use tokio_util::sync::CancellationToken;
 use vm_system_core::durable::SubmittedAnswer;
 use vm_system_core::{
     ChannelFault, CloseCause, ExecuteRequest, LibraryFailure, LibraryProblem, Refusal, SessionInput as Input,
-    SessionReply, SpawnFailure, SpawnFault, WorkerExitStatus,
+    SessionReply, SpawnFailure, SpawnFault,
 };
 use vm_system_policy::{EffectivePolicy, Operator};
 use vm_system_protocol::ids::{ExecutionId, SessionId, TaskId};
@@ -37,7 +38,7 @@ use vm_system_protocol::limits::FILE_CALL_MS;
 use vm_system_protocol::model::{Event, HttpRecord, SessionCheckpoint};
 use vm_system_protocol::time::Timestamp;
 use vm_system_record::{Owner, RecordedWorktree, http_audit};
-use vm_system_spawn::{LibraryError, SpawnError, WorkerChannelError, WorkerExit};
+use vm_system_spawn::{LibraryError, SpawnError, WorkerChannelError};
 use vm_system_store::StoreHandle;
 
 /// Shared state of all sessions.
@@ -66,6 +67,8 @@ pub(super) struct RuntimeContext {
     pub(super) stdin: Option<ScriptInput>,
     pub(super) type_checks: TypeChecks,
     pub(super) module_sets: Arc<ModuleSets>,
+    /// Cancelled when the sessions are left to the next supervisor.
+    pub(super) left: CancellationToken,
 }
 
 impl RuntimeContext {
@@ -347,17 +350,6 @@ fn library_failure(error: &LibraryError) -> LibraryFailure {
         LibraryError::Failed { .. } => LibraryProblem::Failed,
     };
     LibraryFailure { library: error.library().to_owned(), problem, text: error.to_string() }
-}
-
-/// The wait status for the machines.
-pub(super) fn exit_status(exit: WorkerExit) -> WorkerExitStatus {
-    match exit {
-        WorkerExit::Exited(code) => WorkerExitStatus::Exited(code),
-        WorkerExit::Signaled(signal) => WorkerExitStatus::Signaled(signal),
-        WorkerExit::OutOfMemory => WorkerExitStatus::OutOfMemory,
-        WorkerExit::KeeperLost => WorkerExitStatus::KeeperLost,
-        WorkerExit::Unknown => WorkerExitStatus::Unknown,
-    }
 }
 
 #[cfg(test)]

@@ -292,9 +292,11 @@ impl TypeChecks {
         let (responder, response) = oneshot::channel();
         let command = Command::Execute { request: Box::new(execute), policy, follower: None, responder };
         live.commands.send(command).await.map_err(|_| RuntimeError::NotLive)?;
-        let mut running = RunningCheck { runtime, id, is_over: false };
+        // Dropped with this future, if its caller gives up.
+        let (over, is_over) = oneshot::channel();
+        runtime.tasks().spawn(cancel_unawaited(runtime.clone(), id, is_over));
         let result = response.await;
-        running.is_over = true;
+        let _ = over.send(());
         match result.map_err(|_| RuntimeError::NotLive)?? {
             SessionReply::Executed(executed) => Ok(Arc::unwrap_or_clone(executed.record)),
             other => Err(super::facade::unexpected(&other)),
@@ -340,21 +342,10 @@ async fn concluded(
     Ok(checked)
 }
 
-/// A check whose result is awaited; cancelled when it is awaited no more.
-struct RunningCheck<'a> {
-    runtime: &'a Runtime,
-    id: ExecutionId,
-    is_over: bool,
-}
-
-impl Drop for RunningCheck<'_> {
-    fn drop(&mut self) {
-        if self.is_over {
-            return;
-        }
-        let (runtime, id) = (self.runtime.clone(), self.id);
-        self.runtime.tasks().spawn(async move {
-            let _ = runtime.cancel_execution(id).await;
-        });
+/// Cancels a check whose result nobody awaits any more.
+async fn cancel_unawaited(runtime: Runtime, id: ExecutionId, is_over: oneshot::Receiver<()>) {
+    if is_over.await.is_err() {
+        // It may have ended meanwhile.
+        let _ = runtime.cancel_execution(id).await;
     }
 }

@@ -21,7 +21,7 @@ use super::groups::JailGroups;
 use super::keeper::{check_hello, inspect_process};
 use super::notify::Orders;
 use super::packets;
-use super::process::{WorkerExit, WorkerProcess};
+use super::process::{WorkerProcess, exit_status};
 use super::spawner::{Jail, JailParts, RunningJail, SpawnEvent, Spawner, WorkerHandle};
 use crate::reactor::WatchedFd;
 use std::io;
@@ -36,6 +36,7 @@ use vm_system_protocol::hello::{Hello, UnsupportedProtocol};
 use vm_system_protocol::ids::SessionId;
 use vm_system_protocol::keeper::{FromKeeper, ToKeeper, WorkerRecord};
 use vm_system_protocol::limits::{HELLO_MS, KEEPER_MESSAGE_BYTES, WRITE_MS};
+use vm_system_protocol::reason::WorkerExitStatus;
 use vm_system_sandbox::pidfd::PidFd;
 use vm_system_sandbox::process::ExitStatus;
 use vm_system_sandbox::seccomp::notify::Listener;
@@ -119,7 +120,7 @@ pub enum AdoptedWorker {
     /// It runs.
     Running(WorkerHandle),
     /// It exited while no supervisor was connected.
-    Exited(WorkerExit),
+    Exited(WorkerExitStatus),
 }
 
 /// Connects to all keepers of a folder, which then wait. A keeper that cannot be adopted is killed, with its workers; one that has
@@ -308,13 +309,13 @@ impl KeptWorker {
         let Self { record, fds } = self;
         let (channel, pidfd) = match (record.wait_status, fds) {
             (Some(status), _) => {
-                return Ok(AdoptedWorker::Exited(ExitStatus::from_wait_status(status).into()));
+                return Ok(AdoptedWorker::Exited(exit_status(ExitStatus::from_wait_status(status))));
             }
             (None, Some(fds)) => fds,
             (None, None) => return Err(AdoptError::Keeper("kept descriptors back")),
         };
         // Exited, but not reaped yet: its exit follows.
-        let Ok(pids) = pidfd.pids() else { return Ok(AdoptedWorker::Exited(WorkerExit::Unknown)) };
+        let Ok(pids) = pidfd.pids() else { return Ok(AdoptedWorker::Exited(WorkerExitStatus::Unknown)) };
         if pids.inner != record.inner_pid {
             return Err(AdoptError::Keeper("listed a worker with the descriptors of another process"));
         }

@@ -4,7 +4,7 @@
 use super::groups::OwnerGroup;
 use super::oom::OomWatch;
 use super::packets;
-use super::process::{ReportedExit, WorkerExit};
+use super::process::{ReportedExit, exit_status};
 use super::spawner::SpawnEvent;
 use crate::reactor::WatchedFd;
 use std::collections::HashMap;
@@ -18,6 +18,7 @@ use vm_system_protocol::codec::{decode, encode};
 use vm_system_protocol::ids::SessionId;
 use vm_system_protocol::keeper::{FromKeeper, ToKeeper};
 use vm_system_protocol::limits::{KEEPER_MESSAGE_BYTES, WRITE_MS};
+use vm_system_protocol::reason::WorkerExitStatus;
 use vm_system_protocol::since;
 use vm_system_sandbox::pidfd::PidFd;
 use vm_system_sandbox::process::ExitStatus;
@@ -152,9 +153,9 @@ impl Control {
             }
             FromKeeper::Exited { inner_pid, wait_status, usage, .. } => {
                 if let Some(alive) = waiting.alive.remove(&inner_pid) {
-                    let exit = match ExitStatus::from_wait_status(wait_status).into() {
-                        WorkerExit::Signaled(SIGKILL) if alive.oom.has_just_killed() => {
-                            WorkerExit::OutOfMemory
+                    let exit = match exit_status(ExitStatus::from_wait_status(wait_status)) {
+                        WorkerExitStatus::Signaled(SIGKILL) if alive.oom.has_just_killed() => {
+                            WorkerExitStatus::OutOfMemory
                         }
                         exit => exit,
                     };
@@ -172,7 +173,7 @@ impl Control {
         for (_, alive) in waiting.alive.drain() {
             // In a pid namespace the kernel has killed the worker already.
             let _ = alive.pidfd.kill();
-            alive.exit.send_replace(Some(ReportedExit { exit: WorkerExit::KeeperLost, usage: None }));
+            alive.exit.send_replace(Some(ReportedExit { exit: WorkerExitStatus::KeeperLost, usage: None }));
         }
     }
 }

@@ -69,27 +69,22 @@ impl ForkError {
 #[derive(Debug)]
 pub struct ForkUnderWay {
     result: oneshot::Receiver<Result<WorkerHandle, ForkError>>,
+    /// Used when the child is received; if it is dropped before, the task of the fork ends the child.
+    taken: Option<oneshot::Sender<()>>,
     /// Dropped when the parent's clone is over.
     _over: oneshot::Sender<()>,
-}
-
-impl Drop for ForkUnderWay {
-    fn drop(&mut self) {
-        // From here on the sender ends the child; one that it has sent already is in the channel.
-        self.result.close();
-        if let Ok(Ok(unwanted)) = self.result.try_recv() {
-            unwanted.process.end();
-        }
-    }
 }
 
 impl Future for ForkUnderWay {
     type Output = Result<WorkerHandle, ForkError>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        Pin::new(&mut self.result)
-            .poll(context)
-            .map(|result| result.unwrap_or_else(|_| Err(SpawnError::WorkerSilent("was given up").into())))
+        let result = std::task::ready!(Pin::new(&mut self.result).poll(context));
+        if let Some(taken) = self.taken.take() {
+            // Fails for a fork that has failed: its task does not wait.
+            let _ = taken.send(());
+        }
+        Poll::Ready(result.unwrap_or_else(|_| Err(SpawnError::WorkerSilent("was given up").into())))
     }
 }
 
@@ -116,10 +111,31 @@ pub(super) fn begin(
     jail.orders.add(parent.pid);
     let (result_sender, result) = oneshot::channel();
     let (over, is_over) = oneshot::channel();
+    let (taken, is_taken) = oneshot::channel();
     let fork = SessionFork { jail: Arc::clone(jail), parent, child };
     // The caller may be cancelled at any time; a permitted fork is completed.
-    tokio::spawn(fork.see_through(way, result_sender, is_over));
-    Ok((ForkUnderWay { result, _over: over }, childs))
+    let receiver = ChildReceiver { result: result_sender, is_taken };
+    tokio::spawn(fork.see_through(way, receiver, is_over));
+    Ok((ForkUnderWay { result, taken: Some(taken), _over: over }, childs))
+}
+
+/// The task's end of a [`ForkUnderWay`].
+struct ChildReceiver {
+    result: oneshot::Sender<Result<WorkerHandle, ForkError>>,
+    is_taken: oneshot::Receiver<()>,
+}
+
+impl ChildReceiver {
+    /// Hands over the result; a child that nobody takes is ended.
+    async fn send(self, result: Result<WorkerHandle, ForkError>) {
+        let child = result.as_ref().ok().map(|handle| handle.process.clone());
+        let is_sent = self.result.send(result).is_ok();
+        if let Some(child) = child
+            && !(is_sent && self.is_taken.await.is_ok())
+        {
+            child.end();
+        }
+    }
 }
 
 struct Parent {
@@ -137,12 +153,7 @@ struct SessionFork {
 }
 
 impl SessionFork {
-    async fn see_through(
-        self,
-        way: WatchedFd,
-        result_sender: oneshot::Sender<Result<WorkerHandle, ForkError>>,
-        over: oneshot::Receiver<()>,
-    ) {
+    async fn see_through(self, way: WatchedFd, receiver: ChildReceiver, over: oneshot::Receiver<()>) {
         let mut senders = Vec::new();
         let mut result = self.deliver(way, &mut senders).await;
         self.jail.orders.is_over(self.parent.pid);
@@ -157,9 +168,7 @@ impl SessionFork {
             tracing::warn!(pid = self.parent.pid, %error, "a worker was not forked");
         }
         // Before any process is killed: a sender may be the parent, and its closing reason must be known before its exit.
-        if let Err(Ok(unwanted)) = result_sender.send(result) {
-            unwanted.process.end();
-        }
+        receiver.send(result).await;
         if !failed {
             return;
         }
@@ -322,7 +331,7 @@ fn end_hidden(child: MarkedChild) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::{ForkUnderWay, channel};
+    use super::{ChildReceiver, ForkUnderWay, channel};
     use crate::channel::split;
     use crate::control::Control;
     use crate::process::WorkerProcess;
@@ -348,10 +357,14 @@ mod tests {
         let (sender, receiver) = split(ours, PROTOCOL);
         let (result_sender, result) = oneshot::channel();
         let (over, _is_over) = oneshot::channel();
-        let under_way = ForkUnderWay { result, _over: over };
-        let sent = result_sender.send(Ok(WorkerHandle { sender, receiver, process: child }));
-        assert!(sent.is_ok(), "the fork is still wanted");
+        let (taken, is_taken) = oneshot::channel();
+        let under_way = ForkUnderWay { result, taken: Some(taken), _over: over };
+        let sending = ChildReceiver { result: result_sender, is_taken };
+        let sending = tokio::spawn(sending.send(Ok(WorkerHandle { sender, receiver, process: child })));
+        // It sends the child, and waits.
+        tokio::task::yield_now().await;
         drop(under_way);
+        sending.await.expect("no panic");
         let status = process.wait().expect("our child");
         assert_eq!(status.signal(), Some(nix::libc::SIGKILL));
     }

@@ -206,9 +206,14 @@ impl OwnerGroup {
         lock(&self.left).retain(|left| left.end(Duration::ZERO).is_err());
         let number = self.groups.commands.fetch_add(1, Ordering::Relaxed);
         let leaf = self.group.child(&format!("{COMMAND_PREFIX}{number}"))?;
-        let made = CommandGroup { leaf: Some(leaf), owner: Arc::clone(self) };
-        made.fill(process)?;
-        Ok(made)
+        let made = CommandGroup { leaf, owner: Arc::clone(self) };
+        match made.fill(process) {
+            Ok(()) => Ok(made),
+            Err(error) => {
+                made.end();
+                Err(error)
+            }
+        }
     }
 
     /// For the keeper of a jail of this owner.
@@ -235,18 +240,16 @@ impl Drop for OwnerGroup {
     }
 }
 
-/// The group of one command. Its processes end when this is dropped.
+/// The group of one command; to be ended by [`Self::end`].
 #[derive(Debug)]
 pub struct CommandGroup {
-    /// Taken when dropped.
-    leaf: Option<Cgroup>,
+    leaf: Cgroup,
     owner: Arc<OwnerGroup>,
 }
 
 impl CommandGroup {
     fn fill(&self, process: &PidFd) -> io::Result<()> {
-        let Some(leaf) = &self.leaf else { return Ok(()) };
-        let groups = &self.owner.groups;
+        let (leaf, groups) = (&self.leaf, &self.owner.groups);
         if groups.subtree.controllers().memory {
             leaf.limit(CgroupLimit::EndsTogether)?;
             if let Some(bytes) = groups.limits.command_memory_bytes {
@@ -258,15 +261,13 @@ impl CommandGroup {
 
     /// Whether the kernel has ended the command for lack of memory.
     pub fn ran_out_of_memory(&self) -> bool {
-        let kills = self.leaf.as_ref().and_then(Cgroup::oom_kills).as_ref().map(OomKills::count);
+        let kills = self.leaf.oom_kills().as_ref().map(OomKills::count);
         kills.is_some_and(|kills| kills.is_ok_and(|count| count > 0))
     }
-}
 
-impl Drop for CommandGroup {
-    fn drop(&mut self) {
-        let Some(leaf) = self.leaf.take() else { return };
-        let owner = Arc::clone(&self.owner);
+    /// Ends the command with all that it has started; does not wait for that.
+    pub fn end(self) {
+        let Self { leaf, owner } = self;
         in_background(move || {
             // A command that has not exited by then is removed with a later command, or with the owner's group.
             if leaf.end(END).is_err() {

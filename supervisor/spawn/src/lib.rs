@@ -65,5 +65,6 @@ pub use groups::{Cgroups, CommandGroup, OwnerGroup, OwnerGroups, OwnerLimits};
 pub use keepers::LiveKeepers;
 pub use kind::{Library, LibrarySet, ModuleSet, ModuleTexts, WorkerKind};
 pub use kind_zygotes::{KindZygoteInfo, MODULE_SETS, OWNER_MODULE_SETS};
-pub use process::{Memory, WorkerExit, WorkerProcess};
+pub use process::{Memory, WorkerProcess};
 pub use spawner::{KEEPER_END, SpawnEvent, Spawner, WorkerHandle};
+pub use vm_system_protocol::reason::WorkerExitStatus;

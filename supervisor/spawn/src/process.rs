@@ -8,6 +8,7 @@ use tokio::sync::watch::Receiver;
 use tokio::time::timeout;
 use vm_system_protocol::ids::SessionId;
 use vm_system_protocol::keeper::ProcessUsage;
+use vm_system_protocol::reason::WorkerExitStatus;
 use vm_system_sandbox::pidfd::PidFd;
 use vm_system_sandbox::process::ExitStatus;
 use vm_system_sandbox::{inspect, interrupt, rlimit};
@@ -21,34 +22,18 @@ use crate::reactor::exit_of;
 /// Longest wait for the keeper's report of a wait status after a worker's exit.
 const STATUS_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// How a worker exited, as the kernel reports it. `core` derives the closing reason.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum WorkerExit {
-    /// By itself, with this code.
-    Exited(i32),
-    /// By this signal: SIGSYS is seccomp, SIGXCPU the CPU limit.
-    Signaled(i32),
-    /// By SIGKILL, at a time at which the kernel killed a process of this service for lack of memory.
-    OutOfMemory,
-    /// Together with its keeper.
-    KeeperLost,
-    /// Exited with an unknown wait status.
-    Unknown,
-}
-
 /// The keeper's report of an exit.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ReportedExit {
-    pub(super) exit: WorkerExit,
+    pub(super) exit: WorkerExitStatus,
     pub(super) usage: Option<ProcessUsage>,
 }
 
-impl From<ExitStatus> for WorkerExit {
-    fn from(ending: ExitStatus) -> Self {
-        match ending {
-            ExitStatus::Exited(code) => Self::Exited(code),
-            ExitStatus::Signaled(signal) => Self::Signaled(signal),
-        }
+/// The exit of a process of which nothing else is known.
+pub(super) const fn exit_status(ending: ExitStatus) -> WorkerExitStatus {
+    match ending {
+        ExitStatus::Exited(code) => WorkerExitStatus::Exited(code),
+        ExitStatus::Signaled(signal) => WorkerExitStatus::Signaled(signal),
     }
 }
 
@@ -122,12 +107,12 @@ impl WorkerProcess {
     }
 
     /// Waits for its exit; any number of tasks may wait.
-    pub async fn exited(&self) -> WorkerExit {
+    pub async fn exited(&self) -> WorkerExitStatus {
         let mut exit = self.0.exit.clone();
         let reported = async {
             match exit.wait_for(Option::is_some).await {
-                Ok(report) => report.map_or(WorkerExit::Unknown, |report| report.exit),
-                Err(_) => WorkerExit::KeeperLost,
+                Ok(report) => report.map_or(WorkerExitStatus::Unknown, |report| report.exit),
+                Err(_) => WorkerExitStatus::KeeperLost,
             }
         };
         tokio::select! {
@@ -138,8 +123,8 @@ impl WorkerProcess {
         }
         let mut exit = self.0.exit.clone();
         match timeout(STATUS_TIMEOUT, exit.wait_for(Option::is_some)).await {
-            Ok(Ok(report)) => report.map_or(WorkerExit::Unknown, |report| report.exit),
-            Ok(Err(_)) | Err(_) => self.0.pidfd.ending().map_or(WorkerExit::Unknown, WorkerExit::from),
+            Ok(Ok(report)) => report.map_or(WorkerExitStatus::Unknown, |report| report.exit),
+            Ok(Err(_)) | Err(_) => self.0.pidfd.ending().map_or(WorkerExitStatus::Unknown, exit_status),
         }
     }
 

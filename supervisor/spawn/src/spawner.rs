@@ -28,7 +28,7 @@ use std::os::fd::{AsFd as _, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, timeout};
 use vm_system_protocol::ids::SessionId;
@@ -78,39 +78,41 @@ pub struct WorkerHandle {
     pub process: WorkerProcess,
 }
 
-/// A running jail. Cheap to clone; dropping the last clone ends it, unless it was left to another supervisor.
+/// A running jail. Cheap to clone; a task ends it when the last clone is dropped, unless it was left to another supervisor.
 #[derive(Debug, Clone)]
 pub struct Spawner(pub(super) Arc<RunningJail>);
 
 #[derive(Debug)]
 pub(super) struct RunningJail {
     pub(super) jail: Arc<Jail>,
-    pub(super) tasks: Vec<AbortHandle>,
-    /// Whether the keeper waits for another supervisor instead of ending.
-    left: AtomicBool,
+    /// Dropped with the last clone, for which [`end_unused`] waits.
+    _used: oneshot::Sender<()>,
 }
 
 impl RunningJail {
     pub(super) fn new(jail: Arc<Jail>, tasks: Vec<AbortHandle>) -> Self {
-        Self { jail, tasks, left: AtomicBool::new(false) }
+        let (used, unused) = oneshot::channel();
+        tokio::spawn(end_unused(Arc::clone(&jail), unused, tasks));
+        Self { jail, _used: used }
     }
 }
 
-impl Drop for RunningJail {
-    fn drop(&mut self) {
-        if !self.left.load(Ordering::Relaxed) {
-            // A stuck keeper would not see the order.
-            let ordered = !self.jail.stuck.load(Ordering::Relaxed) && self.jail.control.order_shutdown();
-            if !ordered {
-                let _ = self.jail.pidfd.kill();
-            }
-            if let Some(address) = &self.jail.address {
-                address.remove();
-            }
+/// Ends a jail that nobody uses any more. When the runtime ends before, nothing is killed: the keeper waits for the next supervisor.
+async fn end_unused(jail: Arc<Jail>, unused: oneshot::Receiver<()>, tasks: Vec<AbortHandle>) {
+    // Nothing is ever sent.
+    let _ = unused.await;
+    if !jail.left.load(Ordering::SeqCst) {
+        // A stuck keeper would not see the order.
+        let ordered = !jail.stuck.load(Ordering::Relaxed) && jail.control.order_shutdown();
+        if !ordered {
+            let _ = jail.pidfd.kill();
         }
-        for task in &self.tasks {
-            task.abort();
+        if let Some(address) = &jail.address {
+            address.remove();
         }
+    }
+    for task in &tasks {
+        task.abort();
     }
 }
 
@@ -125,6 +127,8 @@ pub(super) struct Jail {
     build: JailBuild,
     /// Where the keeper waits for another supervisor, if it does.
     address: Option<KeeperAddress>,
+    /// The keeper waits for another supervisor instead of ending.
+    left: Arc<AtomicBool>,
     /// The keeper did not acknowledge an order in time.
     pub(super) stuck: AtomicBool,
     pub(super) control: Arc<Control>,
@@ -308,7 +312,7 @@ impl Spawner {
     /// Closes the keeper's channel without ending the jail: its workers run on until another supervisor adopts them, or until the
     /// grace is over. Takes effect when the last clone is dropped.
     pub fn leave(&self) {
-        self.0.left.store(true, Ordering::Relaxed);
+        self.0.jail.left.store(true, Ordering::SeqCst);
     }
 
     /// Ends the jail: sends the keeper a shutdown, waits until the deadline, then kills. Returns when all processes have exited.
@@ -322,6 +326,9 @@ impl Spawner {
         if sent.is_err() || timeout(deadline.min(KEEPER_END), jail.wait_for_exit()).await.is_err() {
             let _ = jail.pidfd.kill();
             jail.wait_for_exit().await;
+        }
+        if let Some(address) = &jail.address {
+            address.remove();
         }
     }
 }
@@ -377,7 +384,11 @@ impl Jail {
         let assignment = self.assign(session, &ours, &worker, group).await?;
         // While the keeper does its part.
         if !is_inspected {
-            limit(&worker, limits, self.inspect_worker(&worker)?)?;
+            let limited = self.inspect_worker(&worker).and_then(|mapped| limit(&worker, limits, mapped));
+            if let Err(error) = limited {
+                assignment.give_up();
+                return Err(error);
+            }
         }
         let mut handle = assignment.finish(ours).await?;
         // So that the next request gets a prestarted worker.

@@ -55,18 +55,8 @@ pub(super) const ROWS: &[EscapeAttempt] = &[
         21,
         "closes or replaces the channel",
         &[
-            run(
-                "closes it",
-                acts::close_channel,
-                Inside::Ends("protocol_violation(closed its channel)"),
-                Outside::Succeeds,
-            ),
-            run(
-                "replaces it",
-                acts::replace_channel,
-                Inside::Ends("protocol_violation(closed its channel)"),
-                Outside::Succeeds,
-            ),
+            run("closes it", acts::close_channel, Inside::Ends("hung_up"), Outside::Succeeds),
+            run("replaces it", acts::replace_channel, Inside::Ends("hung_up"), Outside::Succeeds),
             #[cfg(target_arch = "x86_64")]
             refused("dup2", libc::SYS_dup2, &[NOTHING, CHANNEL]),
             judged("dup3 to another number", libc::SYS_dup3, &[CHANNEL, Number(7), NOTHING]),

@@ -96,7 +96,7 @@ fn lines_and_marks(client: &mut Client, run: &str) -> (Vec<String>, Vec<String>)
     for event in client.events(run) {
         match event.payload {
             EventPayload::Console { text, .. } => lines.push(text),
-            EventPayload::System { message, level: ConsoleLevel::Warn } => marks.push(message),
+            EventPayload::System { message, level: ConsoleLevel::Warn, .. } => marks.push(message),
             _ => {}
         }
     }

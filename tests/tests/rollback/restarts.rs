@@ -51,7 +51,7 @@ pub(super) fn restarts_of(client: &mut Client, session: &Session) -> Vec<String>
 /// The warning of an execution about a restart.
 pub(super) fn warning_of(client: &mut Client, execution: &Execution) -> Option<String> {
     client.events(&execution.id.to_string()).into_iter().find_map(|event| match event.payload {
-        EventPayload::System { message, level: ConsoleLevel::Warn } => Some(message),
+        EventPayload::System { message, level: ConsoleLevel::Warn, .. } => Some(message),
         _ => None,
     })
 }

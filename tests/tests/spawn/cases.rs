@@ -26,8 +26,8 @@ use vm_system_sandbox::process::SELF;
 use vm_system_sandbox::step::Layer;
 use vm_system_sandbox::{inspect, landlock, namespaces, rlimit, socket};
 use vm_system_spawn::{
-    AdoptedWorker, SandboxMode, SpawnConfig, SpawnError, SpawnEvent, Spawner, WorkerChannelError, WorkerExit,
-    WorkerKind, kept_jails,
+    AdoptedWorker, SandboxMode, SpawnConfig, SpawnError, SpawnEvent, Spawner, WorkerChannelError,
+    WorkerExitStatus, WorkerKind, kept_jails,
 };
 use vm_system_tests::skip;
 use vm_system_tests::watch;
@@ -114,9 +114,9 @@ async fn worker_starts_behind_all_walls() {
 async fn exit_is_reported_as_the_kernel_reported_it() {
     let (spawner, _events) = embedded().await;
     let cases = [
-        ("exit:3", WorkerExit::Exited(3)),
-        ("overflow", WorkerExit::Signaled(libc::SIGSEGV)),
-        ("panic", WorkerExit::Exited(73)),
+        ("exit:3", WorkerExitStatus::Exited(3)),
+        ("overflow", WorkerExitStatus::Signaled(libc::SIGSEGV)),
+        ("panic", WorkerExitStatus::Exited(73)),
     ];
     for (number, (source, exit)) in (1..).zip(cases) {
         let mut worker = started(&spawner, number).await;
@@ -129,11 +129,11 @@ async fn exit_is_reported_as_the_kernel_reported_it() {
     }
     let worker = started(&spawner, 99).await;
     worker.process.kill().expect("kill");
-    assert_eq!(worker.process.exited().await, WorkerExit::Signaled(libc::SIGKILL));
+    assert_eq!(worker.process.exited().await, WorkerExitStatus::Signaled(libc::SIGKILL));
     let stopped = started(&spawner, 98).await;
     stopped.process.signal(libc::SIGSTOP).expect("stop");
     stopped.process.kill().expect("kill");
-    assert_eq!(stopped.process.exited().await, WorkerExit::Signaled(libc::SIGKILL));
+    assert_eq!(stopped.process.exited().await, WorkerExitStatus::Signaled(libc::SIGKILL));
 }
 
 async fn a_forbidden_call_is_reported_by_name_and_never_returns() {
@@ -147,7 +147,7 @@ async fn a_forbidden_call_is_reported_by_name_and_never_returns() {
     assert_eq!(event(&mut events).await, SpawnEvent::ForbiddenCall { pid, call: "openat".to_owned() });
     // The test does not kill the worker; the spawner does, after a grace.
     assert!(matches!(next(&mut worker).await, Err(WorkerChannelError::Closed)));
-    assert_eq!(worker.process.exited().await, WorkerExit::Signaled(libc::SIGKILL));
+    assert_eq!(worker.process.exited().await, WorkerExitStatus::Signaled(libc::SIGKILL));
 }
 
 async fn a_busy_worker_is_interrupted_and_continues() {
@@ -178,7 +178,7 @@ async fn a_flood_of_forks_ends_the_worker() {
     let (spawner, _events) = embedded().await;
     let mut worker = started(&spawner, 1).await;
     assert!(matches!(obey(&mut worker, "fork:100000").await, Err(WorkerChannelError::Closed)));
-    assert_eq!(worker.process.exited().await, WorkerExit::Signaled(libc::SIGKILL));
+    assert_eq!(worker.process.exited().await, WorkerExitStatus::Signaled(libc::SIGKILL));
     started(&spawner, 2).await;
 }
 
@@ -186,7 +186,7 @@ async fn memory_and_cpu_time_have_a_hard_stop() {
     let (spawner, _events) = embedded().await;
     let mut worker = started(&spawner, 1).await;
     assert!(matches!(obey(&mut worker, "memory").await, Err(WorkerChannelError::Closed)));
-    assert_eq!(worker.process.exited().await, WorkerExit::Exited(EXIT_OUT_OF_MEMORY));
+    assert_eq!(worker.process.exited().await, WorkerExitStatus::Exited(EXIT_OUT_OF_MEMORY));
     let most = worker.process.usage().expect("its keeper reported").peak_memory_kib >> 10;
     // The peak has the pages that it shares with the zygote, too.
     let shared = 64 << 20;
@@ -196,7 +196,7 @@ async fn memory_and_cpu_time_have_a_hard_stop() {
     busy.process.allow_cpu(Duration::ZERO).expect("limit");
     busy.sender.send(&order("hang")).await.expect("order");
     assert!(matches!(next(&mut busy).await, Err(WorkerChannelError::Closed)));
-    assert_eq!(busy.process.exited().await, WorkerExit::Signaled(libc::SIGXCPU));
+    assert_eq!(busy.process.exited().await, WorkerExitStatus::Signaled(libc::SIGXCPU));
 }
 
 async fn large_messages_travel_both_ways() {
@@ -290,7 +290,7 @@ async fn exit_of_the_keeper_ends_all_its_processes() {
     }
     assert_eq!(reported, SpawnEvent::KeeperLost);
     for worker in workers {
-        assert_eq!(worker.process.exited().await, WorkerExit::KeeperLost);
+        assert_eq!(worker.process.exited().await, WorkerExitStatus::KeeperLost);
     }
     let lost =
         spawner.spawn_worker(session(3), OWNER, &LIMITS, &WorkerKind::plain()).await.expect_err("no keeper");
@@ -332,7 +332,7 @@ async fn a_new_supervisor_adopts_everything() {
     until(|| !zygote.is_alive() && !strange.is_alive()).await;
     let mut workers: HashMap<_, _> = adopted.workers.into_iter().collect();
     assert_eq!(workers.len(), 2);
-    let AdoptedWorker::Exited(WorkerExit::Signaled(libc::SIGKILL)) =
+    let AdoptedWorker::Exited(WorkerExitStatus::Signaled(libc::SIGKILL)) =
         workers.remove(&session(2)).expect("kept")
     else {
         panic!("it was killed meanwhile")
@@ -420,7 +420,7 @@ async fn shutdown_leaves_no_process() {
     let pidfds: Vec<PidFd> = pids.into_iter().map(|pid| PidFd::open(pid).expect("alive")).collect();
     spawner.shutdown(Duration::from_secs(5)).await;
     assert!(pidfds.iter().all(|pidfd| !pidfd.is_alive()), "the kernel ended all before it ended the keeper");
-    assert_eq!(busy.process.exited().await, WorkerExit::KeeperLost);
+    assert_eq!(busy.process.exited().await, WorkerExitStatus::KeeperLost);
 }
 
 async fn a_hundred_workers_run_at_the_same_time() {
@@ -456,7 +456,7 @@ async fn starts_and_exits_leave_no_descriptor_behind() {
         for number in 0..10 {
             let worker = started(&spawner, number).await;
             worker.process.kill().expect("kill");
-            assert_eq!(worker.process.exited().await, WorkerExit::Signaled(libc::SIGKILL));
+            assert_eq!(worker.process.exited().await, WorkerExitStatus::Signaled(libc::SIGKILL));
             worker.process.forget();
         }
         // The keeper handles orders in sequence: after this start, workers that were forgotten before it are gone.
@@ -531,7 +531,7 @@ async fn without_namespaces_the_other_walls_are_in_force() {
     assert_eq!(obey(&mut worker, "echo:alive").await.expect("done"), "alive");
     worker.sender.send(&order("open")).await.expect("order");
     assert!(next(&mut worker).await.is_err());
-    assert_eq!(worker.process.exited().await, WorkerExit::Signaled(libc::SIGKILL));
+    assert_eq!(worker.process.exited().await, WorkerExitStatus::Signaled(libc::SIGKILL));
     let mut busy =
         spawner.spawn_worker(session(2), OWNER, &LIMITS, &WorkerKind::plain()).await.expect("a worker");
     busy.sender.send(&order("hang")).await.expect("order");

@@ -12,7 +12,7 @@ use vm_system_protocol::worker::{Done, FromWorker, HostReply, HostRequest, Outco
 use vm_system_sandbox::namespaces::{self, Ids};
 use vm_system_sandbox::process::ExitStatus;
 use vm_system_sandbox::selftest;
-use vm_system_spawn::{WorkerExit, WorkerHandle};
+use vm_system_spawn::{WorkerExitStatus, WorkerHandle};
 use vm_system_tests::skip;
 use vm_system_tests::watch;
 use vm_system_worker::roles::{Modes, dispatch};
@@ -153,7 +153,7 @@ async fn cases() {
         "the session continues"
     );
     worker.sender.send(&ToWorker::Shutdown).await.expect("shutdown");
-    assert_eq!(worker.process.exited().await, WorkerExit::Exited(0));
+    assert_eq!(worker.process.exited().await, WorkerExitStatus::Exited(0));
 }
 
 /// An interrupt ends a wait for a host call's reply or for a distant timer at once; a late reply is ignored.

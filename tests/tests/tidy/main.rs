@@ -2,6 +2,7 @@
 //! row in [`rules`]; each row has examples that violate it and examples that do not.
 
 mod decisions;
+mod habits;
 mod language;
 mod manifests;
 mod rules;

@@ -1,7 +1,7 @@
 //! The table of rules. Words that a rule looks for are concatenated here, so that this file does not break the rule.
 
 use super::tree::{SourceFile, Tree};
-use super::{decisions, language, manifests, vocabulary};
+use super::{decisions, habits, language, manifests, vocabulary};
 
 /// One rule.
 pub(crate) struct Rule {
@@ -348,6 +348,38 @@ pub(crate) const RULES: &[Rule] = &[
             ("x.toml", concat!("url = \"https://index.cra", "tes.io\"")),
         ],
         good: &[("a/src/x.rs", "/proc/1/root/x"), ("README.md", "/abs/worktree and $HOME/x")],
+    },
+    Rule {
+        name: "errors are distinguished by codes and not by their texts",
+        check: habits::read_messages,
+        bad: &[
+            ("a/src/x.rs", "if error.message.contains(\"not found\") {}"),
+            ("a/src/x.rs", "if why.starts_with(NO_USER) {}"),
+            ("a/src/x.rs", "if error.to_string().contains(\"crc\") {}"),
+        ],
+        good: &[
+            ("a/src/x.rs", "if error.code == NO_USER {}"),
+            ("a/src/x.rs", "if text.starts_with(\"./\") {}"),
+            ("a/tests/x.rs", "assert!(message.contains(\"x\"));"),
+        ],
+    },
+    Rule {
+        name: "nothing is killed from a destructor",
+        check: habits::killing_destructors,
+        bad: &[(
+            "supervisor/a/src/x.rs",
+            concat!("impl Drop for X {\n    fn drop(&mut self) {\n        self.0.ki", "ll();\n    }\n}\n"),
+        )],
+        good: &[(
+            "supervisor/a/src/x.rs",
+            concat!("impl Drop for X {\n    fn drop(&mut self) {}\n}\n\nfn f() {\n    x.ki", "ll();\n}\n"),
+        )],
+    },
+    Rule {
+        name: "every queue has a bound",
+        check: habits::unbounded_queues,
+        bad: &[("a/src/x.rs", concat!("let (a, b) = mpsc::unbounded_", "channel();"))],
+        good: &[("a/src/x.rs", "let (a, b) = mpsc::channel(8);")],
     },
     Rule {
         name: "a test that cannot run is skipped through the testkit",

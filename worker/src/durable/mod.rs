@@ -15,9 +15,9 @@ use crate::link::Link;
 use clock::SegmentClock;
 use std::collections::BTreeMap;
 use vm_system_cvm::{
-    CompileError, CompileOptions, CompiledProgram, HostResult, PauseAnswer, SourceFile, StateConfig,
-    VmLimits, VmState, compile_files, frames, globals, has_typescript, resume_host, resume_pause,
-    set_variable,
+    CompileError, CompileErrorKind, CompileOptions, CompiledProgram, HostResult, PauseAnswer, SourceFile,
+    StateConfig, VmLimits, VmState, compile_files, frames, globals, has_typescript, resume_host,
+    resume_pause, set_variable,
 };
 use vm_system_protocol::durable::{
     CODE_BYTES, Cause, DurableLimits, FromDurable, Segment, TaskAnswer, ToDurable,
@@ -236,7 +236,8 @@ fn compiled(source: &str, file_name: &str, typescript: Option<bool>) -> FromDura
             // A text that is TypeScript, with something that programs do not have; else the attempt with the later first error
             // has the more useful message.
             Err(typed)
-                if typed.0.iter().all(CompileError::is_unsupported) || place(&typed.0) > place(&script.0) =>
+                if typed.0.iter().all(|error| error.kind == CompileErrorKind::Unsupported)
+                    || place(&typed.0) > place(&script.0) =>
             {
                 Err(typed)
             }
@@ -255,7 +256,7 @@ fn compiled(source: &str, file_name: &str, typescript: Option<bool>) -> FromDura
             // A missing file or export is missing in both languages.
             let is_syntax = |error: &CompileError| {
                 let is_entry = error.file.as_deref().is_none_or(|file| file == file_name);
-                is_entry && !error.is_unsupported() && !error.message.contains("` is not defined")
+                is_entry && error.kind == CompileErrorKind::Invalid
             };
             if let Some(first) = errors.first_mut().filter(|first| is_syntax(first)) {
                 if typescript.is_none() {

@@ -35,6 +35,8 @@ impl ProgramWorker {
             let payload = EventPayload::Exception {
                 message: message.clone(),
                 stack: stack.clone(),
+                // Errors of programs have no codes.
+                code: None,
                 truncated: full_bytes.is_some(),
                 full_bytes: *full_bytes,
             };
@@ -119,7 +121,7 @@ fn dropped_mark(dropped: DroppedOutput) -> EventPayload {
     let message = format!(
         "{lines} of output ({bytes}) {were} dropped: more than max_events and max_output_kb permit between two answers"
     );
-    EventPayload::System { message, level: ConsoleLevel::Warn }
+    EventPayload::System { message, level: ConsoleLevel::Warn, code: None }
 }
 
 /// Why a checkpoint is made with a response in the state: its end, if the memory that it may use is exceeded.

@@ -10,6 +10,7 @@ use rquickjs::function::This;
 use rquickjs::{Array, Ctx, Function, Object, Value};
 use vm_system_inspect::CUT_MARK;
 use vm_system_protocol::limits::EVENT_TEXT_BYTES;
+use vm_system_protocol::model::{CUT_MESSAGE, is_exception_code};
 
 /// Frames of the prelude, which are not shown.
 pub(super) const PRELUDE_PREFIX: &str = "vm:";
@@ -20,6 +21,8 @@ pub(super) struct Described {
     pub(super) message: String,
     /// Message and frames; empty for a value that has none.
     pub(super) stack: String,
+    /// Of the error, or of its cause.
+    pub(super) code: Option<String>,
     /// One of the two was cut.
     pub(super) truncated: bool,
     /// Size of the whole message, if one of the two was cut and it is known (bytes).
@@ -57,6 +60,15 @@ fn cause<'js>(inspector: &Inspector<'js>, error: &Object<'js>) -> String {
     code.map_or_else(|| format!(" [cause: {header}]"), |code| format!(" [cause: {header}, code {code}]"))
 }
 
+/// The code of an error, or of its cause, if it is one.
+fn code<'js>(inspector: &Inspector<'js>, error: &Object<'js>) -> Option<String> {
+    let own = |error: &Object<'js>| {
+        let code = inspector.own_data(error, "code")?.as_string()?.to_string().ok()?;
+        is_exception_code(&code).then_some(code)
+    };
+    own(error).or_else(|| own(inspector.own_data(error, "cause").filter(Value::is_error)?.as_object()?))
+}
+
 /// Whether the text of an error does not fit an event, or was cut before.
 fn is_too_long(text: &str) -> bool {
     text.len() > EVENT_TEXT_BYTES || inspect::is_cut(text)
@@ -67,7 +79,7 @@ fn fitted(text: String, length: usize) -> String {
     if !is_too_long(&text) {
         return text;
     }
-    let mark = format!("... [truncated: the message has {length} characters]");
+    let mark = format!("{CUT_MESSAGE}{length} characters]");
     let begin = text.strip_suffix(CUT_MARK).unwrap_or(&text);
     let end = begin.floor_char_boundary(EVENT_TEXT_BYTES - mark.len());
     format!("{}{mark}", &begin[..end])
@@ -109,14 +121,14 @@ pub(super) fn describe<'js>(ctx: &Ctx<'js>, state: &SharedState, thrown: &Value<
             others as u64 + utf8_bytes(&inspector, own)
         });
         let (message, stack) = (fitted(shown, length), fitted(stack, length));
-        Described { message, stack, truncated, full_bytes }
+        Described { message, stack, code: code(&inspector, error), truncated, full_bytes }
     } else {
         let message = inspect::cut(format!("Uncaught {}", inspector.inspect(thrown)));
         // A long text is shown with its beginning alone, as by Node.
         let full_bytes = thrown.as_string().map(|text| utf8_bytes(&inspector, text));
         let full_bytes = full_bytes.filter(|bytes| *bytes > message.len() as u64);
         let truncated = full_bytes.is_some() || inspect::is_cut(&message);
-        Described { message, stack: String::new(), truncated, full_bytes }
+        Described { message, stack: String::new(), code: None, truncated, full_bytes }
     }
 }
 

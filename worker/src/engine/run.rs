@@ -15,7 +15,7 @@ use super::{exception, modules, preview, sys};
 use rquickjs::context::EvalOptions;
 use rquickjs::{Ctx, Error, Promise, Result, Value};
 use vm_system_protocol::control::INTERACTIVE_INPUT;
-use vm_system_protocol::model::{EventPayload, ExecutionKind};
+use vm_system_protocol::model::{EventPayload, ExecutionKind, SYNTAX_ERROR_CODE};
 use vm_system_protocol::reason::{EXIT_UNSETTLED, LimitKind, NEVER_SETTLED};
 use vm_system_protocol::worker::{Execute, Outcome, SourceFormat, WorkerEvent};
 
@@ -340,11 +340,12 @@ fn finish<'js>(
         Err(Failure::Threw(thrown)) => {
             let described = exception::describe(ctx, state, &thrown);
             let out_of_memory = is_out_of_memory(&thrown, &described.message, job.policy.limits.mem_mb);
-            let exception::Described { mut message, stack, truncated, full_bytes } = described;
+            let exception::Described { mut message, stack, code, truncated, full_bytes } = described;
             if out_of_memory {
                 "InternalError: out of memory".clone_into(&mut message);
             }
-            let payload = EventPayload::Exception { message: message.clone(), stack, truncated, full_bytes };
+            let payload =
+                EventPayload::Exception { message: message.clone(), stack, code, truncated, full_bytes };
             events.push(WorkerEvent { at_us: at(), payload });
             match () {
                 () if out_of_memory => Outcome::Limit(LimitKind::Memory),
@@ -353,9 +354,11 @@ fn finish<'js>(
             }
         }
         Err(Failure::Syntax(thrown)) => {
-            let exception::Described { message, stack, truncated, full_bytes } =
+            let exception::Described { message, stack, truncated, full_bytes, .. } =
                 exception::describe(ctx, state, &thrown);
-            let payload = EventPayload::Exception { message: message.clone(), stack, truncated, full_bytes };
+            let code = Some(SYNTAX_ERROR_CODE.to_owned());
+            let payload =
+                EventPayload::Exception { message: message.clone(), stack, code, truncated, full_bytes };
             events.push(WorkerEvent { at_us: at(), payload });
             Outcome::SyntaxError { message }
         }

@@ -105,7 +105,7 @@ fn line(event: &Event) -> String {
         EventPayload::Console { level, text, .. } => format!("[{level}] {text}"),
         EventPayload::Value(value) => format!("[{}] {}", value.kind, value.preview),
         EventPayload::Exception { message, .. } => message.clone(),
-        EventPayload::System { message, level } => format!("[{level}] {message}"),
+        EventPayload::System { message, level, .. } => format!("[{level}] {message}"),
         EventPayload::Http(record) => http_line(record),
         EventPayload::Task { prompt, .. } => prompt.clone(),
     };

@@ -112,10 +112,10 @@ async fn load(
     let text = ProgramText { name, ..text };
     match call(context, DurableOp::ProgramLoad(Box::new(text)), key).await {
         Ok(reply) => loaded(reply),
-        Err(error) if error.to_string().contains(ErrorCode::CompileError.as_str()) && is_plan => {
+        Err(error) if error.code() == Some(ErrorCode::CompileError) && is_plan => {
             Err(error.and_hint("a plan in Markdown is loaded with --plan"))
         }
-        Err(error) if error.to_string().contains(ErrorCode::CompileError.as_str()) && is_typed => {
+        Err(error) if error.code() == Some(ErrorCode::CompileError) && is_typed => {
             Err(error.and_hint("if it is TypeScript, give the file the extension .ts"))
         }
         Err(error) => Err(error),

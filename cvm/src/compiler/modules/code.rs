@@ -5,7 +5,7 @@
 
 use super::super::emit::FunctionBuilder;
 use super::super::parse::STRICT;
-use super::super::unsupported;
+use super::super::unsupported::{self, RefusedUse};
 use super::super::{CompileError, Compiler};
 use super::exports::ImportTarget;
 use super::record::Export;
@@ -64,16 +64,12 @@ impl<'s> Compiler<'_, 's> {
         compiler
     }
 
-    pub(super) fn refuse_unsupported(
-        &mut self,
-        modules: &'s [ProgramModule<'_>],
-        names: Option<&GlobalNames>,
-    ) {
+    pub(super) fn refuse_uses(&mut self, modules: &'s [ProgramModule<'_>], names: Option<&GlobalNames>) {
         let code = modules.iter().enumerate().filter_map(|(n, module)| Some((n, module.code.as_ref()?)));
         let texts = code.map(|(n, code)| (n, code.parsed.program, &code.parsed.scoping));
-        for (module, (at, message)) in unsupported::find_in_modules(texts, names) {
+        for (module, RefusedUse { at, kind, message }) in unsupported::find_in_modules(texts, names) {
             self.select(modules, module);
-            self.refuse(at, &message);
+            self.refuse_as(kind, at, &message);
         }
     }
 
@@ -332,7 +328,7 @@ impl<'s> Compiler<'_, 's> {
         if !n.declare {
             let name = n.id.name.as_str();
             let why = "use an object, or functions at the top level";
-            self.refuse(n.span.start, &format!("`namespace {name}` is not supported: {why}"));
+            self.refuse_unsupported(n.span.start, &format!("`namespace {name}` is not supported: {why}"));
         }
     }
 

@@ -15,7 +15,8 @@ pub(super) use code::CurrentModule;
 pub use paths::candidates;
 
 use super::parse::{self, Goal, Parsed};
-use super::{CompileError, CompileErrors, CompileOptions, Compiler, unsupported};
+use super::unsupported::RefusedUse;
+use super::{CompileError, CompileErrorKind, CompileErrors, CompileOptions, Compiler, unsupported};
 use crate::builtins::generations::GlobalNames;
 use crate::program::{SourceFileStart, Unit};
 use crate::pure::json::JsonScanner;
@@ -116,7 +117,7 @@ pub(super) fn compile<'a>(
         let starts = modules.iter().map(|m| SourceFileStart { name: m.name.to_owned(), start: m.start });
         compiler.unit.files = starts.collect();
     }
-    compiler.refuse_unsupported(&modules, names);
+    compiler.refuse_uses(&modules, names);
     compiler.modules(&modules, &links);
     compiler.finish().map_err(|errors| reported(errors, others, &options.filename))
 }
@@ -191,8 +192,8 @@ impl<'a> Graph<'a> {
             for request in &requests {
                 let named = match file_of(importer, request, &known, &by_name) {
                     Ok(name) => name,
-                    Err(why) => {
-                        self.errors.push(error_at((importer, source), request.at, &why));
+                    Err((kind, why)) => {
+                        self.errors.push(error_at((importer, source), request.at, &why).of_kind(kind));
                         importer
                     }
                 };
@@ -210,8 +211,8 @@ impl<'a> Graph<'a> {
             if let Some(code) = &mut self.modules[next].code {
                 code.record.requests = requests;
                 code.targets = targets;
-                for (at, why) in std::mem::take(&mut code.record.errors) {
-                    self.errors.push(error_at((importer, source), at, &why));
+                for RefusedUse { at, kind, message } in std::mem::take(&mut code.record.errors) {
+                    self.errors.push(error_at((importer, source), at, &message).of_kind(kind));
                 }
             }
             next += 1;
@@ -225,22 +226,24 @@ fn file_of<'a>(
     request: &Request,
     known: &HashMap<&'a str, usize>,
     files: &HashMap<&'a str, &'a SourceFile>,
-) -> Result<&'a str, String> {
-    let candidates = paths::candidates(importer, &request.specifier)?;
+) -> Result<&'a str, (CompileErrorKind, String)> {
+    let invalid = |why: String| (CompileErrorKind::Invalid, why);
+    let candidates = paths::candidates(importer, &request.specifier)
+        .map_err(|why| (CompileErrorKind::Unsupported, why))?;
     let found = candidates.iter().find_map(|name| {
         let known = known.get_key_value(name.as_str()).map(|(name, _)| *name);
         known.or_else(|| files.get_key_value(name.as_str()).map(|(name, _)| *name))
     });
     let name = found.ok_or_else(|| {
         let shown: String = request.specifier.chars().take(200).collect();
-        format!("there is no file for `import` of `{shown}`")
+        invalid(format!("there is no file for `import` of `{shown}`"))
     })?;
     match paths::kind_of(name) {
         Ok(kind) if request.json && kind != SourceKind::Json => {
-            Err(format!("`{name}` is not JSON: remove `with {{ type: 'json' }}`"))
+            Err(invalid(format!("`{name}` is not JSON: remove `with {{ type: 'json' }}`")))
         }
         // The entry may have any name.
-        Err(why) if known.get(name) != Some(&0) => Err(why),
+        Err(why) if known.get(name) != Some(&0) => Err(invalid(why)),
         _ => Ok(name),
     }
 }

@@ -2,8 +2,10 @@
 //!
 //! Owns: [`ModuleRecord`], and which imports of TypeScript exist at run time. Must not: know other modules.
 
+use super::super::CompileErrorKind;
 use super::super::facts::bound_names;
 use super::super::parse::Parsed;
+use super::super::unsupported::RefusedUse;
 use oxc_ast::ast::{
     Declaration, ExportDefaultDeclarationKind, ExportNamedDeclaration, ImportDeclaration,
     ImportDeclarationSpecifier, Statement, WithClause,
@@ -64,7 +66,7 @@ pub(super) struct ModuleRecord {
     /// Names of exported types: they do not exist at run time
     pub types: HashSet<String>,
     /// Source offsets with the reason why the module does not compile
-    pub errors: Vec<(u32, String)>,
+    pub errors: Vec<RefusedUse>,
 }
 
 impl ModuleRecord {
@@ -128,7 +130,8 @@ impl ModuleRecord {
                 json = true;
             } else {
                 let message = format!("`with {{ {key}: '{value}' }}` is not supported: use `type: 'json'`");
-                self.errors.push((attribute.span.start, message));
+                let (at, kind) = (attribute.span.start, CompileErrorKind::Unsupported);
+                self.errors.push(RefusedUse { at, kind, message });
             }
         }
         self.requests.push(Request { specifier: specifier.to_owned(), at, json });
@@ -137,8 +140,9 @@ impl ModuleRecord {
 
     fn import(&mut self, d: &ImportDeclaration<'_>, scoping: &Scoping, typescript: bool) {
         if d.phase.is_some() {
-            self.errors
-                .push((d.span.start, "`import source` and `import defer` are not supported".to_owned()));
+            let message = "`import source` and `import defer` are not supported".to_owned();
+            let (at, kind) = (d.span.start, CompileErrorKind::Invalid);
+            self.errors.push(RefusedUse { at, kind, message });
         }
         if d.import_kind.is_type() {
             return;
@@ -195,7 +199,9 @@ impl ModuleRecord {
             } else if let Some(symbol) = symbol {
                 self.exports.insert(exported, Export::Local(symbol));
             } else {
-                self.errors.push((s.span.start, format!("`{local}` is not defined in this file")));
+                let message = format!("`{local}` is not defined in this file");
+                let (at, kind) = (s.span.start, CompileErrorKind::Undefined);
+                self.errors.push(RefusedUse { at, kind, message });
             }
         }
     }

@@ -15,6 +15,11 @@ use vm_system_protocol::model::{ExecutionError, ExecutionStatus};
 use vm_system_protocol::time::Timestamp;
 use vm_system_record::{TaskOutcome, TaskRow, Write};
 
+/// Requests that may wait for the batch that is being written. One answer is accepted; all others are from clients that were late.
+pub(super) const DEFERRED: usize = 64;
+/// Requests that may wait, cancellations included: many late answers must not prevent a cancellation.
+const DEFERRED_CANCELS: usize = DEFERRED + 16;
+
 impl DurableMachine {
     /// Input that arrives while a batch is being written is handled after it. An answer without a task id means the task that
     /// its submitter can see, never the next one, which is not stored yet.
@@ -30,7 +35,17 @@ impl DurableMachine {
             };
             *task = Some(row.id);
         }
-        self.requests.deferred.push(input);
+        self.keep_deferred(input, DEFERRED, actions);
+    }
+
+    /// Keeps a request until the batch is written, if fewer than `most` wait.
+    fn keep_deferred(&mut self, input: Input, most: usize, actions: &mut Vec<Action>) {
+        if self.requests.deferred.len() < most {
+            return self.requests.deferred.push(input);
+        }
+        if let Some(token) = input.token() {
+            actions.push(Action::Reply { token, result: Err(DurableRefusal::Busy) });
+        }
     }
 
     pub(super) fn submit(
@@ -167,8 +182,7 @@ impl DurableMachine {
             return;
         }
         if !self.writes.writing.is_empty() {
-            self.requests.deferred.push(Input::Cancel { token, with });
-            return;
+            return self.keep_deferred(Input::Cancel { token, with }, DEFERRED_CANCELS, actions);
         }
         match self.stage {
             Stage::Running => self.end_segment(now),

@@ -165,6 +165,19 @@ pub enum DurableInput {
     Stop,
 }
 
+impl DurableInput {
+    /// The caller of a request that may have to wait for the store.
+    pub(super) const fn token(&self) -> Option<Token> {
+        match self {
+            Self::Submit { token, .. }
+            | Self::Set { token, .. }
+            | Self::Cancel { token, .. }
+            | Self::Wake { token: Some(token) } => Some(*token),
+            _ => None,
+        }
+    }
+}
+
 /// Why a batch was not stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unstored {
@@ -272,6 +285,9 @@ pub enum DurableRefusal {
     /// The store refused the write.
     #[error("{0}")]
     Storage(String),
+    /// As many requests as may wait for the store wait already.
+    #[error("too many requests wait for this execution: the store has to write what came before them")]
+    Busy,
     /// The supervisor stops; accepted requests continue after its next start.
     #[error("the supervisor is stopping")]
     Stopping,

@@ -9,7 +9,8 @@ use crate::{Now, Token, WorkerExitStatus};
 use std::collections::BTreeMap;
 use vm_system_protocol::durable::{DurableLimit, Segment, ToDurable};
 use vm_system_protocol::limits::{DURABLE_RECORD_BYTES, DURABLE_ROW_BYTES, INTERRUPT_GRACE_MS};
-use vm_system_protocol::model::Execution;
+use vm_system_protocol::model::{Execution, ExecutionError};
+use vm_system_protocol::reason::{CloseReason, LimitKind};
 use vm_system_protocol::time::Timestamp;
 use vm_system_record::{TaskRow, Write};
 
@@ -183,7 +184,7 @@ impl DurableMachine {
             Input::Violation(what) => self.violation(&what, actions),
             Input::Exited(exit_status) => self.on_exit(exit_status, now, actions),
             Input::ForbiddenCall(call) => {
-                self.worker.verdict.get_or_insert_with(|| format!("seccomp({call})"));
+                self.worker.verdict.get_or_insert(CloseReason::Seccomp(call));
                 self.on_exit(WorkerExitStatus::Unknown, now, actions);
             }
             Input::Stored(id) => self.stored(id, now, actions),
@@ -272,14 +273,10 @@ impl DurableMachine {
     fn not_loaded(&mut self, why: String, permanent: bool, now: Now, actions: &mut Vec<Action>) {
         self.stage = Stage::Cold;
         if permanent && !self.creation_pending() {
-            self.give_up(
-                "WORKER_DIED",
-                &format!("the program cannot continue: {why}"),
-                Some(why.clone()),
-                now,
-                actions,
-            );
-            return;
+            let message = format!("the program cannot continue: {why}");
+            let error =
+                ExecutionError::new("WORKER_DIED", message).because_of(&CloseReason::SpawnFailed(why));
+            return self.give_up(error, now, actions);
         }
         self.requests.held_answer = None;
         self.refuse_all(&DurableRefusal::NoWorker(why), actions);
@@ -435,11 +432,11 @@ impl DurableMachine {
             self.end_by_limit(DurableLimit::Wall, now, actions);
         } else if self.clock.hard_stop.is_some_and(|at| at <= now.mono_ms) {
             self.clock.hard_stop = None;
-            let what = match self.stage {
-                Stage::Running => "limit(wall)",
-                _ => "protocol_violation(did not answer in time)",
+            let reason = match self.stage {
+                Stage::Running => CloseReason::Limit(LimitKind::Wall),
+                _ => CloseReason::ProtocolViolation("did not answer in time".to_owned()),
             };
-            self.kill(what, actions);
+            self.kill(reason, actions);
         }
         if matches!(self.stage, Stage::Warm(_)) {
             self.expire_if_due(now, actions);
@@ -454,15 +451,15 @@ impl DurableMachine {
     /// The worker is not needed now; its state is in the store.
     pub(super) fn let_worker_go(&mut self, actions: &mut Vec<Action>) {
         self.refuse_setter(&DurableRefusal::NoWorker("it was ended in the meantime".to_owned()), actions);
-        self.worker.verdict = Some("exited".to_owned());
+        self.worker.verdict = Some(CloseReason::Exited);
         (self.clock.hard_stop, self.clock.waits) = (None, None);
         self.stage = Stage::Exiting;
         actions.push(Action::LetGo);
     }
 
-    pub(super) fn kill(&mut self, why: &str, actions: &mut Vec<Action>) {
-        self.refuse_setter(&DurableRefusal::NoWorker(why.to_owned()), actions);
-        self.worker.verdict.get_or_insert_with(|| why.to_owned());
+    pub(super) fn kill(&mut self, reason: CloseReason, actions: &mut Vec<Action>) {
+        self.refuse_setter(&DurableRefusal::NoWorker(reason.to_string()), actions);
+        self.worker.verdict.get_or_insert(reason);
         (self.clock.hard_stop, self.clock.waits) = (None, None);
         self.stage = Stage::Exiting;
         actions.push(Action::Kill);
@@ -470,7 +467,7 @@ impl DurableMachine {
 
     pub(super) fn violation(&mut self, what: &str, actions: &mut Vec<Action>) {
         if !matches!(self.stage, Stage::Cold | Stage::Exiting | Stage::Starting) {
-            self.kill(&format!("protocol_violation({what})"), actions);
+            self.kill(CloseReason::ProtocolViolation(what.to_owned()), actions);
         }
     }
 
@@ -502,11 +499,7 @@ impl DurableMachine {
 
     pub(super) fn refuse_deferred(&mut self, why: &DurableRefusal, actions: &mut Vec<Action>) {
         for input in std::mem::take(&mut self.requests.deferred) {
-            if let Input::Submit { token, .. }
-            | Input::Set { token, .. }
-            | Input::Cancel { token, .. }
-            | Input::Wake { token: Some(token) } = input
-            {
+            if let Some(token) = input.token() {
                 actions.push(Action::Reply { token, result: Err(why.clone()) });
             }
         }

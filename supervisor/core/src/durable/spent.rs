@@ -8,7 +8,7 @@ use crate::Now;
 use vm_system_protocol::durable::DurableLimit;
 use vm_system_protocol::limits::{DURABLE_RECORD_BYTES, DURABLE_ROW_BYTES};
 use vm_system_protocol::model::{ExecutionError, ExecutionStatus, Limits};
-use vm_system_protocol::reason::LimitKind;
+use vm_system_protocol::reason::{CloseReason, LimitKind};
 use vm_system_record::{TaskOutcome, TaskRow};
 
 /// Waiting time that restores the limits completely (milliseconds).
@@ -109,8 +109,8 @@ impl DurableMachine {
     /// Ends the execution: its record has reached the largest size.
     pub(super) fn record_full(&mut self, now: Now, actions: &mut Vec<Action>) {
         let what = "its output and tasks are larger than the record of one execution may be";
-        let reason = Some(format!("limit({})", LimitKind::Output.name()));
-        let error = ExecutionError::new("OUTPUT_LIMIT_EXCEEDED", what).because(reason);
+        let reason = CloseReason::Limit(LimitKind::Output);
+        let error = ExecutionError::new("OUTPUT_LIMIT_EXCEEDED", what).because_of(&reason);
         self.end(ExecutionStatus::Error, Some(error), now, actions);
     }
 }
@@ -313,7 +313,8 @@ mod tests {
     #[test]
     fn mark_of_dropped_output_comes_once_and_does_not_count() {
         let mark = || {
-            let payload = EventPayload::System { message: "dropped".to_owned(), level: ConsoleLevel::Warn };
+            let payload =
+                EventPayload::System { message: "dropped".to_owned(), level: ConsoleLevel::Warn, code: None };
             FromDurable::Events(vec![WorkerEvent { at_us: 0, payload }])
         };
         let mut prompter = Prompter::new();

@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, VecDeque};
 use vm_system_protocol::durable::{HostCall, TaskAnswer};
 use vm_system_protocol::egress::HttpRequest;
 use vm_system_protocol::model::EventPayload;
+use vm_system_protocol::reason::CloseReason;
 use vm_system_record::{TaskRow, Write};
 
 /// The program's next step from its last checkpoint.
@@ -107,7 +108,7 @@ pub(super) struct Requests {
     pub(super) early: Vec<Token>,
     /// Callers that get a reply when the program pauses or ends.
     pub(super) waiting: Vec<Token>,
-    /// Requests that arrived while a batch was being written.
+    /// Requests that arrived while a batch was being written; their number is bounded where they are added (`keep_deferred`).
     pub(super) deferred: Vec<Input>,
     /// The task of an accepted answer, as it was before: the answer is not stored until a worker has restored the state that it is
     /// for, and is withdrawn if none can.
@@ -155,5 +156,5 @@ pub(super) struct WorkerNotes {
     /// Exits of workers after the same checkpoint.
     pub(super) exits: u32,
     /// Why this machine killed it.
-    pub(super) verdict: Option<String>,
+    pub(super) verdict: Option<CloseReason>,
 }

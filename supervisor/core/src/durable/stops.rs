@@ -4,7 +4,8 @@ use super::input::{DurableAction as Action, DurableRefusal};
 use super::machine::{COMMIT_MS, DurableMachine, EXITS_MAX, OWN_EVENTS};
 use super::options::task_of_pause;
 use super::state::{AfterCommit, EffectCall, NextStep, Stage};
-use crate::{Now, WorkerExitStatus, signal_name};
+use crate::exit::reason_of;
+use crate::{Now, WorkerExitStatus};
 use vm_system_protocol::durable::{
     Cause, DurableLimit, End, FromDurable, MESSAGE_BYTES, PROMPT_BYTES, REQUEST_BODY_BYTES, RESULT_BYTES,
     StatePage, Stop, TaskAnswer,
@@ -14,7 +15,7 @@ use vm_system_protocol::limits::{DURABLE_PAGE_BYTES, DURABLE_ROW_BYTES};
 use vm_system_protocol::model::{EventPayload, ExecutionError, ExecutionStatus, ResultValue};
 use vm_system_protocol::reason::{CloseReason, LimitKind};
 use vm_system_protocol::time::Timestamp;
-use vm_system_protocol::worker::{EXIT_OUT_OF_MEMORY, WorkerEvent};
+use vm_system_protocol::worker::WorkerEvent;
 use vm_system_record::Write;
 
 /// A first state of at most so many bytes is stored together with the rows of its execution.
@@ -22,7 +23,6 @@ const BEGINNING_BYTES: u64 = 1 << 20;
 /// Longest text of the mark of dropped output (bytes).
 const MARK_BYTES: usize = 256;
 const SIGXCPU: i32 = 24;
-const SIGSYS: i32 = 31;
 
 impl DurableMachine {
     pub(super) fn on_message(&mut self, message: FromDurable, now: Now, actions: &mut Vec<Action>) {
@@ -39,14 +39,8 @@ impl DurableMachine {
                 return;
             }
             (Stage::Restoring | Stage::Running, FromDurable::Refused { why }) => {
-                let why = why.clone();
-                self.give_up(
-                    "STATE_DAMAGED",
-                    &format!("the program cannot continue: {why}"),
-                    Some("refused".to_owned()),
-                    now,
-                    actions,
-                );
+                let message = format!("the program cannot continue: {why}");
+                self.give_up(ExecutionError::new("STATE_DAMAGED", message), now, actions);
                 return;
             }
             (Stage::Setting, FromDurable::NotSet) => {
@@ -317,14 +311,7 @@ impl DurableMachine {
         }
     }
 
-    pub(super) fn give_up(
-        &mut self,
-        code: &str,
-        message: &str,
-        reason: Option<String>,
-        now: Now,
-        actions: &mut Vec<Action>,
-    ) {
+    pub(super) fn give_up(&mut self, error: ExecutionError, now: Now, actions: &mut Vec<Action>) {
         if let Some(task) = self.requests.held_answer.take() {
             // The answer was not used: its task ends without one.
             let id = task.id;
@@ -337,12 +324,7 @@ impl DurableMachine {
             // It fails before its beginning was reported: its rows record that, without a state.
             self.gathered.events.clear();
         }
-        self.end(
-            ExecutionStatus::Error,
-            Some(ExecutionError::new(code, message).because(reason)),
-            now,
-            actions,
-        );
+        self.end(ExecutionStatus::Error, Some(error), now, actions);
     }
 
     pub(super) fn on_exit(&mut self, exit_status: WorkerExitStatus, now: Now, actions: &mut Vec<Action>) {
@@ -355,7 +337,7 @@ impl DurableMachine {
         if self.ended || self.released || writing_end {
             return;
         }
-        let expected = stage == Stage::Exiting && verdict.as_deref() == Some("exited");
+        let expected = stage == Stage::Exiting && verdict == Some(CloseReason::Exited);
         if matches!(stage, Stage::Running | Stage::Calling | Stage::Restoring | Stage::Starting)
             || (stage == Stage::Exiting && !expected)
         {
@@ -372,29 +354,20 @@ impl DurableMachine {
 
     fn exited_at_work(
         &mut self,
-        verdict: Option<String>,
+        verdict: Option<CloseReason>,
         exit_status: WorkerExitStatus,
         now: Now,
         actions: &mut Vec<Action>,
     ) {
-        let limit = match (verdict.as_deref(), exit_status) {
-            (Some("limit(wall)"), _) => Some(DurableLimit::Wall),
+        let limit = match (&verdict, exit_status) {
+            (Some(CloseReason::Limit(LimitKind::Wall)), _) => Some(DurableLimit::Wall),
             (_, WorkerExitStatus::Signaled(SIGXCPU)) => Some(DurableLimit::Cpu),
             _ => None,
         };
         if let Some(limit) = limit {
             return self.end_by_limit(limit, now, actions);
         }
-        let reason = verdict.unwrap_or_else(|| match exit_status {
-            WorkerExitStatus::Exited(EXIT_OUT_OF_MEMORY) => CloseReason::Limit(LimitKind::Memory).to_string(),
-            WorkerExitStatus::Exited(code) => format!("exited({code})"),
-            WorkerExitStatus::Signaled(SIGSYS) => "seccomp(unknown)".to_owned(),
-            WorkerExitStatus::Signaled(signal) => format!("signal({})", signal_name(signal)),
-            WorkerExitStatus::OutOfMemory => CloseReason::OutOfMemory.to_string(),
-            WorkerExitStatus::MemoryShort => CloseReason::MemoryShort.to_string(),
-            WorkerExitStatus::KeeperLost => "keeper_lost".to_owned(),
-            WorkerExitStatus::Unknown => "signal(unknown)".to_owned(),
-        });
+        let reason = verdict.unwrap_or_else(|| reason_of(exit_status));
         // The program caused neither the loss of the jail nor what this supervisor does about its owner's memory.
         let counts = !matches!(exit_status, WorkerExitStatus::KeeperLost | WorkerExitStatus::MemoryShort);
         self.worker.exits += u32::from(counts);
@@ -402,8 +375,8 @@ impl DurableMachine {
             let message =
                 format!("its worker exited {EXITS_MAX} times at the same point, the last time by {reason}");
             self.gathered = super::state::Gathered::default();
-            self.give_up("WORKER_DIED", &message, Some(reason), now, actions);
-            return;
+            let error = ExecutionError::new("WORKER_DIED", message).because_of(&reason);
+            return self.give_up(error, now, actions);
         }
         if self.writes.writing.is_empty() {
             self.spawn(actions);
@@ -456,6 +429,6 @@ fn limit_failure(limit: DurableLimit) -> (ExecutionStatus, Option<ExecutionError
         DurableLimit::Output => Some(LimitKind::Output),
         _ => None,
     };
-    let reason = reason.map(|kind| format!("limit({})", kind.name()));
+    let reason = reason.map(|kind| CloseReason::Limit(kind).to_string());
     (status, Some(ExecutionError::new(code, message).because(reason)))
 }

@@ -222,7 +222,7 @@ fn has_end(batch: &[Write]) -> bool {
 
 /// Whether an event says that the session was restarted.
 fn is_report(event: &Event) -> bool {
-    matches!(&event.payload, EventPayload::System { message, level: ConsoleLevel::Warn }
+    matches!(&event.payload, EventPayload::System { message, level: ConsoleLevel::Warn, .. }
         if message.starts_with("the session was restarted"))
 }
 

@@ -68,6 +68,21 @@ fn play(kind: &str, faults: SimulatedFaults) -> SimulatedCounts {
     unrecorded
 }
 
+/// Takes every transition of the machine's phases: fewer histories than the tests below, of all kinds.
+pub(crate) fn take_all_transitions() {
+    let adoption = SimulatedFaults { adoption: true, ..SimulatedFaults::NONE };
+    let kinds = [
+        SimulatedFaults { exits: true, store: true, ..SimulatedFaults::NONE },
+        SimulatedFaults { exits: true, ..adoption },
+        SimulatedFaults { store: true, ..adoption },
+    ];
+    for faults in kinds {
+        for seed in 0..HISTORIES / 5 {
+            World::new(seed, faults, false).play();
+        }
+    }
+}
+
 #[test]
 fn honest_worker_and_healthy_store_never_end_a_session_without_a_request() {
     let restored = play("honest", SimulatedFaults::NONE).restored;

@@ -4,7 +4,9 @@ mod limits;
 
 use super::*;
 use crate::AdoptedExecution;
+use crate::durable::SubmittedAnswer;
 use vm_system_protocol::broker::DatabaseRequest;
+use vm_system_protocol::control::GivenAnswer;
 use vm_system_protocol::model::Metrics;
 use vm_system_record::{RunningExecutionRow, TaskRow};
 
@@ -530,4 +532,18 @@ fn a_session_that_was_being_closed_is_closed() {
     bench.reports(0, None, None);
     bench.input(SessionInput::Exited(WorkerExitStatus::Exited(0)));
     assert_eq!(bench.reason(), "exited(0)", "it was not closed by this supervisor");
+}
+
+#[test]
+fn an_answer_that_comes_before_the_worker_has_repeated_its_question_is_refused_as_busy() {
+    let mut bench = adopted(Some(EXECUTION));
+    assert!(bench.machine.is_catching_up());
+    bench.input(SessionInput::Submit {
+        token: Token(7),
+        execution: EXECUTION,
+        task: None,
+        answer: SubmittedAnswer::Unchecked(GivenAnswer::Typed("1".to_owned())),
+        wait: false,
+    });
+    assert!(matches!(bench.reply(7), Some(Err(Refusal::Busy))), "{:?}", bench.replies);
 }

@@ -33,7 +33,7 @@ impl Bench {
     }
 
     /// The next supervisor begins, if the row says what was begun.
-    fn next_supervisor(&mut self, on_crash: OnCrash) {
+    pub(super) fn next_supervisor(&mut self, on_crash: OnCrash) {
         let continuation = self.recorded().expect("it was recorded");
         let record = self.machine.record().clone();
         let spec = SessionSpec { record, on_crash, ..spec(&self.policy, 0) };

@@ -56,7 +56,7 @@ fn closing_reason_of_an_exit_comes_from_the_kernel() {
         (WorkerExitStatus::Exited(3), "exited(3)"),
         (WorkerExitStatus::Exited(0), "exited(0)"),
         (WorkerExitStatus::KeeperLost, "keeper_lost"),
-        (WorkerExitStatus::Unknown, "signal(unknown)"),
+        (WorkerExitStatus::Unknown, "unknown"),
     ] {
         let mut bench = Bench::running();
         bench.input(SessionInput::Exited(exit_status));

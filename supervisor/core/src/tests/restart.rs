@@ -8,7 +8,7 @@ use vm_system_protocol::model::SessionEventType;
 const SEED: [u8; 32] = [7; 32];
 
 impl Bench {
-    fn restarting() -> Self {
+    pub(super) fn restarting() -> Self {
         let policy = rights(|_| {});
         let mut bench = Self::new(Arc::clone(&policy), 0);
         let on_crash = OnCrash::Restart;
@@ -20,7 +20,7 @@ impl Bench {
     }
 
     /// The next worker exists, with these startup files.
-    fn respawned(&mut self, startup: Vec<ExecuteRequest>) {
+    pub(super) fn respawned(&mut self, startup: Vec<ExecuteRequest>) {
         assert_eq!(std::mem::take(&mut self.respawns), 1, "it was ordered once");
         (self.seq, self.killed) = (0, false);
         let policy = Arc::clone(&self.policy);
@@ -37,7 +37,7 @@ impl Bench {
         assert_eq!(self.machine.record().status, SessionStatus::Ready);
     }
 
-    fn crashes(&mut self) {
+    pub(super) fn crashes(&mut self) {
         self.input(SessionInput::Exited(WorkerExitStatus::Signaled(11)));
     }
 
@@ -57,7 +57,7 @@ impl Bench {
             _ => None,
         });
         let warnings = events.flatten().filter_map(|event| match &event.payload {
-            EventPayload::System { message, level: ConsoleLevel::Warn } => Some(message.clone()),
+            EventPayload::System { message, level: ConsoleLevel::Warn, .. } => Some(message.clone()),
             _ => None,
         });
         warnings.collect()

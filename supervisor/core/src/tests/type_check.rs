@@ -51,7 +51,7 @@ fn notices(bench: &Bench) -> Vec<(String, ConsoleLevel)> {
         _ => None,
     });
     let notices = events.flatten().filter_map(|event| match event.payload {
-        EventPayload::System { message, level } => Some((message, level)),
+        EventPayload::System { message, level, .. } => Some((message, level)),
         _ => None,
     });
     notices.collect()

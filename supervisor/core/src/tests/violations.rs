@@ -134,7 +134,7 @@ fn worker_that_closes_its_channel_and_does_not_exit_is_killed() {
     bench.after(CLOSE_GRACE_MS);
     assert!(bench.killed);
     bench.input(SessionInput::Exited(WorkerExitStatus::Signaled(9)));
-    assert_eq!(bench.reason(), "protocol_violation(closed its channel)");
+    assert_eq!(bench.reason(), "hung_up");
 }
 
 #[test]

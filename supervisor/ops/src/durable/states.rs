@@ -205,6 +205,7 @@ impl Ops {
                     from.id
                 ),
                 level: ConsoleLevel::Info,
+                code: None,
             },
         };
         let output_bytes = origin.payload.output_bytes();

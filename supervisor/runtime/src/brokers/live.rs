@@ -286,6 +286,10 @@ impl ConnectedBroker {
         if let Err(error) = self.process.ended().await {
             tracing::warn!(pid, %error, "broker could not be reaped");
         }
+        if let BrokerGroup::Command(group) = self.group {
+            // The command may have left processes behind.
+            group.end();
+        }
     }
 }
 

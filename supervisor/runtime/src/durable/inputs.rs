@@ -8,12 +8,11 @@ use crate::link::{LinkEvent, WorkerLink};
 use crate::owner_memory::WorkOf;
 use crate::task::fault;
 use crate::writes::WriteOutcome;
-use vm_system_core::WorkerExitStatus;
 use vm_system_core::WriteId;
 use vm_system_core::durable::{DurableInput as Input, DurableRefusal, Unstored};
 use vm_system_protocol::worker::FromWorker;
 use vm_system_record::{Entity, Owner as Principal, Rejection, StoreError};
-use vm_system_spawn::{Received, WorkerChannelError, WorkerExit};
+use vm_system_spawn::{Received, WorkerChannelError, WorkerExitStatus};
 
 impl RunTask {
     /// None: no input for the machine.
@@ -128,7 +127,7 @@ impl RunTask {
         }
     }
 
-    fn exited(&mut self, exit: WorkerExit) -> Input {
+    fn exited(&mut self, exit: WorkerExitStatus) -> Input {
         self.calls.under_way = None;
         self.pages.acquiring = None;
         let (mut forbidden, mut released) = (None, false);
@@ -136,12 +135,12 @@ impl RunTask {
             self.forget_worker(session);
             forbidden = self.durables.shared.registry.take_forbidden(link.process.pid());
             link.process.forget();
-            released = link.memory.is_released() && exit == WorkerExit::Signaled(libc::SIGKILL);
+            released = link.memory.is_released() && exit == WorkerExitStatus::Signaled(libc::SIGKILL);
         }
         match forbidden {
             Some(call) => Input::ForbiddenCall(call),
             None if released => Input::Exited(WorkerExitStatus::MemoryShort),
-            None => Input::Exited(crate::task::exit_status(exit)),
+            None => Input::Exited(exit),
         }
     }
 

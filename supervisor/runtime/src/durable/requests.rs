@@ -130,10 +130,10 @@ impl Requests {
         match judge(&self.context.policy, HostRequest::Http(call), usage, session) {
             Ok(Permit::Http(permit)) => Ok(permit),
             Ok(_) => Err(unexpected()),
-            Err(Denial { module, name, error }) => {
+            Err(Denial { module, name, error, code }) => {
                 if usage.denied(module, name) {
                     let message = format!("denied: {module}.{name}: {}", error.message);
-                    notes.push(EventPayload::System { message, level: ConsoleLevel::Warn });
+                    notes.push(EventPayload::System { message, level: ConsoleLevel::Warn, code });
                 }
                 Err(error)
             }

@@ -13,9 +13,10 @@ use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::time::{Instant, sleep_until, timeout};
+use tokio_util::sync::CancellationToken;
 use vm_system_protocol::codec;
 use vm_system_protocol::egress::{EgressRequest, FromEgress, HttpProgress, ToEgress};
-use vm_system_protocol::limits::{EGRESS_MESSAGE_BYTES, EGRESS_PINGS_LOST};
+use vm_system_protocol::limits::{EGRESS_MESSAGE_BYTES, EGRESS_PINGS_LOST, HTTP_EXCHANGES_OF_ALL};
 use vm_system_protocol::worker::HostError;
 use vm_system_sandbox::process::ExitStatus;
 use vm_system_spawn::child::ChildProcess;
@@ -24,6 +25,7 @@ use vm_system_spawn::egress::{connect_to_egress, start_egress};
 /// Why a process is not used any more.
 const NOT_NEEDED: &str = "nothing needs it any more";
 const ENDED: &str = "it ended";
+const UNREAD: &str = "it does not read its channel";
 
 /// What is read from the channel at a time (bytes).
 const READ_BYTES: usize = 128 * 1024;
@@ -31,10 +33,14 @@ const READ_BYTES: usize = 128 * 1024;
 /// Requests that wait to be written at a time.
 const OPENINGS: usize = 64;
 
+/// Orders that wait to be written. Of each exchange at most one piece, one credit and its end, which the session sends without waiting;
+/// of those that are opened meanwhile their beginnings, too. A process for which more wait is given up.
+const ORDERS: usize = 3 * HTTP_EXCHANGES_OF_ALL + 4 * OPENINGS;
+
 /// A process that was started. When it is dropped, with the last exchange, its channel is closed and it exits.
 #[derive(Debug)]
 pub(super) struct EgressProcess {
-    orders: mpsc::UnboundedSender<QueuedOrder>,
+    orders: mpsc::Sender<QueuedOrder>,
     /// Requests that may wait to be written.
     openings: Arc<Semaphore>,
     routes: Arc<Routes>,
@@ -52,6 +58,8 @@ struct Routes {
     outdated: AtomicBool,
     /// Pings since its last message.
     pings: AtomicU32,
+    /// More orders than [`ORDERS`] would wait for it.
+    overrun: CancellationToken,
 }
 
 #[derive(Debug, Default)]
@@ -146,7 +154,7 @@ impl EgressProcess {
             inner.tasks.spawn(reap(Arc::clone(inner), child));
             return Err(why);
         }
-        let (orders, outgoing) = mpsc::unbounded_channel();
+        let (orders, outgoing) = mpsc::channel(ORDERS);
         let routes = Arc::new(Routes::default());
         inner.tasks.spawn(run(Arc::clone(inner), Arc::clone(&routes), (reader, writer), outgoing, child));
         Ok(Arc::new(Self { orders, openings: Arc::new(Semaphore::new(OPENINGS)), routes, pid }))
@@ -189,12 +197,19 @@ impl EgressProcess {
     }
 
     pub(super) fn open(&self, exchange: u64, request: EgressRequest, turn: Option<OwnedSemaphorePermit>) {
-        let _ = self.orders.send((ToEgress::Open { exchange, request: Box::new(request) }, turn));
+        self.queue((ToEgress::Open { exchange, request: Box::new(request) }, turn));
     }
 
     /// Does not wait: each exchange has at most one piece under way.
     pub(super) fn send(&self, order: ToEgress) {
-        let _ = self.orders.send((order, None));
+        self.queue((order, None));
+    }
+
+    fn queue(&self, order: QueuedOrder) {
+        // Closed only after the process has ended, with which its exchanges have failed.
+        if let Err(mpsc::error::TrySendError::Full(_)) = self.orders.try_send(order) {
+            self.routes.overrun.cancel();
+        }
     }
 }
 
@@ -218,7 +233,7 @@ async fn run(
     inner: Arc<Inner>,
     routes: Arc<Routes>,
     (mut reader, mut writer): (OwnedReadHalf, OwnedWriteHalf),
-    mut orders: mpsc::UnboundedReceiver<QueuedOrder>,
+    mut orders: mpsc::Receiver<QueuedOrder>,
     child: Option<ChildProcess>,
 ) {
     let ping = inner.config.ping;
@@ -241,7 +256,7 @@ async fn run(
             match timeout(ping * EGRESS_PINGS_LOST, write(&mut writer, &order)).await {
                 Ok(Ok(())) => {}
                 Ok(Err(error)) => return format!("its channel failed: {error}"),
-                Err(_) => return "it does not read its channel".to_owned(),
+                Err(_) => return UNREAD.to_owned(),
             }
         }
     };
@@ -278,6 +293,7 @@ async fn run(
         // First: a supervisor that was stopped itself finds the replies before it counts pings.
         why = reading => why,
         why = writing => why,
+        () = routes.overrun.cancelled() => UNREAD.to_owned(),
         () = inner.stop.cancelled() => "the supervisor is stopping".to_owned(),
     };
     // Without requests one of a service manager may end for a restart of its service.
@@ -340,7 +356,7 @@ async fn receive(socket: &mut (impl AsyncRead + Unpin)) -> io::Result<Option<Fro
 
 #[cfg(test)]
 mod tests {
-    use super::{EgressProcess, OPENINGS, QueuedOrder, Routes, run};
+    use super::{EgressProcess, OPENINGS, ORDERS, QueuedOrder, Routes, run};
     use crate::egress::client::Exchanges;
     use crate::egress::{Egress, EgressConfig};
     use std::sync::Arc;
@@ -361,7 +377,7 @@ mod tests {
     fn process() -> (Egress, EgressProcess, UnixStream, JoinHandle<()>) {
         let egress = Egress::new(EgressConfig { ping: PING, ..EgressConfig::default() });
         let (ours, theirs) = UnixStream::pair().expect("a channel");
-        let (orders, outgoing) = mpsc::unbounded_channel::<QueuedOrder>();
+        let (orders, outgoing) = mpsc::channel::<QueuedOrder>(ORDERS);
         let routes = Arc::new(Routes::default());
         egress.0.live.fetch_add(1, Ordering::Relaxed);
         let task = run(Arc::clone(&egress.0), Arc::clone(&routes), ours.into_split(), outgoing, None);
@@ -406,6 +422,24 @@ mod tests {
         let length = socket.read_u32_le().await.expect("a message") as usize;
         socket.read_exact(&mut message[..length]).await.expect("the whole message");
         assert!(process.turn().await.is_some(), "until one was read");
+    }
+
+    #[tokio::test]
+    async fn a_process_for_which_too_many_orders_wait_is_given_up() {
+        let (egress, process, socket, task) = process();
+        let exchanges = Arc::new(Exchanges::default());
+        let exchange = process.add(&exchanges, 1).expect("a number");
+        // This runtime has one thread: the task takes none of them meanwhile.
+        for _ in 0..ORDERS {
+            process.send(ToEgress::Pull { exchange });
+        }
+        assert!(process.is_usable(), "so many may wait");
+        process.send(ToEgress::Pull { exchange });
+        task.await.expect("no panic");
+        assert!(!process.is_usable() && process.has_failed());
+        let (_, text) = egress.describe(true);
+        assert!(text.contains("it does not read its channel"), "{text}");
+        drop(socket);
     }
 
     #[tokio::test]

@@ -18,13 +18,22 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use vm_system_protocol::codec;
 use vm_system_protocol::files_agent::{FilesProcess, FromFilesAgent, ReadTarget, ToFilesAgent};
-use vm_system_protocol::limits::{FILES_AGENT_ORDER_BYTES, WRITE_MS};
+use vm_system_protocol::limits::{FILE_CALLS, FILES_AGENT_CALLS, FILES_AGENT_ORDER_BYTES, WRITE_MS};
 use vm_system_sandbox::beneath::HANDLE_BYTES;
 use vm_system_sandbox::process::ExitStatus;
 use vm_system_spawn::files_agent::{AgentStarter, FilesAgentChannel, FilesAgentProcess};
 
+/// Why an agent is ended that leaves its orders unread.
+const UNREAD: &str = "it does not read its messages";
+
 /// How often calls are checked for being late, and an agent for being idle.
 const TICK: Duration = Duration::from_secs(1);
+
+/// Orders that may wait because the socket takes no more. Each call has one order and at most one later (`Close`, `Kill`); calls wait for
+/// their replies and have shares ([`FILE_CALLS`]), and the agent refuses more than [`FILES_AGENT_CALLS`]. An agent that leaves more
+/// unread does not work: it is ended.
+const BACKLOG: usize = 4 * FILES_AGENT_CALLS;
+const _: () = assert!(BACKLOG >= 2 * FILE_CALLS);
 
 /// How an agent ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,7 +57,9 @@ pub(crate) struct FilesAgent {
     stop: CancellationToken,
     channel: FilesAgentChannel,
     /// Messages that the socket did not take at once.
-    backlog: mpsc::UnboundedSender<Outgoing>,
+    backlog: mpsc::Sender<Outgoing>,
+    /// The backlog is full.
+    overrun: CancellationToken,
     calls: Mutex<Calls>,
     start_deadline: Duration,
 }
@@ -120,7 +131,7 @@ impl FilesAgent {
         (tasks, live, stop): (&TaskTracker, Arc<AtomicUsize>, CancellationToken),
     ) -> io::Result<Arc<Self>> {
         let (channel, process) = starter.start(uid)?;
-        let (backlog, outgoing) = mpsc::unbounded_channel();
+        let (backlog, outgoing) = mpsc::channel(BACKLOG);
         let (ready, is_ready) = oneshot::channel();
         let calls = Calls {
             last: 0,
@@ -134,8 +145,17 @@ impl FilesAgent {
         };
         let start_deadline = config.start_deadline;
         let (pid, calls) = (process.pid(), Mutex::new(calls));
-        let agent =
-            Arc::new(Self { uid, user, pid, stop: stop.clone(), channel, backlog, calls, start_deadline });
+        let agent = Arc::new(Self {
+            uid,
+            user,
+            pid,
+            stop: stop.clone(),
+            channel,
+            backlog,
+            overrun: CancellationToken::new(),
+            calls,
+            start_deadline,
+        });
         live.fetch_add(1, Ordering::Relaxed);
         tasks.spawn(run(Arc::clone(&agent), config.clone(), process, outgoing, (live, stop)));
         let why = match Handle::current().block_on(timeout(start_deadline, is_ready)) {
@@ -233,8 +253,12 @@ impl FilesAgent {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                 let descriptor = descriptor.map(|descriptor| descriptor.try_clone_to_owned()).transpose();
                 let descriptor = descriptor.map_err(|_| FilesAgentError::File(Errno::EMFILE))?;
-                // Fails only after the agent's end.
-                self.backlog.send(Outgoing { bytes, descriptor }).map_err(|_| self.lost())
+                self.backlog.try_send(Outgoing { bytes, descriptor }).map_err(|error| {
+                    if matches!(error, mpsc::error::TrySendError::Full(_)) {
+                        self.overrun.cancel();
+                    }
+                    self.lost()
+                })
             }
             Err(_) => Err(self.lost()),
             Ok(()) => Ok(()),
@@ -400,7 +424,7 @@ async fn run(
     agent: Arc<FilesAgent>,
     config: FilesAgentConfig,
     process: FilesAgentProcess,
-    mut outgoing: mpsc::UnboundedReceiver<Outgoing>,
+    mut outgoing: mpsc::Receiver<Outgoing>,
     (live, stop): (Arc<AtomicUsize>, CancellationToken),
 ) {
     let mut tick = interval(TICK.min(config.idle).min(config.ping_deadline).max(Duration::from_millis(1)));
@@ -417,7 +441,8 @@ async fn run(
     let end = loop {
         tokio::select! {
             () = stop.cancelled() => break AgentEnd::Stopped,
-            () = &mut sending => break failed("it does not read its messages".to_owned()),
+            () = &mut sending => break failed(UNREAD.to_owned()),
+            () = agent.overrun.cancelled() => break failed(UNREAD.to_owned()),
             received = agent.channel.receive(codec::decode::<FromFilesAgent>) => {
                 let why = match received {
                     Ok(Some(Ok(message))) => match agent.take(message) {

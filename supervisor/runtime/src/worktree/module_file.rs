@@ -84,7 +84,7 @@ fn read(
     let links = rules.is_everything();
     if !links {
         let Some(clean) = CleanPath::parse(path) else { return Ok(ReadFile::NotCovered) };
-        let too_long = |why: PathTooLong| error("MODULE_NOT_ALLOWED", format!("Cannot load module: {why}"));
+        let too_long = |why: PathTooLong| error("MODULE_NOT_ALLOWED", why.to_string());
         if !rules.covers(&clean, budget).map_err(too_long)? {
             return Ok(ReadFile::NotCovered);
         }
@@ -132,16 +132,19 @@ fn not_among_paths() -> HostError {
 
 fn unusable(failure: &WorktreeError) -> HostError {
     let code = match failure {
-        WorktreeError::InvalidPath(_) | WorktreeError::NotPermitted(_) => "MODULE_NOT_ALLOWED",
+        WorktreeError::InvalidPath(_)
+        | WorktreeError::NotPermitted(_)
+        | WorktreeError::UserNotPermitted(_) => "MODULE_NOT_ALLOWED",
         WorktreeError::NotFound(_) => "MODULE_NOT_FOUND",
         WorktreeError::TooLarge { .. } => "EFBIG",
         WorktreeError::Unreadable(_)
         | WorktreeError::Worktree(_)
+        | WorktreeError::NoSuchUser(_)
         | WorktreeError::RootRemoved(_)
         | WorktreeError::OwnerGone(_) => "EACCES",
         WorktreeError::Short(_) | WorktreeError::Unavailable(_) | WorktreeError::HelperExited(_) => "EAGAIN",
     };
-    error(code, format!("Cannot load module: {failure}"))
+    error(code, failure.to_string())
 }
 
 fn error(code: &str, message: String) -> HostError {

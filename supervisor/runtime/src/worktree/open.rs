@@ -49,6 +49,12 @@ pub enum WorktreeError {
     /// The worktree is outside the operator's roots, or not permitted to this client.
     #[error("{0}")]
     NotPermitted(String),
+    /// It would be used with the rights of a user, which this daemon, or the client, may not; the text says why.
+    #[error("{0}")]
+    UserNotPermitted(String),
+    /// The user whose rights were named does not exist.
+    #[error("{0}")]
+    NoSuchUser(String),
     /// The operator's root beneath which it was recorded is not configured any more.
     #[error("{0}")]
     RootRemoved(String),
@@ -426,7 +432,7 @@ fn of_agent(path: &Path, error: FilesAgentError) -> WorktreeError {
             WorktreeError::OwnerGone(format!("the worktree {shown} cannot be used: {error}"))
         }
         FilesAgentError::Refused(_) => {
-            WorktreeError::NotPermitted(format!("the worktree {shown} cannot be opened: {error}"))
+            WorktreeError::UserNotPermitted(format!("the worktree {shown} cannot be opened: {error}"))
         }
         error @ FilesAgentError::Lost { .. } => {
             WorktreeError::Unavailable(format!("the worktree {shown} cannot be opened: {error}"))

@@ -187,7 +187,7 @@ impl Roots {
         let client = if *client == WorktreeClient::Administrator { &of_admin } else { client };
         let (place, rights) = self.find(&path, client)?;
         if rights.uid() != *uid {
-            return Err(WorktreeError::NotPermitted(format!(
+            return Err(WorktreeError::UserNotPermitted(format!(
                 "the worktree {} is used with the rights of uid {uid}, which its owner does not have any more",
                 path.display()
             )));
@@ -227,7 +227,7 @@ impl Roots {
             (Some(agents), uid) => FileRights::User(agents.clone(), uid.unwrap_or(ROOT)),
             (None, Some(uid)) if matches!(client, WorktreeClient::AdministratorAs(_)) && !is_own(uid) => {
                 let why = "only a daemon that was started as root uses files as another user";
-                return Err(WorktreeError::NotPermitted(format!("{why} (uid {uid})")));
+                return Err(WorktreeError::UserNotPermitted(format!("{why} (uid {uid})")));
             }
             (None, _) => FileRights::Own,
         };
@@ -304,7 +304,7 @@ fn uid_of(user: &str) -> Result<u32, WorktreeError> {
     }
     match user_named(user) {
         Ok(Some(user)) => Ok(user.uid.as_raw()),
-        Ok(None) => Err(WorktreeError::Worktree(format!("there is no user `{user}`"))),
+        Ok(None) => Err(WorktreeError::NoSuchUser(format!("there is no user `{user}`"))),
         Err(errno) => Err(WorktreeError::Short(format!("user `{user}`: {}", errno.desc()))),
     }
 }

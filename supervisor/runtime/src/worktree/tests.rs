@@ -299,7 +299,7 @@ fn a_recorded_worktree_of_another_user_is_closed_to_a_supervisor_with_its_own_ri
     let cached = Worktree::open_cached(dir.path(), Some(&recorded), &roots, &client);
     assert!(cached.is_none_or(|cached| cached.is_same(&first)));
     let of_other = RecordedWorktree { uid: own + 1, ..recorded.clone() };
-    assert!(matches!(again(&of_other), Err(WorktreeError::NotPermitted(_))));
+    assert!(matches!(again(&of_other), Err(WorktreeError::UserNotPermitted(_))));
     assert!(Worktree::open_cached(dir.path(), Some(&of_other), &roots, &client).is_none());
     for beneath in ["../w", "/etc", "none"] {
         let elsewhere = RecordedWorktree { beneath: beneath.to_owned(), ..recorded.clone() };

@@ -16,13 +16,17 @@ use std::time::Duration;
 use tokio::io::Interest;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, timeout};
-use vm_system_protocol::limits::FILES_AGENT_START_MS;
+use vm_system_protocol::limits::{FILES_AGENT_START_MS, FILES_AGENTS};
 use vm_system_sandbox::pidfd::PidFd;
 use vm_system_sandbox::process::{self, ExitStatus};
 use vm_system_sandbox::socket::{self, PollSet, Wait};
 
 /// A record may wait this long until the helper, which looks up users, reads it. After that the helper counts as lost.
 const SEND_DEADLINE: Duration = Duration::from_mins(2);
+
+/// Orders that wait for the helper, and places that are kept: the order that starts an agent reserves the one of its end, so that an agent
+/// can always be ended. Jails, of which each needs one namespace, are started one by one for each owner.
+const ORDERS: usize = 2 * FILES_AGENTS + 1_024;
 
 /// The spawn helper of this process; cheap to clone. The helper exits with the last clone, and with this process.
 #[derive(Debug, Clone)]
@@ -33,9 +37,9 @@ struct Client {
     /// The process that was started; another one may have taken its place.
     started: u32,
     makes_namespaces: bool,
-    orders: mpsc::UnboundedSender<Order>,
+    orders: mpsc::Sender<Order>,
     /// Taken by the task.
-    begin: Mutex<Option<(OwnedFd, mpsc::UnboundedReceiver<Order>)>>,
+    begin: Mutex<Option<(OwnedFd, mpsc::Receiver<Order>)>>,
     agents: Arc<Mutex<Agents>>,
 }
 
@@ -44,6 +48,9 @@ struct Order {
     record: HelperRecord,
     channel: Option<OwnedFd>,
 }
+
+/// A place in the queue of orders.
+type Place = mpsc::OwnedPermit<Order>;
 
 /// The agent's process, and its wait status when it has ended.
 type StartReply = io::Result<(PidFd, oneshot::Receiver<ExitStatus>)>;
@@ -127,7 +134,7 @@ impl SpawnHelper {
             let _ = process::wait_for(pid);
             return Err(error);
         }
-        let (orders, received) = mpsc::unbounded_channel();
+        let (orders, received) = mpsc::channel(ORDERS);
         let begin = Mutex::new(Some((ours, received)));
         Ok(Self(Arc::new(Client {
             started: pid,
@@ -177,19 +184,27 @@ impl SpawnHelper {
     /// user. Blocks until the helper has replied; must be called on a thread of the runtime's blocking pool.
     pub fn start_agent(&self, uid: u32, channel: OwnedFd) -> io::Result<StartedAgent> {
         self.begin()?;
+        let (start, kill) = (self.place()?, self.place()?);
         let (responder, reply) = oneshot::channel();
         let agent = self.next_agent(|agents, agent| agents.starting.insert(agent, responder))?;
-        self.order(HelperRecord::StartAgent { agent, uid }, Some(channel));
+        start.send(Order { record: HelperRecord::StartAgent { agent, uid }, channel: Some(channel) });
         let reply = timeout(Duration::from_millis(FILES_AGENT_START_MS), reply);
         let Ok(reply) = tokio::runtime::Handle::current().block_on(reply) else {
             let error = self.silent(|agents| drop(agents.starting.remove(&agent)));
-            self.order(HelperRecord::Kill { agent }, None);
+            kill.send(Order { record: HelperRecord::Kill { agent }, channel: None });
             return Err(error);
         };
         let (pidfd, ended) = reply.map_err(|_| self.unanswered())??;
-        let pid = pidfd.pid()?;
-        let exit = crate::reactor::watch(pidfd.into(), Interest::READABLE)?;
-        Ok(StartedAgent { helper: self.clone(), agent, pid, exit, ended })
+        let watched =
+            pidfd.pid().and_then(|pid| Ok((pid, crate::reactor::watch(pidfd.into(), Interest::READABLE)?)));
+        let (pid, exit) = match watched {
+            Ok(watched) => watched,
+            Err(error) => {
+                kill.send(Order { record: HelperRecord::Kill { agent }, channel: None });
+                return Err(error);
+            }
+        };
+        Ok(StartedAgent { _helper: self.clone(), agent, pid, exit, ended, kill: Mutex::new(Some(kill)) })
     }
 
     /// Whether it makes user namespaces, and has the capability for it.
@@ -212,9 +227,10 @@ impl SpawnHelper {
 
     async fn try_to_make_user_namespace(&self) -> io::Result<OwnedFd> {
         self.begin()?;
+        let order = self.place()?;
         let (responder, reply) = oneshot::channel();
         let agent = self.next_agent(|agents, agent| agents.making.insert(agent, responder))?;
-        self.order(HelperRecord::MakeNamespace { agent }, None);
+        order.send(Order { record: HelperRecord::MakeNamespace { agent }, channel: None });
         let Ok(reply) = timeout(Duration::from_millis(FILES_AGENT_START_MS), reply).await else {
             return Err(self.silent(|agents| drop(agents.making.remove(&agent))));
         };
@@ -249,9 +265,12 @@ impl SpawnHelper {
         Ok(())
     }
 
-    fn order(&self, record: HelperRecord, channel: Option<OwnedFd>) {
-        // Fails only after the helper's exit, of which the waiting callers are informed.
-        let _ = self.0.orders.send(Order { record, channel });
+    /// A place for one order. There is none if the helper has exited, or has read nothing for so long that as many wait as may.
+    fn place(&self) -> io::Result<Place> {
+        self.0.orders.clone().try_reserve_owned().map_err(|error| match error {
+            mpsc::error::TrySendError::Closed(_) => lost(),
+            mpsc::error::TrySendError::Full(_) => self.silent(|_| ()),
+        })
     }
 }
 
@@ -273,10 +292,10 @@ fn await_ready(socket: &OwnedFd) -> io::Result<()> {
 /// The task: until the last clone is dropped, or the helper exits.
 async fn run(
     socket: WatchedFd,
-    orders: mpsc::UnboundedReceiver<Order>,
+    orders: mpsc::Receiver<Order>,
     pid: u32,
     agents: Arc<Mutex<Agents>>,
-    more: mpsc::WeakUnboundedSender<Order>,
+    more: mpsc::WeakSender<Order>,
 ) {
     if relay((&socket, pid), orders, &agents, &more).await {
         tracing::error!(
@@ -329,9 +348,9 @@ impl Agents {
 /// Carries orders and records; whether the helper has exited, or does not read.
 async fn relay(
     (socket, started): (&WatchedFd, u32),
-    mut orders: mpsc::UnboundedReceiver<Order>,
+    mut orders: mpsc::Receiver<Order>,
     agents: &Mutex<Agents>,
-    more: &mpsc::WeakUnboundedSender<Order>,
+    more: &mpsc::WeakSender<Order>,
 ) -> bool {
     let sending = async {
         while let Some(Order { record, channel }) = orders.recv().await {
@@ -356,7 +375,8 @@ async fn relay(
                 if let Some(unwanted) = take(agents, record, descriptors)
                     && let Some(orders) = more.upgrade()
                 {
-                    let _ = orders.send(Order { record: HelperRecord::Kill { agent: unwanted }, channel: None });
+                    // Full: the caller that has given up ordered it before, in the place that it had kept.
+                    let _ = orders.try_send(Order { record: HelperRecord::Kill { agent: unwanted }, channel: None });
                 }
             }
         }
@@ -413,14 +433,17 @@ fn take(agents: &Mutex<Agents>, record: HelperRecord, descriptors: Vec<OwnedFd>)
     }
 }
 
-/// An agent that has not ended. Dropping it kills the agent.
+/// An agent that has not ended; to be ended by [`Self::kill`]. It ends with its helper in any case.
 #[derive(Debug)]
 pub struct StartedAgent {
-    helper: SpawnHelper,
+    /// The helper stays while one of its agents does.
+    _helper: SpawnHelper,
     agent: u64,
     pid: u32,
     exit: WatchedFd,
     ended: oneshot::Receiver<ExitStatus>,
+    /// The place of the order to kill it, until that is given.
+    kill: Mutex<Option<Place>>,
 }
 
 impl StartedAgent {
@@ -430,7 +453,9 @@ impl StartedAgent {
 
     /// SIGKILL, by the helper; no error if the process has exited already.
     pub fn kill(&self) {
-        self.helper.order(HelperRecord::Kill { agent: self.agent }, None);
+        if let Some(place) = self.kill.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            place.send(Order { record: HelperRecord::Kill { agent: self.agent }, channel: None });
+        }
     }
 
     /// Waits until the helper has reaped it. Without the helper it waits for the exit alone, whose status nobody knows. Must complete
@@ -444,11 +469,5 @@ impl StartedAgent {
             io::ErrorKind::BrokenPipe,
             "the spawn helper that had started it has ended, and it with that",
         ))
-    }
-}
-
-impl Drop for StartedAgent {
-    fn drop(&mut self) {
-        self.kill();
     }
 }

@@ -42,8 +42,9 @@ impl Jail {
         orders: Orders,
     ) -> (Arc<Self>, mpsc::Receiver<SpawnEvent>) {
         let JailParts { pid, pidfd, layers, build, address, control, listener, zygote, groups } = parts;
+        let left = Arc::default();
         if let Ok(keeper) = pidfd.try_clone() {
-            config.keepers_alive.add(keeper);
+            config.keepers_alive.add(keeper, address.clone(), Arc::clone(&left));
         }
         let (events, receiver) = mpsc::channel(EVENTS);
         let zygotes = Zygotes { current: zygote, reserve: None, listener: Arc::new(listener) };
@@ -53,6 +54,7 @@ impl Jail {
             pidfd,
             layers,
             address,
+            left,
             stuck: AtomicBool::new(false),
             control: Arc::new(Control::new(control, build.protocol)),
             orders,

@@ -2,6 +2,7 @@
 //! every session's worker.
 
 use super::super::channel::split;
+use super::super::control::Control;
 use super::super::error::SpawnError;
 use super::super::groups::OwnerGroup;
 use super::super::process::{ReportedExit, WorkerProcess};
@@ -16,25 +17,19 @@ use tokio::time::timeout;
 use vm_system_protocol::ids::SessionId;
 use vm_system_protocol::keeper::ToKeeper;
 use vm_system_protocol::limits::HELLO_MS;
+use vm_system_sandbox::pidfd::PidFd;
 
-/// A worker that is registered with the keeper. Unless its assignment is finished, dropping this kills it: the keeper holds its
-/// channel, so that it would not exit by itself when the request is given up.
+/// A worker that is registered with the keeper. If this is dropped before the assignment is finished, a task ends the worker: the keeper
+/// holds its channel, so that it would not exit by itself when the request is given up.
 pub(crate) struct Assignment<'a> {
     jail: &'a Jail,
     session: SessionId,
     worker: &'a UnassignedWorker,
     group: Option<Arc<OwnerGroup>>,
     exit: watch::Receiver<Option<ReportedExit>>,
-    kept: Option<oneshot::Receiver<()>>,
-}
-
-impl Drop for Assignment<'_> {
-    fn drop(&mut self) {
-        if self.kept.is_some() {
-            let _ = self.worker.pidfd.kill();
-            self.jail.control.forget(self.session);
-        }
-    }
+    kept: oneshot::Receiver<()>,
+    /// Used when the assignment is finished.
+    finished: oneshot::Sender<()>,
 }
 
 impl Jail {
@@ -51,8 +46,15 @@ impl Jail {
             let _ = worker.pidfd.kill();
             return Err(SpawnError::KeeperLost);
         };
-        let kept = Some(self.control.when_kept(session));
-        let assignment = Assignment { jail: self, session, worker, group, exit, kept };
+        let kept = self.control.when_kept(session);
+        let (finished, is_finished) = oneshot::channel();
+        tokio::spawn(end_unfinished(
+            session,
+            Arc::clone(&worker.pidfd),
+            Arc::clone(&self.control),
+            is_finished,
+        ));
+        let assignment = Assignment { jail: self, session, worker, group, exit, kept, finished };
         let fds = [ours.as_fd(), worker.pidfd.as_fd()];
         let registered = self.control.send(&ToKeeper::Keep { session, inner_pid }, &fds).await;
         registered.map_err(|_| SpawnError::KeeperLost)?;
@@ -61,21 +63,52 @@ impl Jail {
 }
 
 impl Assignment<'_> {
+    /// Ends the worker. At once: the next attempt for its session must not be forgotten by the keeper in place of this one.
+    pub(crate) fn give_up(self) {
+        end(self.session, &self.worker.pidfd, &self.jail.control);
+        // The task has nothing to do then.
+        let _ = self.finished.send(());
+    }
+
     /// Waits for the keeper.
     pub(crate) async fn finish(mut self, ours: WatchedFd) -> Result<WorkerHandle, SpawnError> {
         let limit = Duration::from_millis(HELLO_MS);
-        if let Some(kept) = &mut self.kept {
-            let Ok(kept) = timeout(limit, kept).await else {
-                self.jail.mark_stuck();
+        match timeout(limit, &mut self.kept).await {
+            Ok(Ok(())) => {}
+            Ok(Err(_)) => {
+                self.give_up();
                 return Err(SpawnError::KeeperLost);
-            };
-            kept.map_err(|_| SpawnError::KeeperLost)?;
+            }
+            Err(_) => {
+                self.jail.mark_stuck();
+                self.give_up();
+                return Err(SpawnError::KeeperLost);
+            }
         }
-        self.kept = None;
+        // The task exists until then.
+        let _ = self.finished.send(());
         let (pidfd, control) = (Arc::clone(&self.worker.pidfd), Arc::clone(&self.jail.control));
-        let (exit, group) = (self.exit.clone(), self.group.take());
-        let process = WorkerProcess::new(self.session, self.worker.pids.here, pidfd, exit, control, group);
+        let process =
+            WorkerProcess::new(self.session, self.worker.pids.here, pidfd, self.exit, control, self.group);
         let (sender, receiver) = split(ours, self.worker.protocol);
         Ok(WorkerHandle { sender, receiver, process })
     }
+}
+
+/// Ends a worker whose assignment was given up.
+async fn end_unfinished(
+    session: SessionId,
+    worker: Arc<PidFd>,
+    control: Arc<Control>,
+    is_finished: oneshot::Receiver<()>,
+) {
+    if is_finished.await.is_err() {
+        end(session, &worker, &control);
+    }
+}
+
+fn end(session: SessionId, worker: &PidFd, control: &Control) {
+    // The kill fails if it has exited already.
+    let _ = worker.kill();
+    control.forget(session);
 }

@@ -126,6 +126,7 @@ fn script_rows() -> Vec<Write> {
         EventPayload::Exception {
             message: "Error: no".to_owned(),
             stack: "at a.js:1".to_owned(),
+            code: None,
             truncated: false,
             full_bytes: None,
         },

@@ -169,7 +169,7 @@ impl ModuleFinder<'_, '_> {
         if relative && !self.referrer.is_empty() {
             let Some(path) = join(folder(self.referrer), specifier) else {
                 let message = format!("Invalid module '{specifier}': it is outside the worktree");
-                return Err(coded_error(self.ctx, "MODULE_NOT_ALLOWED", &message));
+                return Err(coded_error(self.ctx, "MODULE_OUTSIDE_WORKTREE", &message));
             };
             bases.push(path);
         } else if relative {
@@ -499,9 +499,6 @@ impl ModuleFinder<'_, '_> {
                 Ok(Some((LoadedFile { path, source, format }, package)))
             }
             HostReply::Failed(HostError { code, .. }) if code == "MODULE_NOT_FOUND" => Ok(None),
-            HostReply::Failed(HostError { code, message }) if message.starts_with("Cannot") => {
-                Err(coded_error(self.ctx, &code, &message))
-            }
             HostReply::Failed(HostError { code, message }) => {
                 // A module that could not be read may exist or not.
                 let what = if code == "MODULE_NOT_ALLOWED" { "Invalid" } else { "Cannot load" };

@@ -36,7 +36,7 @@ use std::collections::{HashMap, HashSet};
 use std::ops::Deref;
 use std::rc::Rc;
 use vm_system_protocol::model::ExecutionKind;
-use vm_system_protocol::worker::{Execute, SourceFormat};
+use vm_system_protocol::worker::{Execute, NOT_GRANTED, SourceFormat};
 
 /// The name under which repl input is evaluated; specifiers in it are relative to the resolver's roots.
 pub(super) const REPL_NAME: &str = "repl";
@@ -168,7 +168,7 @@ pub(super) fn refusal(state: &SharedState, module: &str) -> String {
     }
     let refused = state.refused_modules.borrow();
     let why = refused.iter().find(|(name, _)| name == module).map(|(_, why)| why.as_str());
-    let why = why.unwrap_or("it is not among the modules of this session's template");
+    let why = why.unwrap_or(NOT_GRANTED);
     format!("Invalid module '{module}': {why}.")
 }
 

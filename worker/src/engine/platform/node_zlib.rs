@@ -6,7 +6,7 @@ use super::super::sys;
 use super::brotli::Brotli;
 use super::compression;
 use super::text::LossyText;
-use flate2::{Compression, Decompress, FlushDecompress, Status, bufread, write};
+use flate2::{Compression, Decompress, FlushDecompress, GzHeader, Status, bufread, write};
 use rquickjs::{Array, Ctx, Exception, Function, Object, Result, Value};
 use std::io::{Read, Write};
 
@@ -68,10 +68,14 @@ fn expand(format: Format, bytes: &[u8], most: usize, partial: bool) -> std::resu
                     Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => {
                         return if partial { Ok(out) } else { Err(CUT_SHORT.to_owned()) };
                     }
-                    Err(error) if error.to_string().contains("crc") => {
-                        return Err("incorrect data check".to_owned());
+                    Err(_) => {
+                        // The library has one error for both: where the data themselves are whole, the checksum behind them is wrong.
+                        let data = coder.header().and_then(|header| left.get(header_bytes(left, header)..));
+                        let is_whole = data
+                            .is_some_and(|data| inflate(Decompress::new(false), data, most, true).is_ok());
+                        let what = if is_whole { "incorrect data check" } else { "invalid block type" };
+                        return Err(what.to_owned());
                     }
-                    Err(_) => return Err("invalid block type".to_owned()),
                 }
                 let rest = coder.into_inner();
                 if rest.len() == left.len() {
@@ -92,6 +96,16 @@ fn expand(format: Format, bytes: &[u8], most: usize, partial: bool) -> std::resu
             inflate(Decompress::new(zlib), bytes, most, partial)
         }
     }
+}
+
+/// Length of the header of a gzip member (RFC 1952, 2.3).
+fn header_bytes(member: &[u8], header: &GzHeader) -> usize {
+    const FIXED: usize = 10;
+    const CHECKSUM_FLAG: u8 = 2;
+    let extra = header.extra().map_or(0, |extra| 2 + extra.len());
+    let texts = [header.filename(), header.comment()].into_iter().flatten().map(|text| text.len() + 1);
+    let has_checksum = member.get(3).is_some_and(|flags| flags & CHECKSUM_FLAG != 0);
+    FIXED + extra + texts.sum::<usize>() + 2 * usize::from(has_checksum)
 }
 
 fn inflate(
@@ -194,6 +208,8 @@ pub(super) fn install<'js>(ctx: &Ctx<'js>, state: &SharedState, natives: &Object
 #[cfg(test)]
 mod tests {
     use super::{CUT_SHORT, Format, TOO_LARGE, compress, expand};
+    use flate2::{Compression, GzBuilder, write};
+    use std::io::Write as _;
 
     #[test]
     fn what_is_compressed_expands_within_its_bound() {
@@ -213,5 +229,27 @@ mod tests {
             [compress(Format::Gzip, 1, b"a").expect("one"), compress(Format::Gzip, 9, b"b").expect("two")]
                 .concat();
         assert_eq!(expand(Format::Gzip, &twice, 10, false).expect("both"), b"ab");
+    }
+
+    fn packed(text: &[u8]) -> Vec<u8> {
+        let mut coder: write::GzEncoder<Vec<u8>> =
+            GzBuilder::new().filename("a").comment("b").write(Vec::new(), Compression::default());
+        coder.write_all(text).expect("into memory");
+        coder.finish().expect("into memory")
+    }
+
+    #[test]
+    fn a_wrong_checksum_and_broken_data_have_the_messages_of_zlib() {
+        let whole = packed(b"some text");
+        let expanded = |bytes: &[u8]| expand(Format::Gzip, bytes, 1_000, false);
+        assert_eq!(expanded(&whole).as_deref(), Ok(b"some text".as_slice()));
+        let mut checksum = whole.clone();
+        let at = checksum.len() - 8;
+        checksum[at] ^= 1;
+        assert_eq!(expanded(&checksum), Err("incorrect data check".to_owned()));
+        let mut data = whole;
+        // Behind ten bytes, `a` and `b`, each with its end: a block of the type that does not exist.
+        data[14] = 0xff;
+        assert_eq!(expanded(&data), Err("invalid block type".to_owned()));
     }
 }

@@ -70,7 +70,7 @@ pub(super) fn evaluated(
     let events = &events[..events.len().min(EVENTS as usize)];
     let (mut output, next, all) = views::lines(events, 0, OUTPUT_BYTES);
     let first = events.iter().find(|event| !matches!(event.payload, EventPayload::InputEcho { .. }));
-    if let Some(EventPayload::System { message, level: ConsoleLevel::Warn }) =
+    if let Some(EventPayload::System { message, level: ConsoleLevel::Warn, .. }) =
         first.map(|event| &event.payload)
     {
         output.insert(0, format!("[{message}]"));

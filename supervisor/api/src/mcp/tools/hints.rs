@@ -4,8 +4,7 @@
 use crate::mcp::call::ToolCall;
 use crate::mcp::output::ToolError;
 use vm_system_protocol::control::{Op, Reply};
-use vm_system_protocol::model::{EventPayload, Execution};
-use vm_system_protocol::worktree_path::NO_CHANGES;
+use vm_system_protocol::model::{EventPayload, Execution, NoteCode};
 
 /// About `import` in the input of a session, as `vm-system run -e` says it.
 const MODULE_HINT: &str = "Hint: `import` and `export` are allowed only in modules: write `await import(\"…\")` or `require(\"…\")`.";
@@ -29,12 +28,9 @@ pub(super) async fn hint_after(
     if is_syntax_error && is_module {
         return Ok(Some(MODULE_HINT.to_owned()));
     }
-    let is_refused_write = |payload: &EventPayload| match payload {
-        // Also where the script caught the error.
-        EventPayload::System { message, .. } | EventPayload::Exception { message, .. } => {
-            message.contains(NO_CHANGES)
-        }
-        _ => false,
+    // Also where the script caught the error.
+    let is_refused_write = |payload: &EventPayload| {
+        matches!(payload, EventPayload::System { code: Some(NoteCode::NoChanges), .. })
     };
     let events = execution.events.as_deref().unwrap_or_default();
     if !events.iter().any(|event| is_refused_write(&event.payload)) {

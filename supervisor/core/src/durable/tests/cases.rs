@@ -1,6 +1,7 @@
 //! Tests of single cases, named by behaviour. The invariants of all histories are checked by the histories.
 
 use super::*;
+use crate::durable::answers::DEFERRED;
 use crate::durable::machine::{COMMIT_MS, EXITS_MAX, HOLD_MS};
 use vm_system_protocol::limits::INTERRUPT_GRACE_MS;
 
@@ -94,6 +95,20 @@ fn a_refused_change_of_a_variable_is_reported_at_once() {
         refusal(Some(DurableInput::Cancel { token: other, with: Vec::new() })),
         Some(DurableRefusal::Ended)
     );
+}
+
+#[test]
+fn requests_above_those_that_may_wait_for_the_store_are_refused() {
+    let mut world = warm();
+    world.step(DurableInput::Set { token: Token(100), frame: 0, name: "x".to_owned(), value: json("1") });
+    for token in 200..200 + DEFERRED as u64 {
+        world.step(DurableInput::Wake { token: Some(Token(token)) });
+    }
+    assert!(world.refused.is_empty(), "so many may wait");
+    world.step(DurableInput::Wake { token: Some(Token(300)) });
+    assert_eq!(world.refused, [(Token(300), DurableRefusal::Busy)]);
+    world.step(DurableInput::Cancel { token: Token(301), with: Vec::new() });
+    assert!(!world.refused.iter().any(|(token, _)| *token == Token(301)), "it can be cancelled all the same");
 }
 
 #[test]

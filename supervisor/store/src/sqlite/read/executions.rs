@@ -231,11 +231,16 @@ fn payload(row: &Row<'_>) -> Read<EventPayload> {
         }
         "exception" => {
             let label: Option<String> = row.get(3)?;
-            let (_, truncated, full_bytes) = sized_label(label.as_deref().unwrap_or_default());
+            let (code, truncated, full_bytes) = sized_label(label.as_deref().unwrap_or_default());
+            let code = (!code.is_empty()).then(|| code.to_owned());
             let stack = row.get::<_, Option<String>>(5)?.unwrap_or_default();
-            EventPayload::Exception { message: text, stack, truncated, full_bytes }
+            EventPayload::Exception { message: text, stack, code, truncated, full_bytes }
         }
-        "system" => EventPayload::System { message: text, level: parsed(row, 3, WHAT)? },
+        "system" => {
+            // A code that a later release has written is left out.
+            let code = row.get::<_, Option<String>>(5)?.and_then(|code| code.parse().ok());
+            EventPayload::System { message: text, level: parsed(row, 3, WHAT)?, code }
+        }
         "stdout" => EventPayload::Stdout { text },
         "stderr" => EventPayload::Stderr { text },
         "http" => {

@@ -223,10 +223,10 @@ fn error_code(error: &ExecutionError) -> Cow<'_, str> {
 
 /// A payload as columns; `read/executions.rs` has the inverse.
 struct Columns<'a> {
-    /// Level, JavaScript type or nothing with a size ([`sized_label`]), or the task's id.
+    /// Level, JavaScript type or an exception's code with a size ([`sized_label`]), or the task's id.
     label: Option<Cow<'a, str>>,
     text: &'a str,
-    /// JSON of a value, stack of an exception, or [`MORE`].
+    /// JSON of a value, stack of an exception, code of a system message, or [`MORE`].
     extra: Option<Cow<'a, str>>,
 }
 
@@ -241,14 +241,17 @@ impl<'a> Columns<'a> {
             EventPayload::Console { level, text, more } => {
                 Self { extra: more.then_some(MORE.into()), ..labelled(level.as_str(), text) }
             }
-            EventPayload::System { message, level } => labelled(level.as_str(), message),
+            EventPayload::System { message, level, code } => {
+                Self { extra: code.map(|code| code.as_str().into()), ..labelled(level.as_str(), message) }
+            }
             EventPayload::Value(value) => Self {
                 label: Some(sized_label(value.kind.as_str(), value.truncated, value.full_bytes)),
                 extra: value.json.as_ref().map(|json| json.as_str().into()),
                 ..plain(&value.preview)
             },
-            EventPayload::Exception { message, stack, truncated, full_bytes } => Self {
-                label: truncated.then(|| sized_label("", true, *full_bytes)),
+            EventPayload::Exception { message, stack, code, truncated, full_bytes } => Self {
+                label: (*truncated || code.is_some())
+                    .then(|| sized_label(code.as_deref().unwrap_or_default(), *truncated, *full_bytes)),
                 extra: Some(stack.into()),
                 ..plain(message)
             },

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use vm_system_protocol::ids::TaskId;
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{
-    ConsoleLevel, Event, EventPayload, ExecutionError, ExecutionStatus, JsType, ResultValue,
+    ConsoleLevel, Event, EventPayload, ExecutionError, ExecutionStatus, JsType, NoteCode, ResultValue,
 };
 use vm_system_record::{Batch, Entity, ExecutionQuery, Page, Rejection, Write};
 
@@ -124,22 +124,37 @@ async fn events_of_every_kind_are_read_unchanged() {
             EventPayload::Exception {
                 message: "m".to_owned(),
                 stack: String::new(),
+                code: None,
                 truncated: false,
                 full_bytes: None,
             },
             EventPayload::Exception {
                 message: "m".to_owned(),
                 stack: "s".to_owned(),
+                code: Some("ENOENT".to_owned()),
+                truncated: false,
+                full_bytes: None,
+            },
+            EventPayload::Exception {
+                message: "m".to_owned(),
+                stack: "s".to_owned(),
+                code: None,
                 truncated: true,
                 full_bytes: None,
             },
             EventPayload::Exception {
                 message: "m".to_owned(),
                 stack: "s".to_owned(),
+                code: Some("ERR_INVALID_ARG_TYPE".to_owned()),
                 truncated: true,
                 full_bytes: Some(300_000),
             },
-            EventPayload::System { message: "m".to_owned(), level: ConsoleLevel::Warn },
+            EventPayload::System { message: "m".to_owned(), level: ConsoleLevel::Warn, code: None },
+            EventPayload::System {
+                message: "m".to_owned(),
+                level: ConsoleLevel::Warn,
+                code: Some(NoteCode::NoChanges),
+            },
             EventPayload::Stdout { text: text.clone() },
             EventPayload::Stderr { text: text.clone() },
             EventPayload::Task { task_id: TaskId::from_bytes(id(1, 1)), prompt: text },
@@ -149,7 +164,7 @@ async fn events_of_every_kind_are_read_unchanged() {
         store.apply(Write::Events(written.clone().into())).await.expect("new");
         assert_eq!(store.events(execution_id(1), 0, 0).await, Ok(written.clone()));
         assert_eq!(store.events(execution_id(1), 2, 3).await, Ok(written[2..5].to_vec()));
-        assert_eq!(store.events(execution_id(1), 14, 0).await, Ok(Vec::new()));
+        assert_eq!(store.events(execution_id(1), 16, 0).await, Ok(Vec::new()));
         assert_eq!(store.apply(events(1, [9])).await, rejected(Rejection::Conflict(Entity::Event)));
         assert_eq!(store.apply(events(2, [1])).await, rejected(Rejection::Missing(Entity::Execution)));
     })
