@@ -211,11 +211,24 @@ pub(crate) fn tables_of_formatters(tree: &Tree) -> Vec<String> {
 
 /// Crates without the workspace's lints.
 pub(crate) fn lints(tree: &Tree) -> Vec<String> {
-    let free = crates(tree).filter(|(folder, _, manifest)| {
+    let free = crates(tree).filter(|&(folder, _, ref manifest)| {
         let inherited =
             manifest.get("lints").and_then(|lints| lints.get("workspace")).and_then(Value::as_bool);
-        // Workspaces of their own: cargo-fuzz requires it, and the generator's tables are in no other build.
-        inherited != Some(true) && !["fuzz", "intl/datagen"].contains(folder)
+        // A workspace of its own: the generator's tables are in no other build.
+        inherited != Some(true) && folder != "intl/datagen"
     });
     free.map(|(folder, _, _)| format!("{folder}/Cargo.toml has no `lints.workspace = true`")).collect()
+}
+
+/// Libraries whose examples in comments would be compiled one by one: `cargo test` compiles each such library once more in order to
+/// look for them. The comments have none, which [`rules`](super::rules) checks.
+pub(crate) fn doctests(tree: &Tree) -> Vec<String> {
+    let with_a_library = crates(tree).filter(|(folder, _, _)| {
+        let library = format!("{folder}/src/lib.rs");
+        tree.files.iter().any(|file| file.path == library)
+    });
+    let tested = with_a_library.filter(|(_, _, manifest)| {
+        manifest.get("lib").and_then(|lib| lib.get("doctest")).and_then(Value::as_bool) != Some(false)
+    });
+    tested.map(|(folder, _, _)| format!("{folder}/Cargo.toml has no `lib.doctest = false`")).collect()
 }
