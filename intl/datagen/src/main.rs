@@ -7,7 +7,7 @@ extern crate alloc;
 
 use icu_experimental::dimension::provider::units::display_names::UnitsDisplayNamesV1;
 use icu_provider::dynutil::UpcastDataPayload;
-use icu_provider::export::{DataExporter, ExportMarker};
+use icu_provider::export::{DataExporter, ExportMarker, FlushMetadata};
 use icu_provider::prelude::*;
 use icu_provider_blob::export::BlobExporter;
 use std::path::Path;
@@ -74,18 +74,22 @@ where
     ExportMarker: UpcastDataPayload<M>,
 {
     let mut count = 0;
+    // The same for all locales: types that belong together are loaded from tables of one release.
+    let mut metadata = FlushMetadata::default();
     let is_of_units = M::INFO == UnitsDisplayNamesV1::INFO;
     for id in Tables.iter_ids()? {
         if !is_kept(&id.locale) || is_of_units && !is_kept_unit(&id.marker_attributes) {
             continue;
         }
         let request = DataRequest { id: id.as_borrowed(), ..DataRequest::default() };
-        let payload = ExportMarker::upcast(DataProvider::<M>::load(&Tables, request)?.payload);
+        let response = DataProvider::<M>::load(&Tables, request)?;
+        metadata.checksum = response.metadata.checksum;
+        let payload = ExportMarker::upcast(response.payload);
         exporter.put_payload(M::INFO, id.as_borrowed(), &payload)?;
         count += 1;
     }
     eprintln!("{count:6} {:?}", M::INFO.id.name());
-    exporter.flush(M::INFO, Default::default())
+    exporter.flush(M::INFO, metadata)
 }
 
 fn export_single<M>(exporter: &BlobExporter<'_>) -> Result<(), DataError>
@@ -94,8 +98,10 @@ where
     Tables: DataProvider<M>,
     ExportMarker: UpcastDataPayload<M>,
 {
-    let payload = ExportMarker::upcast(DataProvider::<M>::load(&Tables, DataRequest::default())?.payload);
-    exporter.flush_singleton(M::INFO, &payload, Default::default())
+    let response = DataProvider::<M>::load(&Tables, DataRequest::default())?;
+    let mut metadata = FlushMetadata::default();
+    metadata.checksum = response.metadata.checksum;
+    exporter.flush_singleton(M::INFO, &ExportMarker::upcast(response.payload), metadata)
 }
 
 fn blob() -> Result<Vec<u8>, DataError> {
