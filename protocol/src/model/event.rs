@@ -114,7 +114,7 @@ pub enum EventPayload {
     Exception {
         /// `ReferenceError: x is not defined`.
         message: String,
-        /// With file and line; may be empty.
+        /// The calls in progress, with file and line; may be empty.
         stack: String,
         /// The `code` of the error, or of its cause: `ENOENT`, `MODULE_NOT_FOUND`; `SYNTAX_ERROR` if the code could not be compiled.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -145,7 +145,7 @@ pub enum EventPayload {
     Task { task_id: TaskId, prompt: String },
 }
 
-/// What is recorded of an HTTP request; neither header fields nor bodies.
+/// The record of an HTTP request; neither header fields nor bodies.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize, Deserialize)]
 pub struct HttpRecord {
     pub method: String,
