@@ -66,7 +66,7 @@ pub struct Event {
 }
 
 text_enum! {
-    /// What a message of the system is about, for clients that say what to do about it.
+    /// The subject of a message of the system, for clients that name a remedy.
     NoteCode {
         /// The session's template does not have the module.
         ModuleNotGranted = "module_not_granted",
@@ -131,7 +131,7 @@ pub enum EventPayload {
         message: String,
         /// The severity.
         level: ConsoleLevel,
-        /// What was refused, if clients can do something about it.
+        /// The refused thing, if clients can name a remedy.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         code: Option<NoteCode>,
     },

@@ -52,7 +52,7 @@ struct Unconfirmed {
     ended: bool,
 }
 
-/// What a worker owes, or may repeat, because it was adopted from the previous supervisor.
+/// The messages that a worker owes, or may repeat, because it was adopted from the previous supervisor.
 #[derive(Debug)]
 pub(super) struct Adoption {
     /// The nonce of our `Adopt`: everything before the `Adopted` with it is discarded.

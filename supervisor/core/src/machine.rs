@@ -65,7 +65,7 @@ pub(super) struct ChannelState {
     pub(super) next_call: Option<u64>,
     /// The worker has not reported the end of its set-up.
     pub(super) setting_up: bool,
-    /// What is left of its adoption from the previous supervisor.
+    /// The open part of its adoption from the previous supervisor.
     pub(super) adoption: Adoption,
     /// The kernel's CPU limit (milliseconds since the worker's start).
     pub(super) cpu_allowed_ms: u64,

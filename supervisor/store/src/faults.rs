@@ -74,7 +74,7 @@ impl Faults {
     pub fn set_reading(&self, why: Option<&str>) {
         self.switches().reading = why.map(str::to_owned);
     }
-    /// Whether batches wait for capacity of the queue, as they do behind a slow disk.
+    /// Sets whether batches wait for capacity of the queue, as they do behind a slow disk.
     pub fn set_full(&self, full: bool) {
         self.full.send_replace(if full { FullLanes::All } else { FullLanes::None });
     }
@@ -87,7 +87,7 @@ impl Faults {
         // Cannot fail: the sender is a field of this value.
         let _ = self.waited.subscribe().wait_for(|waited| *waited > 0).await;
     }
-    /// Whether the status reports that the quota is exceeded.
+    /// Sets whether the status reports that the quota is exceeded.
     pub fn set_over_quota(&self, over: bool) {
         self.switches().over_quota = over;
     }

@@ -57,7 +57,7 @@ use vm_system_protocol::ids::SessionId;
 use vm_system_record::{Batch, Owner, Retention, StoreError};
 use writer::{Writer, WriterShared};
 
-/// What a commit survives.
+/// The faults that a commit survives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Durability {
     /// Power loss: every commit is on the disk before it is acknowledged.
@@ -89,7 +89,7 @@ pub struct StoreOptions {
     pub socket: Option<PathBuf>,
     /// The database file; none = `vm-system.db` in the state directory.
     pub database: Option<PathBuf>,
-    /// What a commit survives.
+    /// The faults that a commit survives.
     pub durability: Durability,
     /// How long to wait for another process that has the database locked.
     pub busy_timeout: Duration,

@@ -371,7 +371,7 @@ fn page_lists(c: &Connection, report: &mut CheckReport) -> Result<(), rusqlite::
     Ok(())
 }
 
-/// What each owner stores, counted anew.
+/// The sums of what each owner stores, counted anew.
 pub(crate) const STORED_BYTES: &str = include_str!("stored_bytes.sql");
 
 fn counters(c: &Connection, report: &mut CheckReport) -> Result<(), rusqlite::Error> {

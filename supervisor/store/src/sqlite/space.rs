@@ -75,7 +75,7 @@ pub(crate) fn with_problem(path: &Path, error: &dyn Display) -> String {
     }
 }
 
-/// What is wrong with the file system of a file that cannot be used, and what to do.
+/// The fault of the file system of a file that cannot be used, and the remedy.
 pub(super) fn problem(path: &Path) -> Option<String> {
     // The folder may be one that could not be made.
     let folders =
