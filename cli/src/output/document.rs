@@ -1,9 +1,10 @@
 //! Values as JSON, YAML and CSV; fields are in the order of the model.
 
 use super::fields::Columns;
+use super::tree::DocumentValue;
+use super::yaml;
 use crate::error::CliError;
 use serde::Serialize;
-use serde_norway::Value;
 
 /// Indented, with a line feed at the end.
 pub(crate) fn json<T: Serialize + ?Sized>(value: &T) -> Result<String, CliError> {
@@ -19,14 +20,14 @@ pub(crate) fn json_line<T: Serialize>(value: &T) -> Result<String, CliError> {
 
 /// One document.
 pub(crate) fn yaml<T: Serialize + ?Sized>(value: &T) -> Result<String, CliError> {
-    serde_norway::to_string(&tree(value)?).map_err(|error| unprintable(&error))
+    Ok(yaml::document(&tree(value)?))
 }
 
 /// A header and a row for each element; a single object is one row. Nested values are JSON.
 pub(crate) fn csv<T: Columns + ?Sized>(value: &T) -> Result<String, CliError> {
     let rows = match tree(value)? {
-        Value::Sequence(rows) => rows,
-        Value::Null => Vec::new(),
+        DocumentValue::Sequence(rows) => rows,
+        DocumentValue::Null => Vec::new(),
         single => vec![single],
     };
     let columns = columns::<T>(rows.first());
@@ -49,7 +50,7 @@ pub(crate) fn csv_element<T: Columns>(value: &T, first: bool) -> Result<String, 
 }
 
 /// The columns of a type; without a list, those of its first value.
-fn columns<T: Columns + ?Sized>(first: Option<&Value>) -> Vec<String> {
+fn columns<T: Columns + ?Sized>(first: Option<&DocumentValue>) -> Vec<String> {
     if T::FIELDS.is_empty() {
         return first.map(names).unwrap_or_default();
     }
@@ -57,32 +58,36 @@ fn columns<T: Columns + ?Sized>(first: Option<&Value>) -> Vec<String> {
 }
 
 /// The value as a tree whose maps keep their order.
-pub(super) fn tree<T: Serialize + ?Sized>(value: &T) -> Result<Value, CliError> {
+pub(super) fn tree<T: Serialize + ?Sized>(value: &T) -> Result<DocumentValue, CliError> {
     let text = serde_json::to_string(value).map_err(|error| unprintable(&error))?;
     serde_json::from_str(&text).map_err(|error| unprintable(&error))
 }
 
 /// The text of a value in a cell.
-pub(super) fn cell(value: &Value) -> Result<String, CliError> {
+pub(super) fn cell(value: &DocumentValue) -> Result<String, CliError> {
     Ok(match value {
-        Value::Null => String::new(),
-        Value::String(text) => text.clone(),
+        DocumentValue::Null => String::new(),
+        DocumentValue::String(text) => text.clone(),
         nested => serde_json::to_string(nested).map_err(|error| unprintable(&error))?,
     })
 }
 
-fn names(row: &Value) -> Vec<String> {
+fn names(row: &DocumentValue) -> Vec<String> {
     match row {
-        Value::Mapping(map) => map.keys().filter_map(Value::as_str).map(str::to_owned).collect(),
+        DocumentValue::Mapping(fields) => fields.iter().map(|(name, _)| name.clone()).collect(),
         _ => vec!["value".to_owned()],
     }
 }
 
-fn cells(row: &Value, columns: &[String]) -> Result<Vec<String>, CliError> {
+fn cells(row: &DocumentValue, columns: &[String]) -> Result<Vec<String>, CliError> {
     debug_assert!(names(row).iter().all(|name| columns.contains(name)), "a field without a column");
     match row {
-        Value::Mapping(map) => {
-            columns.iter().map(|name| map.get(name).map_or_else(|| Ok(String::new()), cell)).collect()
+        DocumentValue::Mapping(fields) => {
+            let field = |name: &String| fields.iter().find(|(field, _)| field == name);
+            columns
+                .iter()
+                .map(|name| field(name).map_or_else(|| Ok(String::new()), |field| cell(&field.1)))
+                .collect()
         }
         other => Ok(vec![cell(other)?]),
     }

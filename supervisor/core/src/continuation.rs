@@ -26,7 +26,7 @@ pub struct Continuation {
 }
 
 impl Continuation {
-    /// What a session that is starting was doing; none if it was being created.
+    /// The work of a session that is starting; none if it was being created.
     pub fn recorded(facts: &JsonText) -> Option<Self> {
         let facts = facts.to_value()?;
         let (fact, copy) = match (of_worker(&facts, "rollback"), of_worker(&facts, "restart")) {

@@ -17,7 +17,7 @@ use vm_system_protocol::time::Timestamp;
 /// The name of the fact in `runtime_meta`.
 const FACT: &str = "drain_at";
 
-/// What an ended session says about the end.
+/// The sentence of an ended session about its end.
 pub(super) const WHY: &str = "its worker was of another build than its supervisor's, and an administrator had such workers replaced by \
      a deadline (`ops upgrade --drain-by`); `vm-system session restore` makes a session in which its successful inputs are repeated";
 

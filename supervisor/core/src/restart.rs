@@ -28,7 +28,7 @@ pub(super) fn unreported(facts: &Value) -> Option<String> {
     (!is_reported).then(|| restart["reason"].as_str().unwrap_or("unknown").to_owned())
 }
 
-/// What the next execution says about a restart.
+/// The warning of the next execution about a restart.
 pub(super) fn warning(reason: &str) -> String {
     format!(
         "the session was restarted, because its worker ended ({reason}): its variables, functions and loaded modules are lost; \

@@ -48,7 +48,7 @@ pub enum OpenError {
         path: PathBuf,
         /// The command-line option that names it.
         option: &'static str,
-        /// Its owner, if the lock file names it.
+        /// The supervisor that has the database, if the lock file names it.
         pid: Option<u32>,
         /// Where it listens, if the lock file names it.
         socket: Option<PathBuf>,
@@ -57,7 +57,7 @@ pub enum OpenError {
     },
     /// A newer version of the program has migrated the database.
     #[error(
-        "{} has schema version {found}, this program supports up to {known}: start the newer program, or restore a backup",
+        "{} has schema version {found}, and this program opens versions up to {known}: start the newer program, or restore a backup",
         path.display()
     )]
     Newer {
@@ -69,13 +69,16 @@ pub enum OpenError {
     },
     /// The database was created by a program before the first release.
     #[error(
-        "{} has schema version {found}, of a program before the first release: move it away, or choose another --state-dir",
+        "{} has schema version {found}, of a program before the first release, and this program opens schema version {known}: to start with \
+         an empty database, move it away or choose another --state-dir; what is in it is read by the program that wrote it",
         path.display()
     )]
     Unreleased {
         /// The database file.
         path: PathBuf,
         found: u32,
+        /// The version that this program writes.
+        known: u32,
     },
     /// The file is not a database of ours, or damaged.
     #[error(
@@ -121,7 +124,7 @@ pub enum OpenError {
     DamagedLog {
         /// The write-ahead log.
         path: PathBuf,
-        /// Its first frame that cannot be read, from 1; 0 is the header.
+        /// The log's first frame that cannot be read, from 1; 0 is the header.
         frame: u64,
         /// Commits that can be recognised from there on.
         commits: u64,
@@ -140,7 +143,7 @@ pub enum OpenError {
     OlderLog {
         /// The write-ahead log.
         path: PathBuf,
-        /// What is newer: its index, or the database.
+        /// The newer file: the log's index, or the database.
         than: PathBuf,
         /// Commits of the database that are not in the log, if they are counted.
         commits: Option<u64>,

@@ -2,25 +2,50 @@
 //! nothing itself.
 
 use super::handle::{StoreHandle, Ticket};
-use super::{BoxFuture, Lane, SessionWatch, Store, StoreStatus, Urgency};
+use super::reads::prelude::*;
+use super::reads::{OwnedArgument, for_each_read};
+use super::{BoxFuture, Lane, SessionWatch, Store, StoreReads, StoreStatus, Urgency};
 use std::collections::BTreeSet;
 use std::fs::File;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::sync::watch;
 use vm_system_protocol::control::CheckReport;
-use vm_system_protocol::ids::{ExecutionId, SessionId};
-use vm_system_record::{Batch, Owner, Query, QueryResult, StoreError, Write};
+use vm_system_record::{Batch, Write};
 
 /// Makes a store fail.
 #[derive(Clone)]
 pub struct Faults {
     switches: Arc<Mutex<Switches>>,
-    full: watch::Sender<bool>,
+    full: watch::Sender<FullLanes>,
+    /// Batches that have waited for capacity.
+    waited: watch::Sender<u64>,
+}
+
+/// The lanes whose batches wait for capacity.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum FullLanes {
+    None,
+    All,
+    Of(Owner),
+}
+
+impl FullLanes {
+    fn have(&self, lane: &Lane) -> bool {
+        match self {
+            Self::None => false,
+            Self::All => true,
+            Self::Of(owner) => *lane == Lane::Owner(owner.clone()),
+        }
+    }
 }
 
 impl Default for Faults {
     fn default() -> Self {
-        Self { switches: Arc::default(), full: watch::Sender::new(false) }
+        Self {
+            switches: Arc::default(),
+            full: watch::Sender::new(FullLanes::None),
+            waited: watch::Sender::new(0),
+        }
     }
 }
 
@@ -37,22 +62,32 @@ impl Faults {
     /// Wraps `store` so that it fails as this value requests.
     pub fn of(store: StoreHandle) -> (StoreHandle, Self) {
         let faults = Self::default();
-        (StoreHandle::new(Arc::new(FaultyStore { store, faults: faults.clone() })), faults)
+        let store = FaultyStore { store: store.into_store(), faults: faults.clone() };
+        (StoreHandle::new(Arc::new(store)), faults)
     }
 
     /// From now on every batch is `Unavailable(why)`; none = works again.
     pub fn set(&self, why: Option<&str>) {
         self.switches().writing = why.map(str::to_owned);
     }
-    /// From now on every query is `Unavailable(why)`; none = works again.
+    /// From now on every read is `Unavailable(why)`; none = works again.
     pub fn set_reading(&self, why: Option<&str>) {
         self.switches().reading = why.map(str::to_owned);
     }
-    /// Whether batches wait for capacity of the queue, as they do behind a slow disk.
+    /// Sets whether batches wait for capacity of the queue, as they do behind a slow disk.
     pub fn set_full(&self, full: bool) {
-        self.full.send_replace(full);
+        self.full.send_replace(if full { FullLanes::All } else { FullLanes::None });
     }
-    /// Whether the status reports that the quota is exceeded.
+    /// From now on the batches of this owner wait for capacity of the queue, and no others.
+    pub fn set_full_for(&self, owner: &Owner) {
+        self.full.send_replace(FullLanes::Of(owner.clone()));
+    }
+    /// Waits until a batch waits for capacity, or has waited for it.
+    pub async fn until_a_batch_waits(&self) {
+        // Cannot fail: the sender is a field of this value.
+        let _ = self.waited.subscribe().wait_for(|waited| *waited > 0).await;
+    }
+    /// Sets whether the status reports that the quota is exceeded.
     pub fn set_over_quota(&self, over: bool) {
         self.switches().over_quota = over;
     }
@@ -75,7 +110,7 @@ impl Faults {
 }
 
 struct FaultyStore {
-    store: StoreHandle,
+    store: Arc<dyn Store>,
     faults: Faults,
 }
 
@@ -86,10 +121,12 @@ impl Store for FaultyStore {
         batch: Batch,
         urgency: Urgency,
     ) -> BoxFuture<'_, Result<Ticket, StoreError>> {
-        let store = self.store.in_lane(lane);
         Box::pin(async move {
+            if self.faults.full.borrow().have(&lane) {
+                self.faults.waited.send_modify(|waited| *waited += 1);
+            }
             // Cannot fail: the sender is a field of this value.
-            let _ = self.faults.full.subscribe().wait_for(|full| !full).await;
+            let _ = self.faults.full.subscribe().wait_for(|full| !full.have(&lane)).await;
             let lost = match self.faults.before(&batch) {
                 Ok(lost) => lost,
                 Err(error) => return Ok(Ticket::failed(error)),
@@ -97,19 +134,9 @@ impl Store for FaultyStore {
             for id in lost {
                 // Refused if the execution's row was lost: there is nothing to mark.
                 let mark = Write::ExecutionDegraded { id };
-                store.submit_with(mark.into(), urgency).await?;
+                self.store.submit(lane.clone(), mark.into(), urgency).await?;
             }
-            store.submit_with(batch, urgency).await
-        })
-    }
-
-    fn read(&self, lane: Lane, query: Query) -> BoxFuture<'_, Result<QueryResult, StoreError>> {
-        let fault = self.faults.switches().reading.clone();
-        Box::pin(async move {
-            match fault {
-                Some(why) => Err(StoreError::Unavailable(why)),
-                None => self.store.in_lane(lane).read(query).await,
-            }
+            self.store.submit(lane, batch, urgency).await
         })
     }
 
@@ -118,11 +145,11 @@ impl Store for FaultyStore {
     }
 
     fn backup(&self) -> BoxFuture<'_, Result<File, StoreError>> {
-        Box::pin(self.store.backup())
+        self.store.backup()
     }
 
     fn check(&self) -> BoxFuture<'_, Result<CheckReport, StoreError>> {
-        Box::pin(self.store.check())
+        self.store.check()
     }
 
     fn is_full(&self, owner: &Owner) -> bool {
@@ -140,6 +167,27 @@ impl Store for FaultyStore {
     }
 
     fn shutdown(&self) -> BoxFuture<'_, ()> {
-        Box::pin(self.store.shutdown())
+        self.store.shutdown()
     }
 }
+
+macro_rules! read_unless_faulty {
+    ($($(#[$doc:meta])* $name:ident[$($lent:ident: $borrowed:ty),*]($($arg:ident: $copied:ty),*) -> $result:ty;)*) => {
+        impl StoreReads for FaultyStore {
+            $(
+                fn $name(
+                    &self,
+                    lane: Lane,
+                    $($lent: OwnedArgument<$borrowed>,)*
+                    $($arg: $copied),*
+                ) -> BoxFuture<'_, Result<$result, StoreError>> {
+                    match self.faults.switches().reading.clone() {
+                        Some(why) => Box::pin(std::future::ready(Err(StoreError::Unavailable(why)))),
+                        None => self.store.$name(lane, $($lent,)* $($arg),*),
+                    }
+                }
+            )*
+        }
+    };
+}
+for_each_read!(read_unless_faulty);

@@ -1,6 +1,6 @@
-//! The store's trait: applies batches, runs queries. Knows no implementation.
+//! The store's trait: applies batches; what it reads is in [`StoreReads`]. Knows no implementation.
 
-use crate::{SessionWatch, Ticket};
+use crate::{SessionWatch, StoreReads, Ticket};
 use std::fs::File;
 use std::future::Future;
 use std::pin::Pin;
@@ -8,7 +8,7 @@ use std::time::Duration;
 use vm_system_protocol::control::CheckReport;
 use vm_system_protocol::ids::SessionId;
 use vm_system_protocol::time::Timestamp;
-use vm_system_record::{Batch, Owner, Query, QueryResult, StoreError};
+use vm_system_record::{Batch, Owner, StoreError};
 
 /// A future of a trait method.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -16,9 +16,9 @@ pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 /// When a batch must be committed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Urgency {
-    /// With the next commit: a caller waits for it.
+    /// The next commit has the batch: a caller waits for it.
     Now,
-    /// With the next urgent batch, after at most [`LAZY_MS`]: the start of a short execution and its end share a commit.
+    /// The next urgent batch takes it along, after at most [`LAZY_MS`]: the start of a short execution and its end share a commit.
     Lazy,
 }
 
@@ -26,9 +26,9 @@ pub enum Urgency {
 /// queries.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Lane {
-    /// What the supervisor writes for nobody, and reads for itself and for administrators.
+    /// The lane of writes for nobody, and of reads of the supervisor itself and of administrators.
     System,
-    /// What is written and read for an owner.
+    /// The lane of an owner's writes and reads.
     Owner(Owner),
 }
 
@@ -57,7 +57,7 @@ pub struct StoreStatus {
     pub failing: Option<String>,
     /// Fault of the file system of the database: small writes may still succeed, where the log has space.
     pub disk_problem: Option<String>,
-    /// What is wrong with the database file.
+    /// The fault of the database file.
     pub fault: Option<DatabaseFault>,
     /// When the commit began that has been in progress for longer than [`STALLED_AFTER`].
     pub stalled_since: Option<Timestamp>,
@@ -72,7 +72,7 @@ impl StoreStatus {
     }
 }
 
-/// What is wrong with the database file, until another supervisor is started with it.
+/// The fault of the database file, until another supervisor is started with it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DatabaseFault {
     /// A statement failed as if the file were damaged; a disk that reports an error looks the same (`vdbe.c` of SQLite).
@@ -127,7 +127,7 @@ impl DatabaseFault {
         !matches!(self, Self::DamagedRow(_))
     }
 
-    /// What to do, without paths.
+    /// The remedy, without paths.
     pub const fn hint(&self) -> &'static str {
         match self {
             Self::Suspected(_) => {
@@ -161,13 +161,11 @@ impl DatabaseFault {
 }
 
 /// The control database.
-pub trait Store: Send + Sync {
+pub trait Store: StoreReads {
     /// Queues a batch, waiting while its lane or the queue is full; batches of one caller in one lane are committed in the order of
     /// their calls. The ticket resolves when the batch is committed or has failed.
     fn submit(&self, lane: Lane, batch: Batch, urgency: Urgency)
     -> BoxFuture<'_, Result<Ticket, StoreError>>;
-    /// Reads from the last commit, in a turn of the lane. A query of which the future is dropped while it waits does not run.
-    fn read(&self, lane: Lane, query: Query) -> BoxFuture<'_, Result<QueryResult, StoreError>>;
     /// Health and size; cheap.
     fn status(&self) -> StoreStatus;
     /// Whether an owner stores more than its quota; cheap.
