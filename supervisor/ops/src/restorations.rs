@@ -184,7 +184,7 @@ impl Ops {
         reply(now, false)
     }
 
-    /// What a restoration came to that an earlier request with the same key began.
+    /// The result of a restoration that an earlier request with the same key began.
     pub(super) async fn restoration_made(
         &self,
         scope: &vm_system_record::Scope,
