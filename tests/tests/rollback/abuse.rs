@@ -89,7 +89,10 @@ mod cases {
 }
 
 fn generation(session: &Session) -> u64 {
-    session.runtime_meta.to_value().and_then(|facts| facts["generation"].as_u64()).unwrap_or(1)
+    serde_json::to_value(&session.runtime_meta)
+        .ok()
+        .and_then(|facts| facts["generation"].as_u64())
+        .unwrap_or(1)
 }
 
 fn hostile(user: User) -> Daemon {

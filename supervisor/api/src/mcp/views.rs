@@ -369,7 +369,7 @@ pub(super) struct SessionView {
     /// The session from which it was forked
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
-    forked_from: Option<Value>,
+    forked_from: Option<SessionId>,
     /// The folder whose files it may read
     worktree: String,
     /// When it was created
@@ -390,7 +390,6 @@ pub(super) struct SessionView {
 
 impl SessionView {
     pub(super) fn of(session: &Session) -> Self {
-        let meta = session.runtime_meta.to_value();
         Self {
             session_id: session.id.to_string(),
             name: session.name.clone(),
@@ -398,7 +397,7 @@ impl SessionView {
             status: session.status,
             engine: (session.engine == Engine::Cvm).then_some(session.engine),
             execution_id: session.execution_id.as_ref().map(ToString::to_string),
-            forked_from: meta.and_then(|meta| meta.get("forked_from").cloned()),
+            forked_from: session.runtime_meta.forked_from,
             worktree: session.worktree_path.clone(),
             created: session.created_at.to_string(),
             closed: session.closed_at.as_ref().map(ToString::to_string),
