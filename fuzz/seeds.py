@@ -86,14 +86,14 @@ REQUESTS = {
 }
 
 
-def rest():
+def rest_requests():
     for name, (method, path, body) in REQUESTS.items():
         head = f"{method} {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
         head += "Accept: application/json, text/event-stream\r\n"
         length = f"Content-Length: {len(body)}\r\n" if body else ""
-        write("rest", name, f"{head}{length}Connection: close\r\n\r\n{body}".encode())
+        write("rest_requests", name, f"{head}{length}Connection: close\r\n\r\n{body}".encode())
     chunked = "POST /api/v1/templates HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n"
-    write("rest", "chunked", chunked.encode())
+    write("rest_requests", "chunked", chunked.encode())
 
 
 def mcp():
@@ -173,6 +173,6 @@ def worktree():
 
 if __name__ == "__main__":
     shutil.rmtree(SEEDS, ignore_errors=True)
-    for target in (session, program, broker, control, rest, mcp, archive, policy, worktree):
+    for target in (session, program, broker, control, rest_requests, mcp, archive, policy, worktree):
         target()
     print(sum(1 for _ in SEEDS.rglob("*") if _.is_file()), "files")

@@ -8,6 +8,7 @@ use crate::paths::Environment;
 use crate::reconnect::Reconnect;
 use crate::target::DaemonTarget;
 use std::future::Future;
+use std::pin::Pin;
 use std::time::Duration;
 use vm_system_protocol::control::{Op, Reply};
 
@@ -69,7 +70,7 @@ impl Context {
             .enable_all()
             .build()
             .map_err(|error| CliError::internal(format!("cannot start the runtime: {error}")))?
-            .block_on(command)
+            .block_on(boxed(command))
     }
 
     /// Runs a command with an embedded supervisor, which works on a second thread, so that it continues while the command
@@ -84,8 +85,14 @@ impl Context {
             .enable_all()
             .build()
             .map_err(|error| CliError::internal(format!("cannot start the runtime: {error}")))?
-            .block_on(command)
+            .block_on(boxed(command))
     }
+}
+
+/// A command as one type for all: with its own type, each runtime's loop would be compiled again for each command, with all that the
+/// command awaits.
+fn boxed<'a, T>(command: impl Future<Output = T> + 'a) -> Pin<Box<dyn Future<Output = T> + 'a>> {
+    Box::pin(command)
 }
 
 /// Takes the expected result of a verb out of the reply.

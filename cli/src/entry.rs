@@ -16,6 +16,9 @@ use std::process::ExitCode;
 /// Most names that an error suggests.
 const SUGGESTIONS: usize = 3;
 
+/// The text of `--version`.
+const VERSION: &str = concat!("vm-system ", env!("CARGO_PKG_VERSION"), "\n");
+
 /// Runs this process as one of its hidden modes if `modes` recognises the arguments, else as the command line.
 pub fn main_with(modes: impl FnOnce() -> Option<ExitCode>) -> ExitCode {
     if let Some(code) = modes() {
@@ -35,6 +38,16 @@ fn run(arguments: &[OsString]) -> u8 {
         }
     }
     let style = Style::detect(arguments.iter().any(|argument| argument == "--no-color"));
+    if requests_version(arguments) {
+        return match write!(io::stdout().lock(), "{VERSION}") {
+            Ok(()) => exit::OK,
+            Err(error) => {
+                let failed = CliError::output(&error);
+                failed.print(style);
+                failed.exit_code()
+            }
+        };
+    }
     let cli = match parse(arguments, style) {
         Ok(cli) => cli,
         Err(error) => {
@@ -58,6 +71,11 @@ fn run(arguments: &[OsString]) -> u8 {
             error.exit_code()
         }
     }
+}
+
+/// Whether nothing but the version is requested: an answer without the tree of commands, which takes longer to build than all else.
+fn requests_version(arguments: &[OsString]) -> bool {
+    matches!(arguments, [_, only] if only == "--version" || only == "-V")
 }
 
 fn show(error: &clap::Error, style: Style) -> io::Result<()> {
@@ -134,7 +152,20 @@ fn command(cli: Cli, style: Style) -> Result<u8, CliError> {
 
 #[cfg(test)]
 mod tests {
-    use super::own_words;
+    use super::{VERSION, own_words, parse, requests_version};
+    use crate::output::Style;
+    use std::ffi::OsString;
+
+    #[test]
+    fn version_is_the_one_of_the_tree_of_commands() {
+        for flag in ["--version", "-V"] {
+            let arguments = ["vm-system", flag].map(OsString::from);
+            assert!(requests_version(&arguments));
+            let text = parse(&arguments, Style::detect(true)).map(|_| String::new());
+            assert_eq!(text.unwrap_or_else(|answer| answer.to_string()), VERSION);
+        }
+        assert!(!requests_version(&["vm-system", "run", "--version"].map(OsString::from)));
+    }
 
     #[test]
     fn ranges_are_shown_with_their_bounds() {

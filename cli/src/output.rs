@@ -12,7 +12,9 @@ mod owners;
 mod pager;
 mod reflow;
 mod table;
+mod tree;
 mod wrap;
+mod yaml;
 
 pub(crate) use fields::Columns;
 pub(crate) use fit::Fit;

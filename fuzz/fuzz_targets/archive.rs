@@ -1,13 +1,13 @@
 //! Any file at the import of programs and executions, in parts of any size. First byte: the size of the parts; bit 7: the chain of
 //! hashes is made to fit, so that the content is judged.
-#![no_main]
+#![cfg_attr(fuzzing, no_main)]
 
 use sha2::{Digest as _, Sha256};
 use std::cell::OnceCell;
 use std::fmt::Write as _;
 use vm_system_fuzz::verbs;
 use vm_system_ops::Ops;
-use vm_system_protocol::control::{DurableOp, DurableReply, NewImport, Op, Reply};
+use vm_system_protocol::control::{DurableOp, DurableReply, Op, Reply};
 
 thread_local! {
     static SUPERVISOR: OnceCell<(tokio::runtime::Runtime, Ops)> = const { OnceCell::new() };
@@ -40,7 +40,7 @@ fn sealed(data: &[u8]) -> Vec<u8> {
 
 async fn import(ops: &Ops, file: &[u8], part: usize) {
     let durable = |op| verbs::run(ops, Op::Durable(op), None);
-    let begun = durable(DurableOp::ImportBegin(Box::new(NewImport::default()))).await;
+    let begun = durable(DurableOp::ImportBegin(Box::default())).await;
     let Ok(Reply::Durable(DurableReply::Importing(import))) = begun else { return };
     let mut at = 0;
     for bytes in file.chunks(part) {
@@ -54,7 +54,7 @@ async fn import(ops: &Ops, file: &[u8], part: usize) {
     let _ = durable(DurableOp::ImportEnd { import }).await;
 }
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| {
+vm_system_fuzz::fuzz_target!(|data: &[u8]| {
     let Some((&first, data)) = data.split_first() else { return };
     let part = [1, 7, 64, 4_096][usize::from(first) % 4];
     let file = if first < 128 { sealed(data) } else { data.to_vec() };

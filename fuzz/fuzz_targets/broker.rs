@@ -1,6 +1,6 @@
 //! Requests of a worker to host modules, and replies of brokers: a call is permitted within its rights only, and the same path is
 //! named to the broker as was judged. First byte: which message; then its encoding.
-#![no_main]
+#![cfg_attr(fuzzing, no_main)]
 
 use std::path::PathBuf;
 use std::sync::OnceLock;
@@ -60,9 +60,8 @@ fn beneath(path: &str, folder: &str) -> bool {
     let mut names: Vec<&str> = Vec::new();
     for name in path.split('/') {
         match name {
-            "" | "." => {}
             ".." if names.pop().is_none() => return false,
-            ".." => {}
+            "" | "." | ".." => {}
             name => names.push(name),
         }
     }
@@ -70,7 +69,7 @@ fn beneath(path: &str, folder: &str) -> bool {
     !path.starts_with('/') && names.starts_with(&folder)
 }
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| {
+vm_system_fuzz::fuzz_target!(|data: &[u8]| {
     let Some((&which, bytes)) = data.split_first() else { return };
     match which % 4 {
         0 => drop(decode::<FromBroker>(bytes)),

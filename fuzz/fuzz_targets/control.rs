@@ -1,6 +1,6 @@
 //! Input of a client on the control socket: frames of any bytes, and the verbs that they name, on a store in a temporary folder.
 //! An input is a list of steps ([`vm_system_fuzz::pieces`]); the kind says whether the content is a request or a stream of frames.
-#![no_main]
+#![cfg_attr(fuzzing, no_main)]
 
 use std::cell::RefCell;
 use std::time::Duration;
@@ -50,7 +50,7 @@ async fn stream(ops: &Ops, mut bytes: &[u8]) {
     }
 }
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| {
+vm_system_fuzz::fuzz_target!(|data: &[u8]| {
     SUPERVISOR.with_borrow_mut(|slot| {
         let supervisor = slot.get_or_insert_with(Supervisor::new);
         let Supervisor { runtime, ops, inputs } = supervisor;
@@ -60,12 +60,16 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
                     0 => stream(ops, content).await,
                     1 => {
                         if let Ok(op) = decode::<Op>(content) {
-                            request(ops, ClientFrame::Request {
-                                id: 1,
-                                idempotency_key: None,
-                                cancel_on_disconnect: false,
-                                op,
-                            }).await;
+                            request(
+                                ops,
+                                ClientFrame::Request {
+                                    id: 1,
+                                    idempotency_key: None,
+                                    cancel_on_disconnect: false,
+                                    op,
+                                },
+                            )
+                            .await;
                         }
                     }
                     _ => {

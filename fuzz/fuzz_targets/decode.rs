@@ -1,6 +1,6 @@
 //! A stored program with changed bytes is refused, or runs within its limits. The first byte of the input selects the program, the
 //! rest is a list of edits: operation, position, new value. An input that begins with 255 is used as a program without edits.
-#![no_main]
+#![cfg_attr(fuzzing, no_main)]
 
 #[allow(dead_code)]
 #[path = "../../cvm/tests/common/hostile.rs"]
@@ -10,7 +10,7 @@ use std::sync::OnceLock;
 
 static PROGRAMS: OnceLock<Vec<Vec<u8>>> = OnceLock::new();
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| {
+vm_system_fuzz::fuzz_target!(|data: &[u8]| {
     let programs = PROGRAMS.get_or_init(|| {
         let paused = hostile::PAUSING.iter().filter_map(|source| hostile::paused(source));
         paused.map(|(program, _)| program.encode()).collect()

@@ -1,6 +1,6 @@
 //! Input of an agent on standard streams: any bytes. The server responds with lines of JSON and ends when its input ends. The verbs
 //! refuse everything.
-#![no_main]
+#![cfg_attr(fuzzing, no_main)]
 
 use std::cell::OnceCell;
 use std::sync::Arc;
@@ -34,7 +34,7 @@ const GREETING: &[u8] = br#"{"jsonrpc":"2.0","id":0,"method":"initialize","param
 {"jsonrpc":"2.0","method":"notifications/initialized"}
 "#;
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| {
+vm_system_fuzz::fuzz_target!(|data: &[u8]| {
     let Some((&first, data)) = data.split_first() else { return };
     RUNTIME.with(|runtime| {
         let runtime = runtime.get_or_init(|| {

@@ -1,7 +1,7 @@
 //! Any capability rows: each is refused or has a meaning, and a template that is narrowed never gives more than the session's copy.
 //! An input is a list of rows ([`vm_system_fuzz::pieces`]): the kind says which; the content is a name, a line break and a config. Rows
 //! of an odd kind belong to the current template, the others to the session's copy.
-#![no_main]
+#![cfg_attr(fuzzing, no_main)]
 
 use vm_system_fuzz::pieces::{Pieces, text};
 use vm_system_policy::paths::{CleanPath, Pattern};
@@ -19,7 +19,7 @@ const KINDS: [CapabilityKind; 5] = [
 ];
 const PATHS: [&str; 6] = ["a", "data/x", "data/out/y.csv", "src/a/b/c.js", ".", "ä/ü"];
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| {
+vm_system_fuzz::fuzz_target!(|data: &[u8]| {
     let modules = ["fs", "database", "exec", "http"].map(str::to_owned).to_vec();
     let mut copies = [(); 2].map(|()| Snapshot { modules: modules.clone(), ..Snapshot::default() });
     for (number, (kind, content)) in Pieces::new(data).enumerate() {

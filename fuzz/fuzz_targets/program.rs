@@ -1,7 +1,7 @@
 //! Any messages of a worker that runs a durable program, in any order with what else happens to its execution: the state machine
 //! does not panic, keeps events without gaps, replies to each caller once, and is released once it is stopped.
 //! An input is a list of steps ([`vm_system_fuzz::pieces`]).
-#![no_main]
+#![cfg_attr(fuzzing, no_main)]
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -100,7 +100,9 @@ impl World {
             DurableAction::Kill | DurableAction::LetGo => self.dying = self.worker || self.loading,
             DurableAction::Write { id, batch } => {
                 let before = self.events;
-                batch.iter().for_each(|write| self.check(write));
+                for write in &batch {
+                    self.check(write);
+                }
                 self.writes.push_back((id, before));
             }
             DurableAction::Host(_) => (self.calling, self.requesting) = (true, false),
@@ -152,10 +154,13 @@ impl World {
                     _ => self.input(DurableInput::Violation(error.to_string())),
                 },
             },
-            8 => self.loaded(at % 2 == 0),
+            8 => self.loaded(at.is_multiple_of(2)),
             9 => {
                 if !self.dying && std::mem::take(&mut self.loading) {
-                    self.input(DurableInput::NotLoaded { why: text(content), permanent: at % 2 == 0 });
+                    self.input(DurableInput::NotLoaded {
+                        why: text(content),
+                        permanent: at.is_multiple_of(2),
+                    });
                 }
             }
             10 => self.exited(match at % 3 {
@@ -178,14 +183,15 @@ impl World {
                 if std::mem::take(&mut self.calling) {
                     self.written += at % 4_096;
                     let text = text(content);
-                    let result = if at % 2 == 0 { Ok(JsonText::from_untrusted(text)) } else { Err(text) };
+                    let result =
+                        if at.is_multiple_of(2) { Ok(JsonText::from_untrusted(text)) } else { Err(text) };
                     if self.requesting {
                         let error = HostError { code: "ERR_NET_DENIED".to_owned(), message: String::new() };
                         let (message, level) = (format!("{result:?}"), ConsoleLevel::Warn);
                         let body = content.to_vec();
                         let response =
                             HttpResponse { status: 200, reason: String::new(), headers: Vec::new(), body };
-                        let result = if at % 2 == 0 { Ok(response) } else { Err(error) };
+                        let result = if at.is_multiple_of(2) { Ok(response) } else { Err(error) };
                         let notes = vec![EventPayload::System { message, level, code: None }];
                         self.input(DurableInput::Responded { result, notes });
                     } else {
@@ -195,7 +201,7 @@ impl World {
             }
             14 => {
                 let (token, answer) = (self.token(), GivenAnswer::Typed(text(content)));
-                let wait = at % 2 == 0;
+                let wait = at.is_multiple_of(2);
                 self.input(DurableInput::Submit {
                     token,
                     task: None,
@@ -254,7 +260,7 @@ impl World {
     }
 }
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| {
+vm_system_fuzz::fuzz_target!(|data: &[u8]| {
     let mut world = World::new();
     let Some((&begun, rest)) = data.split_first() else { return };
     let token = world.token();

@@ -1,6 +1,6 @@
 //! A stored state with changed pages is refused, or runs within its limits. The first byte of the input selects the program, the
 //! rest is a list of edits: page, operation, position, new value.
-#![no_main]
+#![cfg_attr(fuzzing, no_main)]
 
 #[allow(dead_code)]
 #[path = "../../cvm/tests/common/hostile.rs"]
@@ -11,7 +11,7 @@ use vm_system_cvm::CompiledProgram;
 
 static PAUSED: OnceLock<Vec<(CompiledProgram, hostile::Pages)>> = OnceLock::new();
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| {
+vm_system_fuzz::fuzz_target!(|data: &[u8]| {
     let paused =
         PAUSED.get_or_init(|| hostile::PAUSING.iter().filter_map(|source| hostile::paused(source)).collect());
     let Some((&first, rest)) = data.split_first() else { return };

@@ -1,7 +1,7 @@
 //! Any messages of a worker (`from_worker`), in any order with what else happens to a session: the state machine does not panic,
 //! keeps events without gaps, replies to each caller once, sends nothing to a worker that it has killed, and is released at the end.
 //! An input is a list of steps ([`vm_system_fuzz::pieces`]).
-#![no_main]
+#![cfg_attr(fuzzing, no_main)]
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, OnceLock};
@@ -102,8 +102,8 @@ fn request(number: u8, content: &[u8]) -> ExecuteRequest {
         recorded_args: JsonText::empty_object(),
         recorded_env: JsonText::empty_object(),
         wait: content.len() % 3 != 1,
-        collect_events: content.len() % 2 == 0,
-        stored_first: content.len() % 5 == 0,
+        collect_events: content.len().is_multiple_of(2),
+        stored_first: content.len().is_multiple_of(5),
     }
 }
 
@@ -183,7 +183,9 @@ impl World {
                 self.killed = true;
             }
             SessionAction::Write { id, batch, .. } => {
-                batch.iter().for_each(|write| self.check(write));
+                for write in &batch {
+                    self.check(write);
+                }
                 self.writes.push_back(id);
             }
             SessionAction::Reply { token, .. } => assert!(self.waiting.remove(&token.0), "a second reply"),
@@ -286,7 +288,7 @@ impl World {
             13 => {
                 if self.channel {
                     self.channel = false;
-                    let fault = if at % 2 == 0 { ChannelFault::Closed } else { ChannelFault::Stuck };
+                    let fault = if at.is_multiple_of(2) { ChannelFault::Closed } else { ChannelFault::Stuck };
                     self.input(SessionInput::ChannelFailed(fault));
                 }
             }
@@ -309,7 +311,7 @@ impl World {
                 let token = self.token();
                 let answer = GivenAnswer::Typed(text(content));
                 let execution = self.machine.running().unwrap_or(ExecutionId::from_bytes([9; 16]));
-                let wait = at % 2 == 0;
+                let wait = at.is_multiple_of(2);
                 self.input(SessionInput::Submit {
                     token,
                     execution,
@@ -330,7 +332,7 @@ impl World {
                         1 => ForkFault::NotOrdered(SpawnFailure::late("none".to_owned())),
                         _ => ForkFault::Failed(SpawnFailure::late("none".to_owned())),
                     };
-                    let result = if content.len() % 2 == 0 { Ok(()) } else { Err(fault()) };
+                    let result = if content.len().is_multiple_of(2) { Ok(()) } else { Err(fault()) };
                     self.input(SessionInput::ForkEnded { order, result });
                 }
             }
@@ -338,7 +340,7 @@ impl World {
                 if let Some(execution) = self.loading.take() {
                     let source = LoadedSource { text: text(content), format: SourceFormat::Script };
                     let missing = LoadFailure::NotFound(text(content));
-                    let result = if at % 2 == 0 { Ok(source) } else { Err(missing) };
+                    let result = if at.is_multiple_of(2) { Ok(source) } else { Err(missing) };
                     self.input(SessionInput::SourceLoaded { execution, result });
                 }
             }
@@ -376,7 +378,7 @@ impl World {
     }
 }
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| {
+vm_system_fuzz::fuzz_target!(|data: &[u8]| {
     let mut world = World::new();
     // The first byte: how far the session has come.
     let Some((&begun, rest)) = data.split_first() else { return };

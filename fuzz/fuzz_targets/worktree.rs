@@ -1,6 +1,6 @@
 //! Any path or list of a module's candidates on a worktree with links that leave it: no file outside of it is ever read, and none that
 //! may not be loaded. First byte: the call; then the path, or the candidates, one a line.
-#![no_main]
+#![cfg_attr(fuzzing, no_main)]
 
 use std::os::unix::fs::symlink;
 use std::sync::OnceLock;
@@ -42,7 +42,7 @@ fn worktree() -> &'static (tempfile::TempDir, Worktree) {
     })
 }
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| {
+vm_system_fuzz::fuzz_target!(|data: &[u8]| {
     let Some((&which, rest)) = data.split_first() else { return };
     let Ok(text) = std::str::from_utf8(rest) else { return };
     let (_folder, tree) = worktree();

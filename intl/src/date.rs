@@ -1,5 +1,6 @@
 //! Owns dates and times as text: the pattern of a locale for the fields that a script requests, with the widths that it requests.
 
+use super::data::FormatData;
 use super::zone::TimeZoneRules;
 use super::{FormatOptions, IntlError, TextPart, parsed, split_tag};
 use icu_calendar::types::RataDie;
@@ -12,6 +13,7 @@ use icu_datetime::pattern::{DateTimePattern, FixedCalendarDateTimeNames};
 use icu_datetime::preferences::HourCycle;
 use icu_datetime::{DateTimeFormatterPreferences, FixedCalendarDateTimeFormatter, NoCalendarFormatter};
 use icu_locale::Locale;
+use icu_time::zone::IanaParser;
 use writeable::{TryWriteable, Writeable};
 
 /// Days from 1 January of the year 1 to 1 January 1970, and one.
@@ -34,7 +36,8 @@ pub struct DateFormat {
     items: Vec<Item>,
     names: Names,
     zone: TimeZoneRules,
-    zone_text: Option<NoCalendarFormatter<ZoneFieldSet>>,
+    /// Names of zones in the locale's language, and the zone by its name in their data.
+    zone_text: Option<(NoCalendarFormatter<ZoneFieldSet>, TimeZone)>,
     hour_cycle: Option<&'static str>,
     pattern: String,
 }
@@ -222,7 +225,7 @@ impl DateFormat {
             _ => {}
         }
         let (pattern, zone_style) = pattern(preferences, options)?;
-        let mut names = Names::try_new(preferences).map_err(IntlError::data)?;
+        let mut names = Names::try_new_unstable(&FormatData, preferences).map_err(IntlError::data)?;
         let mut items = Vec::new();
         let mut hour_cycle = None;
         let mut adjusted = String::new();
@@ -264,13 +267,16 @@ impl DateFormat {
             }
         }
         let all = DateTimePattern::try_from_pattern_str(&adjusted).map_err(IntlError::data)?;
-        names.include_for_pattern(&all).map_err(IntlError::data)?;
+        names.load_for_pattern(&FormatData, &all).map_err(IntlError::data)?;
         let zone_text = match zone_style {
             Some(style) => {
                 let mut builder = FieldSetBuilder::new();
                 builder.zone_style = Some(style);
                 let fields = builder.build_zone().map_err(IntlError::data)?;
-                Some(NoCalendarFormatter::try_new(preferences, fields).map_err(IntlError::data)?)
+                let formatter = NoCalendarFormatter::try_new_unstable(&FormatData, preferences, fields);
+                let known = IanaParser::try_new_unstable(&FormatData).map_err(IntlError::data)?;
+                let name = if zone.name() == "UTC" { "Etc/UTC" } else { zone.name() };
+                Some((formatter.map_err(IntlError::data)?, known.as_borrowed().parse(name)))
             }
             None => None,
         };
@@ -324,12 +330,7 @@ impl DateFormat {
     }
 
     fn zone_name(&self, offset: i32, time: &DateTime<Gregorian>) -> String {
-        let Some(formatter) = &self.zone_text else { return self.zone.name().to_owned() };
-        let id = if self.zone.name() == "UTC" {
-            TimeZone::from_iana_id("Etc/UTC")
-        } else {
-            TimeZone::from_iana_id(self.zone.name())
-        };
+        let Some((formatter, id)) = &self.zone_text else { return self.zone.name().to_owned() };
         let info = id.with_offset(UtcOffset::try_from_seconds(offset).ok()).at_date_time(*time);
         formatter.format(&info).write_to_string().into_owned()
     }
@@ -343,8 +344,12 @@ fn pattern(
     let (date_style, time_style) = (options.text("dateStyle"), options.text("timeStyle"));
     let of = |builder: &FieldSetBuilder| -> Result<String, IntlError> {
         let fields = composite(builder.clone())?;
-        let formatter = FixedCalendarDateTimeFormatter::<Gregorian, _>::try_new(preferences, fields)
-            .map_err(IntlError::data)?;
+        let formatter = FixedCalendarDateTimeFormatter::<Gregorian, _>::try_new_unstable(
+            &FormatData,
+            preferences,
+            fields,
+        )
+        .map_err(IntlError::data)?;
         // A date of this century: its year has a form of two digits.
         let sample = date_time(1_767_225_600_000)?;
         // As V8 does: programs that parse such texts expect a plain space.

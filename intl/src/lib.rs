@@ -1,5 +1,5 @@
 //! The formatters of `Intl` for both engines: numbers, dates, lists, relative times, names, comparison, segmentation, and the tags
-//! of locales, on ICU4X and `jiff`. The data are constants of the binary, in pages that all processes share.
+//! of locales, on ICU4X and `jiff`. The data are in the binary, in pages that all processes share.
 //!
 //! Owns: pure functions on text and numbers. Must not: use an engine, do I/O, read a clock, keep state. Who converts a script's
 //! options checks them, too: a value that is none of ECMA-402's is replaced by the usual one here, and never a panic.
@@ -7,9 +7,12 @@
 #![forbid(unsafe_code)]
 
 mod collation;
+mod data;
 mod date;
+mod languages;
 mod lists;
 mod locales;
+mod markers;
 mod number;
 mod options;
 mod segments;

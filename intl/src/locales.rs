@@ -1,17 +1,9 @@
 //! Owns the tags of locales: their canonical form, which of a script's locales has data, and conversions of case.
 
+use super::languages::LANGUAGES;
 use super::lists::NUMBERING_SYSTEMS;
 use icu_casemap::CaseMapper;
 use icu_locale::{LanguageIdentifier, Locale, LocaleCanonicalizer, LocaleExpander};
-
-/// Languages whose data are complete and whose usual calendar is the Gregorian one.
-const LANGUAGES: &[&str] = &[
-    "af", "am", "ar", "as", "az", "be", "bg", "bn", "bs", "ca", "cs", "cy", "da", "de", "el", "en", "es",
-    "et", "eu", "fi", "fil", "fr", "ga", "gl", "gu", "he", "hi", "hr", "hu", "hy", "id", "is", "it", "ja",
-    "ka", "kk", "km", "kn", "ko", "ky", "lo", "lt", "lv", "mk", "ml", "mn", "mr", "ms", "my", "nb", "ne",
-    "nl", "nn", "no", "or", "pa", "pl", "pt", "ro", "ru", "si", "sk", "sl", "so", "sq", "sr", "sv", "sw",
-    "ta", "te", "tk", "tr", "uk", "ur", "uz", "vi", "yue", "zh", "zu",
-];
 
 /// The locale of scripts that name none.
 const DEFAULT: &str = "en-US";

@@ -1,5 +1,6 @@
 //! Owns numbers as text: rounding, signs, and the affixes of percents, currencies, units and compact forms.
 
+use super::data::FormatData;
 use super::{FormatOptions, IntlError, TextPart, parsed};
 use fixed_decimal::{Decimal, Sign, SignDisplay, SignedRoundingMode, UnsignedRoundingMode};
 use icu_decimal::options::{CompactDecimalFormatterOptions, DecimalFormatterOptions, GroupingStrategy};
@@ -197,9 +198,9 @@ impl NumberFormat {
         let compact = if notation == "compact" {
             let form = CompactDecimalFormatterOptions::default();
             let formatter = if options.text("compactDisplay") == "long" {
-                CompactDecimalFormatter::try_new_long(locale.into(), form)
+                CompactDecimalFormatter::try_new_long_unstable(&FormatData, locale.into(), form)
             } else {
-                CompactDecimalFormatter::try_new_short(locale.into(), form)
+                CompactDecimalFormatter::try_new_short_unstable(&FormatData, locale.into(), form)
             };
             let usual_digits = options.text("usualDigits") == "true";
             Some(Compact { formatter: formatter.map_err(error)?, usual_digits })
@@ -209,8 +210,12 @@ impl NumberFormat {
         let style = match options.text("style") {
             "percent" => {
                 let make = |display| {
-                    PercentFormatter::try_new(locale.into(), PercentFormatterOptions::from(display))
-                        .map_err(error)
+                    PercentFormatter::try_new_unstable(
+                        &FormatData,
+                        locale.into(),
+                        PercentFormatterOptions::from(display),
+                    )
+                    .map_err(error)
                 };
                 NumberStyle::Percent(Box::new([make(Display::Standard)?, make(Display::ExplicitSign)?]))
             }
@@ -218,7 +223,8 @@ impl NumberFormat {
                 let code = CurrencyCode(options.text("currency").parse().map_err(IntlError::data)?);
                 match options.text("currencyDisplay") {
                     "name" => NumberStyle::CurrencyName(Box::new(
-                        LongCurrencyFormatter::try_new(locale.into(), &code).map_err(error)?,
+                        LongCurrencyFormatter::try_new_unstable(&FormatData, locale.into(), &code)
+                            .map_err(error)?,
                     )),
                     display => {
                         let width = if display == "narrowSymbol" {
@@ -227,7 +233,8 @@ impl NumberFormat {
                             CurrencyWidth::Short
                         };
                         let formatter =
-                            CurrencyFormatter::try_new(locale.into(), width.into()).map_err(error)?;
+                            CurrencyFormatter::try_new_unstable(&FormatData, locale.into(), width.into())
+                                .map_err(error)?;
                         NumberStyle::Currency(Box::new(formatter), code, display == "code")
                     }
                 }
@@ -241,14 +248,20 @@ impl NumberFormat {
                 let mut form = UnitsFormatterOptions::default();
                 form.width = width;
                 NumberStyle::Unit(Box::new(
-                    UnitsFormatter::try_new(locale.into(), options.text("unit"), form).map_err(error)?,
+                    UnitsFormatter::try_new_unstable(&FormatData, locale.into(), options.text("unit"), form)
+                        .map_err(error)?,
                 ))
             }
             _ => NumberStyle::Decimal,
         };
         let usual = if compact.is_some() { GroupingStrategy::Min2 } else { GroupingStrategy::Auto };
         let decimal = |grouping: GroupingStrategy| {
-            DecimalFormatter::try_new(locale.into(), DecimalFormatterOptions::from(grouping)).map_err(error)
+            DecimalFormatter::try_new_unstable(
+                &FormatData,
+                locale.into(),
+                DecimalFormatterOptions::from(grouping),
+            )
+            .map_err(error)
         };
         Ok(Self {
             digits: Digits::read(options),
@@ -445,9 +458,12 @@ impl PluralFormat {
     /// `options`: the digits of ECMA-402, as of [`NumberFormat`].
     pub fn new(tag: &str, ordinal: bool, options: &FormatOptions) -> Result<Self, IntlError> {
         let kind = if ordinal { PluralRuleType::Ordinal } else { PluralRuleType::Cardinal };
-        let rules =
-            PluralRules::try_new((&parsed(tag)?).into(), PluralRulesOptions::default().with_type(kind))
-                .map_err(IntlError::data)?;
+        let rules = PluralRules::try_new_unstable(
+            &FormatData,
+            (&parsed(tag)?).into(),
+            PluralRulesOptions::default().with_type(kind),
+        )
+        .map_err(IntlError::data)?;
         Ok(Self { rules, digits: Digits::read(options) })
     }
 

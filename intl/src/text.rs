@@ -1,5 +1,6 @@
 //! Owns lists, relative times and the names of languages, regions and scripts as text.
 
+use super::data::FormatData;
 use super::{IntlError, parsed};
 use icu_experimental::displaynames::multi::{
     LanguageDisplayNames, LocaleDisplayNamesFormatter, RegionDisplayNames, ScriptDisplayNames,
@@ -25,9 +26,9 @@ impl ListTexts {
             _ => ListLength::Wide,
         });
         let formatter = match kind {
-            "disjunction" => ListFormatter::try_new_or((&locale).into(), options),
-            "unit" => ListFormatter::try_new_unit((&locale).into(), options),
-            _ => ListFormatter::try_new_and((&locale).into(), options),
+            "disjunction" => ListFormatter::try_new_or_unstable(&FormatData, (&locale).into(), options),
+            "unit" => ListFormatter::try_new_unit_unstable(&FormatData, (&locale).into(), options),
+            _ => ListFormatter::try_new_and_unstable(&FormatData, (&locale).into(), options),
         };
         formatter.map(Self).map_err(IntlError::data)
     }
@@ -93,21 +94,33 @@ impl RelativeFormat {
         macro_rules! make {
             ($long:ident $short:ident $narrow:ident) => {
                 match style {
-                    "short" => RelativeTimeFormatter::$short((&locale).into(), options),
-                    "narrow" => RelativeTimeFormatter::$narrow((&locale).into(), options),
-                    _ => RelativeTimeFormatter::$long((&locale).into(), options),
+                    "short" => RelativeTimeFormatter::$short(&FormatData, (&locale).into(), options),
+                    "narrow" => RelativeTimeFormatter::$narrow(&FormatData, (&locale).into(), options),
+                    _ => RelativeTimeFormatter::$long(&FormatData, (&locale).into(), options),
                 }
             };
         }
         let formatter = match unit {
-            "second" => make!(try_new_long_second try_new_short_second try_new_narrow_second),
-            "minute" => make!(try_new_long_minute try_new_short_minute try_new_narrow_minute),
-            "hour" => make!(try_new_long_hour try_new_short_hour try_new_narrow_hour),
-            "day" => make!(try_new_long_day try_new_short_day try_new_narrow_day),
-            "week" => make!(try_new_long_week try_new_short_week try_new_narrow_week),
-            "month" => make!(try_new_long_month try_new_short_month try_new_narrow_month),
-            "quarter" => make!(try_new_long_quarter try_new_short_quarter try_new_narrow_quarter),
-            _ => make!(try_new_long_year try_new_short_year try_new_narrow_year),
+            "second" => {
+                make!(try_new_long_second_unstable try_new_short_second_unstable try_new_narrow_second_unstable)
+            }
+            "minute" => {
+                make!(try_new_long_minute_unstable try_new_short_minute_unstable try_new_narrow_minute_unstable)
+            }
+            "hour" => {
+                make!(try_new_long_hour_unstable try_new_short_hour_unstable try_new_narrow_hour_unstable)
+            }
+            "day" => make!(try_new_long_day_unstable try_new_short_day_unstable try_new_narrow_day_unstable),
+            "week" => {
+                make!(try_new_long_week_unstable try_new_short_week_unstable try_new_narrow_week_unstable)
+            }
+            "month" => {
+                make!(try_new_long_month_unstable try_new_short_month_unstable try_new_narrow_month_unstable)
+            }
+            "quarter" => {
+                make!(try_new_long_quarter_unstable try_new_short_quarter_unstable try_new_narrow_quarter_unstable)
+            }
+            _ => make!(try_new_long_year_unstable try_new_short_year_unstable try_new_narrow_year_unstable),
         };
         formatter.map(Self).map_err(IntlError::data)
     }
@@ -137,15 +150,17 @@ impl LocaleNames {
             if standard { LanguageDisplay::Standard } else { LanguageDisplay::Dialect };
         let fail = |error: icu_provider::DataError| IntlError::data(error);
         Ok(match kind {
-            "region" => {
-                Self::Region(Box::new(RegionDisplayNames::try_new((&locale).into(), options).map_err(fail)?))
-            }
-            "script" => {
-                Self::Script(Box::new(ScriptDisplayNames::try_new((&locale).into(), options).map_err(fail)?))
-            }
+            "region" => Self::Region(Box::new(
+                RegionDisplayNames::try_new_unstable(&FormatData, (&locale).into(), options).map_err(fail)?,
+            )),
+            "script" => Self::Script(Box::new(
+                ScriptDisplayNames::try_new_unstable(&FormatData, (&locale).into(), options).map_err(fail)?,
+            )),
             _ => Self::Language(Box::new((
-                LanguageDisplayNames::try_new((&locale).into(), options).map_err(fail)?,
-                LocaleDisplayNamesFormatter::try_new((&locale).into(), options).map_err(fail)?,
+                LanguageDisplayNames::try_new_unstable(&FormatData, (&locale).into(), options)
+                    .map_err(fail)?,
+                LocaleDisplayNamesFormatter::try_new_unstable(&FormatData, (&locale).into(), options)
+                    .map_err(fail)?,
             ))),
         })
     }

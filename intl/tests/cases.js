@@ -1,4 +1,4 @@
-// Writes the cases of both engines (`worker/tests/engine/intl.rs`, `cvm/tests/intl.rs`): expressions with their results. Run with Node 20.20 (ICU 78, CLDR 48):
+// Writes the cases of both engines (`worker/tests/engine/intl.rs`, `cvm/tests/suite/intl.rs`): expressions with their results. Run with Node 20.20 (ICU 78, CLDR 48):
 // TZ=UTC node cases.js cases.txt
 const L = ['en','en-US','en-GB','de','fr','es','it','pt','pt-PT','nl','pl','ru','ja','zh','zh-TW','ko','ar','he','hi','tr','sv','de-CH','en-IN','es-MX'];
 const cases = [];

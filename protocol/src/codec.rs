@@ -5,6 +5,9 @@
 //! one encoding. The wire has no recursive types and no vectors of zero-sized types (bincode's limit bounds neither).
 
 use bincode::config;
+use bincode::de::read::Reader;
+use bincode::de::{Decoder as _, DecoderImpl};
+use bincode::error::DecodeError;
 pub use bincode::{Decode, Encode};
 
 /// Containers may claim this many bytes of memory per byte of input: an empty string takes 1 byte on the wire and 24 in
@@ -12,10 +15,12 @@ pub use bincode::{Decode, Encode};
 pub const AMPLIFICATION: usize = 32;
 
 const KIB: usize = 1024;
-/// Sizes of input (bytes) from which the next larger claim is allowed. bincode's limit is a const generic and so grows in
-/// steps; a factor of 4 keeps the claim proportional to the input.
+/// Sizes of input (bytes) from which the next larger claim is allowed; a factor of 4 keeps the claim proportional to the input.
 const STEPS: [usize; 9] =
     [KIB / 2, 2 * KIB, 8 * KIB, 32 * KIB, 128 * KIB, 512 * KIB, 2_048 * KIB, 8_192 * KIB, 32_768 * KIB];
+/// The most that containers may claim of any input (bytes). bincode's limit is a const generic, and each one would be another copy of
+/// all decoders in the binary: [`decode`] claims what an input may not have before it begins.
+const MOST_CLAIMED: usize = STEPS[STEPS.len() - 1] * AMPLIFICATION;
 
 /// The most that containers may claim at any moment while `len` bytes are decoded (bytes). The received bytes are
 /// held in addition, so that the peak is below three times this value, whatever the bytes.
@@ -61,29 +66,44 @@ pub fn encode<T: Encode>(value: &T, cap: usize) -> Result<Vec<u8>, CodecError> {
 
 /// Decodes exactly one value from all of `bytes`.
 pub fn decode<T: Decode<()> + Encode>(bytes: &[u8]) -> Result<T, CodecError> {
-    match STEPS.iter().position(|step| bytes.len() <= *step) {
-        Some(0) => decode_limited::<T, { STEPS[0] * AMPLIFICATION }>(bytes),
-        Some(1) => decode_limited::<T, { STEPS[1] * AMPLIFICATION }>(bytes),
-        Some(2) => decode_limited::<T, { STEPS[2] * AMPLIFICATION }>(bytes),
-        Some(3) => decode_limited::<T, { STEPS[3] * AMPLIFICATION }>(bytes),
-        Some(4) => decode_limited::<T, { STEPS[4] * AMPLIFICATION }>(bytes),
-        Some(5) => decode_limited::<T, { STEPS[5] * AMPLIFICATION }>(bytes),
-        Some(6) => decode_limited::<T, { STEPS[6] * AMPLIFICATION }>(bytes),
-        Some(7) => decode_limited::<T, { STEPS[7] * AMPLIFICATION }>(bytes),
-        _ => decode_limited::<T, { STEPS[8] * AMPLIFICATION }>(bytes),
-    }
-}
-
-fn decode_limited<T: Decode<()> + Encode, const LIMIT: usize>(bytes: &[u8]) -> Result<T, CodecError> {
-    let (value, read) = bincode::decode_from_slice::<T, _>(bytes, config::standard().with_limit::<LIMIT>())
-        .map_err(|error| CodecError::Undecodable(error.to_string()))?;
-    if read != bytes.len() {
-        return Err(CodecError::Trailing(bytes.len() - read));
+    let undecodable = |error: DecodeError| CodecError::Undecodable(error.to_string());
+    let limited = config::standard().with_limit::<MOST_CLAIMED>();
+    let mut decoder = DecoderImpl::new(Unread(bytes), limited, ());
+    decoder.claim_bytes_read(MOST_CLAIMED - claim_limit(bytes.len())).map_err(undecodable)?;
+    let value = T::decode(&mut decoder).map_err(undecodable)?;
+    let Unread(rest) = decoder.reader();
+    if !rest.is_empty() {
+        return Err(CodecError::Trailing(rest.len()));
     }
     let mut canonical = Compare { rest: bytes };
     match bincode::encode_into_writer(&value, &mut canonical, config::standard()) {
         Ok(()) if canonical.rest.is_empty() => Ok(value),
         _ => Err(CodecError::NonCanonical),
+    }
+}
+
+/// The bytes that are not read yet. bincode's own reader does not say how many are left.
+struct Unread<'a>(&'a [u8]);
+
+impl Reader for Unread<'_> {
+    #[inline]
+    fn read(&mut self, bytes: &mut [u8]) -> Result<(), DecodeError> {
+        let Some((read, rest)) = self.0.split_at_checked(bytes.len()) else {
+            return Err(DecodeError::UnexpectedEnd { additional: bytes.len() - self.0.len() });
+        };
+        bytes.copy_from_slice(read);
+        self.0 = rest;
+        Ok(())
+    }
+
+    #[inline]
+    fn peek_read(&mut self, len: usize) -> Option<&[u8]> {
+        self.0.get(..len)
+    }
+
+    #[inline]
+    fn consume(&mut self, len: usize) {
+        self.0 = self.0.get(len..).unwrap_or_default();
     }
 }
 

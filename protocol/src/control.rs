@@ -39,13 +39,13 @@ use crate::codec::{Decode, Encode};
 use crate::model::Event;
 
 /// Version of this protocol; a server refuses others with a message.
-pub const CONTROL_PROTOCOL: u32 = 11;
+pub const CONTROL_PROTOCOL: u32 = 1;
 
 /// Name of this protocol in an HTTP upgrade.
 pub const UPGRADE_NAME: &str = "vm-system-control";
 
 /// Name and version ([`CONTROL_PROTOCOL`]) of this protocol, as the field `Upgrade` has them.
-pub const UPGRADE_PROTOCOL: &str = "vm-system-control/11";
+pub const UPGRADE_PROTOCOL: &str = "vm-system-control/1";
 
 /// Path of the upgrade, beneath the server's address.
 pub const UPGRADE_PATH: &str = "/api/v1/control";

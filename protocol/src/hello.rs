@@ -3,19 +3,32 @@
 
 use std::ops::RangeInclusive;
 
+/// The version of the first release.
+pub const FIRST: u32 = 1;
+
 /// Version of the worker, keeper and zygote protocols. It is raised by one with the first new variant after a release.
 pub const PROTOCOL: u32 = RELEASED + cfg!(feature = "next-protocol") as u32;
 /// The version of the product; tests have a build of the next one, too.
-const RELEASED: u32 = 7;
+const RELEASED: u32 = FIRST;
 
-/// The versions that this build speaks: a supervisor adopts the jails of the build before it. What such a peer does not know is not
-/// sent to it ([`crate::since`]).
-pub const SUPPORTED: RangeInclusive<u32> = PROTOCOL - 1..=PROTOCOL;
+/// The versions that this build speaks. What a peer of the build before does not know is not sent to it ([`crate::since`]).
+pub const SUPPORTED: RangeInclusive<u32> = spoken_by(PROTOCOL);
+
+/// The versions that a build of version `own` speaks: a supervisor adopts the jails of the build before it.
+pub(crate) const fn spoken_by(own: u32) -> RangeInclusive<u32> {
+    let before = if own > FIRST { own - 1 } else { FIRST };
+    before..=own
+}
 
 /// A peer speaks a version outside of [`SUPPORTED`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("it speaks protocol version {0}, and this build speaks {first} to {PROTOCOL}", first = SUPPORTED.start())]
+#[error("it speaks protocol version {0}, and this build speaks {spoken}", spoken = spoken_versions())]
 pub struct UnsupportedProtocol(pub u32);
+
+fn spoken_versions() -> String {
+    let (first, last) = (SUPPORTED.start(), SUPPORTED.end());
+    if first == last { last.to_string() } else { format!("{first} and {last}") }
+}
 
 impl UnsupportedProtocol {
     /// Whether the peer's build is newer than this one.

@@ -1,26 +1,21 @@
 //! Since which protocol version a message exists. A supervisor adopts keepers and workers of the build before it: what they do not
 //! know is never sent to them, and what they send is decoded, because enums only grow at their end and structs never change.
 //!
-//! A new variant gets the next version in its row here (without a row it does not compile) and as the new
-//! [`PROTOCOL`](crate::hello::PROTOCOL). Rows of a version that no build speaks any more become [`FIRST`].
+//! All messages of [`FIRST`] are known to every build. A new variant gets the next version in [`Since::since`] of the message that has
+//! it, and [`PROTOCOL`](crate::hello::PROTOCOL) is raised to that. Rows of a version that no build speaks any more are removed.
 //!
 //! Zygotes and workers of durable programs are not adopted: what only they receive needs no rows.
 
-use crate::broker::{DatabaseReply, FileKind, FsReply, SqlValue};
-use crate::durable::TaskAnswer;
-use crate::egress::{HttpProgress, HttpReply};
-use crate::hello::SUPPORTED;
+use crate::hello::FIRST;
 use crate::keeper::ToKeeper;
-use crate::model::ExecutionKind;
-use crate::worker::{HostReply, SourceFormat, StdinReply, ToWorker};
+use crate::worker::ToWorker;
 
-/// The oldest version that this build speaks.
-pub const FIRST: u32 = *SUPPORTED.start();
-
-/// A message, or a part of one.
+/// A message with its parts.
 pub trait Since {
     /// The version since which a peer can decode this value.
-    fn since(&self) -> u32;
+    fn since(&self) -> u32 {
+        FIRST
+    }
 }
 
 /// A peer cannot decode a message: it was not sent.
@@ -38,174 +33,69 @@ pub fn check(message: &impl Since, spoken: u32) -> Result<(), NotSpoken> {
     if since <= spoken { Ok(()) } else { Err(NotSpoken { since, spoken }) }
 }
 
-impl Since for ToKeeper {
-    fn since(&self) -> u32 {
-        match self {
-            Self::Token { .. }
-            | Self::Keep { .. }
-            | Self::Forget { .. }
-            | Self::KeepZygote { .. }
-            | Self::List
-            | Self::Shutdown
-            | Self::Begin { .. } => FIRST,
-        }
-    }
-}
+impl Since for ToKeeper {}
 
 impl Since for ToWorker {
+    #[cfg(feature = "next-protocol")]
     fn since(&self) -> u32 {
         match self {
-            Self::Execute(execute) => execute.kind.since().max(execute.format.since()),
-            Self::HostReply { reply, .. } => reply.since(),
-            Self::Start(_)
-            | Self::Ack { .. }
-            | Self::Adopt { .. }
-            | Self::Shutdown
-            | Self::Durable(_)
-            | Self::Fork { .. } => FIRST,
-            #[cfg(feature = "next-protocol")]
             Self::Announce { .. } => crate::hello::PROTOCOL,
+            _ => FIRST,
         }
     }
-}
-
-impl Since for ExecutionKind {
-    fn since(&self) -> u32 {
-        match self {
-            Self::Repl | Self::RunFile | Self::Startup | Self::Program => FIRST,
-        }
-    }
-}
-
-impl Since for SourceFormat {
-    fn since(&self) -> u32 {
-        match self {
-            Self::Script
-            | Self::Module
-            | Self::CommonJs
-            | Self::Json
-            | Self::TypeScript
-            | Self::TypeScriptModule => FIRST,
-        }
-    }
-}
-
-impl Since for HostReply {
-    fn since(&self) -> u32 {
-        match self {
-            Self::Module { format, .. } => format.since(),
-            Self::Fs(reply) => reply.since(),
-            Self::Database(reply) => reply.since(),
-            Self::Http(reply) => reply.since(),
-            Self::Answer(answer) => answer.since(),
-            Self::Stdin(reply) => reply.since(),
-            Self::Failed(_) | Self::Exec(_) => FIRST,
-            Self::Compiled { format, .. } => format.since().max(7),
-        }
-    }
-}
-
-impl Since for FsReply {
-    fn since(&self) -> u32 {
-        match self {
-            Self::Entries(entries) => newest(entries.iter().map(|entry| entry.kind.since())),
-            Self::Stat(stat) => stat.kind.since(),
-            Self::Bytes(_) | Self::Bool(_) | Self::Done | Self::Path(_) | Self::Written(_) => FIRST,
-        }
-    }
-}
-
-impl Since for FileKind {
-    fn since(&self) -> u32 {
-        match self {
-            Self::File | Self::Directory | Self::Symlink | Self::Other => FIRST,
-        }
-    }
-}
-
-impl Since for DatabaseReply {
-    fn since(&self) -> u32 {
-        match self {
-            Self::Rows { values, .. } => newest(values.iter().map(Since::since)),
-            Self::Done | Self::Changed { .. } => FIRST,
-        }
-    }
-}
-
-impl Since for SqlValue {
-    fn since(&self) -> u32 {
-        match self {
-            Self::Null | Self::Integer(_) | Self::Real(_) | Self::Text(_) | Self::Blob(_) => FIRST,
-        }
-    }
-}
-
-impl Since for HttpReply {
-    fn since(&self) -> u32 {
-        match self {
-            Self::Progress(progress) => newest(progress.iter().map(|exchange| exchange.progress.since())),
-            Self::Done => FIRST,
-        }
-    }
-}
-
-impl Since for HttpProgress {
-    fn since(&self) -> u32 {
-        match self {
-            Self::Sent | Self::Head { .. } | Self::Data(_) | Self::End | Self::Failed(_) => FIRST,
-        }
-    }
-}
-
-impl Since for TaskAnswer {
-    fn since(&self) -> u32 {
-        match self {
-            Self::Text(_) | Self::Json(_) | Self::Failed(_) | Self::Expired(_) | Self::Wrong(_) => FIRST,
-        }
-    }
-}
-
-impl Since for StdinReply {
-    fn since(&self) -> u32 {
-        match self {
-            Self::Data(_) | Self::End | Self::NotYet => FIRST,
-        }
-    }
-}
-
-fn newest(parts: impl Iterator<Item = u32>) -> u32 {
-    parts.max().unwrap_or(FIRST)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{FIRST, NotSpoken, check};
-    use crate::hello::{Hello, PROTOCOL, SUPPORTED, UnsupportedProtocol};
+    use super::{NotSpoken, Since, check};
+    use crate::hello::{FIRST, PROTOCOL, UnsupportedProtocol, spoken_by};
     use crate::worker::ToWorker;
 
-    #[test]
-    fn a_peer_that_does_not_know_a_message_does_not_get_it() {
-        for spoken in SUPPORTED {
-            assert_eq!(check(&ToWorker::Shutdown, spoken), Ok(()));
+    /// A message with a variant of a made-up version.
+    enum MadeUp {
+        Old,
+        New,
+    }
+
+    impl Since for MadeUp {
+        fn since(&self) -> u32 {
+            match self {
+                Self::Old => FIRST,
+                Self::New => FIRST + 1,
+            }
         }
-        let older = FIRST - 1;
-        assert_eq!(check(&ToWorker::Shutdown, older), Err(NotSpoken { since: FIRST, spoken: older }));
     }
 
     #[test]
-    fn two_versions_are_spoken_and_others_are_refused_by_name() {
-        let version = |protocol| Hello { protocol, ..Hello::ours() }.supported();
-        assert_eq!((version(PROTOCOL), version(PROTOCOL - 1)), (Ok(PROTOCOL), Ok(PROTOCOL - 1)));
-        let older = version(PROTOCOL - 2).expect_err("too old");
+    fn a_peer_that_does_not_know_a_message_does_not_get_it() {
+        let (first, next) = (FIRST, FIRST + 1);
+        assert_eq!(check(&ToWorker::Shutdown, first), Ok(()));
+        assert_eq!((check(&MadeUp::Old, first), check(&MadeUp::Old, next)), (Ok(()), Ok(())));
+        assert_eq!(check(&MadeUp::New, next), Ok(()));
+        assert_eq!(check(&MadeUp::New, first), Err(NotSpoken { since: next, spoken: first }));
+    }
+
+    #[test]
+    fn a_build_speaks_its_version_and_the_one_before_if_there_was_one() {
+        assert_eq!(spoken_by(FIRST), FIRST..=FIRST);
+        assert_eq!(spoken_by(FIRST + 1), FIRST..=FIRST + 1);
+        assert_eq!(spoken_by(FIRST + 4), FIRST + 3..=FIRST + 4);
+    }
+
+    #[test]
+    fn other_versions_are_refused_by_name() {
+        let version = |protocol| crate::hello::Hello { protocol, ..crate::hello::Hello::ours() }.supported();
+        assert_eq!(version(PROTOCOL), Ok(PROTOCOL));
+        let older = version(FIRST - 1).expect_err("too old");
         let newer = version(PROTOCOL + 1).expect_err("too new");
         assert_eq!((older.is_newer(), newer.is_newer()), (false, true));
+        let spoken = match PROTOCOL {
+            FIRST => FIRST.to_string(),
+            _ => format!("{} and {PROTOCOL}", PROTOCOL - 1),
+        };
         assert_eq!(
             UnsupportedProtocol(PROTOCOL + 1).to_string(),
-            format!(
-                "it speaks protocol version {}, and this build speaks {} to {PROTOCOL}",
-                PROTOCOL + 1,
-                PROTOCOL - 1
-            )
+            format!("it speaks protocol version {}, and this build speaks {spoken}", PROTOCOL + 1)
         );
     }
 }

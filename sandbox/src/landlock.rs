@@ -1,5 +1,6 @@
 //! Landlock: no file system (or only named directories), no TCP, and at newer ABIs no signals and no abstract sockets
-//! across the wall.
+//! across the wall. By hand: a wall is what this project exists for, and the caller decides what a kernel without a right of it means,
+//! while `landlock` leaves such rights out by itself.
 
 use crate::sys;
 use std::io;

@@ -48,7 +48,7 @@ pub fn moment() {
     std::thread::sleep(FIRST);
 }
 
-/// Lets time pass on purpose: for a kill at a random moment, and not after a known event.
+/// Lets time pass on purpose: for a fault at a random moment in the chaos tests, which have no event to wait for. Tests wait for events.
 pub fn let_pass(time: Duration) {
     std::thread::sleep(time);
 }

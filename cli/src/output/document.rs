@@ -1,9 +1,10 @@
 //! Values as JSON, YAML and CSV; fields are in the order of the model.
 
 use super::fields::Columns;
+use super::tree::Value;
+use super::yaml;
 use crate::error::CliError;
 use serde::Serialize;
-use serde_norway::Value;
 
 /// Indented, with a line feed at the end.
 pub(crate) fn json<T: Serialize + ?Sized>(value: &T) -> Result<String, CliError> {
@@ -19,7 +20,7 @@ pub(crate) fn json_line<T: Serialize>(value: &T) -> Result<String, CliError> {
 
 /// One document.
 pub(crate) fn yaml<T: Serialize + ?Sized>(value: &T) -> Result<String, CliError> {
-    serde_norway::to_string(&tree(value)?).map_err(|error| unprintable(&error))
+    Ok(yaml::document(&tree(value)?))
 }
 
 /// A header and a row for each element; a single object is one row. Nested values are JSON.
@@ -73,7 +74,7 @@ pub(super) fn cell(value: &Value) -> Result<String, CliError> {
 
 fn names(row: &Value) -> Vec<String> {
     match row {
-        Value::Mapping(map) => map.keys().filter_map(Value::as_str).map(str::to_owned).collect(),
+        Value::Mapping(fields) => fields.iter().map(|(name, _)| name.clone()).collect(),
         _ => vec!["value".to_owned()],
     }
 }
@@ -81,8 +82,12 @@ fn names(row: &Value) -> Vec<String> {
 fn cells(row: &Value, columns: &[String]) -> Result<Vec<String>, CliError> {
     debug_assert!(names(row).iter().all(|name| columns.contains(name)), "a field without a column");
     match row {
-        Value::Mapping(map) => {
-            columns.iter().map(|name| map.get(name).map_or_else(|| Ok(String::new()), cell)).collect()
+        Value::Mapping(fields) => {
+            let field = |name: &String| fields.iter().find(|(field, _)| field == name);
+            columns
+                .iter()
+                .map(|name| field(name).map_or_else(|| Ok(String::new()), |field| cell(&field.1)))
+                .collect()
         }
         other => Ok(vec![cell(other)?]),
     }

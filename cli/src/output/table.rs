@@ -3,11 +3,11 @@
 use super::document;
 use super::escape;
 use super::fit::{Fit, GAP};
+use super::tree::Value;
 use super::wrap;
 use crate::error::CliError;
 use comfy_table::{Table, presets};
 use serde::Serialize;
-use serde_norway::Value;
 use unicode_width::UnicodeWidthStr as _;
 
 /// Rows under a header.
@@ -120,8 +120,7 @@ fn flatten(prefix: &str, value: &Value, lines: &mut Vec<(String, String)>) -> Re
         return Ok(());
     };
     for (name, value) in map {
-        let name = name.as_str().unwrap_or_default();
-        let path = if prefix.is_empty() { name.to_owned() } else { format!("{prefix}.{name}") };
+        let path = if prefix.is_empty() { name.clone() } else { format!("{prefix}.{name}") };
         if matches!(value, Value::Mapping(map) if map.is_empty()) {
             lines.push((path, String::from("-")));
         } else {
@@ -135,7 +134,9 @@ fn plain_text(value: &Value) -> Result<String, CliError> {
     Ok(match value {
         Value::Null => "-".to_owned(),
         Value::Sequence(list) if list.is_empty() => "-".to_owned(),
-        Value::Sequence(list) if list.iter().all(|item| !item.is_mapping() && !item.is_sequence()) => {
+        Value::Sequence(list)
+            if list.iter().all(|item| !matches!(item, Value::Mapping(_) | Value::Sequence(_))) =>
+        {
             list.iter().map(document::cell).collect::<Result<Vec<_>, _>>()?.join(", ")
         }
         other => document::cell(other)?,

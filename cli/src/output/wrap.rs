@@ -1,6 +1,7 @@
 //! Texts that are wrapped at the width of a terminal, between words, with a hanging indent.
 
-use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
+use textwrap::{Options, WordSeparator, WordSplitter, WrapAlgorithm};
+use unicode_width::UnicodeWidthStr as _;
 
 /// The narrowest column of text beside a label; where less is left, further lines begin near the margin.
 const NARROWEST: usize = 24;
@@ -11,62 +12,24 @@ const INDENT: usize = 4;
 pub(super) fn entry(label: &str, text: &str, width: usize) -> String {
     let label_width = label.width();
     let indent = if label_width + NARROWEST <= width { label_width } else { INDENT.min(width / 2) };
-    hanging(&format!("{label}{text}"), width, indent, label.len())
+    wrapped(text, label, (width, indent))
 }
 
 /// A paragraph on lines of at most `width` columns; all but the first begin with `indent` spaces.
 pub(crate) fn paragraph(text: &str, width: usize, indent: usize) -> String {
-    hanging(text, width, indent, 0)
+    wrapped(text, "", (width, indent))
 }
 
-/// `label`: the length of the beginning that is not broken between words (bytes).
-fn hanging(text: &str, width: usize, indent: usize, label: usize) -> String {
-    let column = text[..label].width();
-    let mut lines = Lines { done: text[..label].to_owned(), column, is_empty: label == 0, width, indent };
-    for (number, word) in text[label..].split(' ').enumerate() {
-        lines.word(word, number > 0);
-    }
-    lines.done
-}
-
-struct Lines {
-    done: String,
-    /// Of the next character.
-    column: usize,
-    /// Nothing but the indent is on the line.
-    is_empty: bool,
-    width: usize,
-    indent: usize,
-}
-
-impl Lines {
-    fn word(&mut self, word: &str, after_space: bool) {
-        let space = usize::from(after_space);
-        if self.column + space + word.width() > self.width && !self.is_empty {
-            self.new_line();
-        } else if after_space {
-            self.done.push(' ');
-            self.column += 1;
-        }
-        for c in word.chars() {
-            let wide = c.width().unwrap_or(0);
-            // A word that is longer than a line.
-            if self.column + wide > self.width && !self.is_empty {
-                self.new_line();
-            }
-            self.done.push(c);
-            self.is_empty = false;
-            self.column += wide;
-        }
-    }
-
-    fn new_line(&mut self) {
-        self.done.truncate(self.done.trim_end_matches(' ').len());
-        self.done.push('\n');
-        self.done.extend(std::iter::repeat_n(' ', self.indent));
-        self.column = self.indent;
-        self.is_empty = true;
-    }
+fn wrapped(text: &str, label: &str, (width, indent): (usize, usize)) -> String {
+    let indent = " ".repeat(indent);
+    let options = Options::new(width)
+        .initial_indent(label)
+        .subsequent_indent(&indent)
+        // Commands, paths and options are not broken at their hyphens: they are copied.
+        .word_separator(WordSeparator::AsciiSpace)
+        .word_splitter(WordSplitter::NoHyphenation)
+        .wrap_algorithm(WrapAlgorithm::FirstFit);
+    textwrap::fill(text, options)
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! `check` without the real compiler, which `tests/tests/npm.rs` gets from a registry: what it refuses, and what it does with what a
+//! `check` without the real compiler, which `tests/tests/system/npm.rs` gets from a registry: what it refuses, and what it does with what a
 //! compiler reports.
 
 use crate::environment::TestEnvironment;

@@ -1,5 +1,6 @@
 //! Reports the daemon's state to a service manager, and gives it descriptors: datagrams to `$NOTIFY_SOCKET` (`sd_notify(3)`). A daemon
-//! that gives up root's rights connects before: its user may not reach a socket of root.
+//! that gives up root's rights connects before: its user may not reach a socket of root. By hand for that reason: `sd-notify` connects for
+//! each message, and waits where the queue is full.
 
 use super::lifeline::has_hung_up;
 use nix::sys::socket::{

@@ -116,7 +116,7 @@ impl Ops {
     async fn named(&self, owner: &Owner, name: &str) -> Result<Vec<Session>, OpError> {
         let named = SessionQuery { name: Some(name.to_owned()), ..SessionQuery::default() };
         let newest =
-            self.store.sessions(&Scope::Owner(owner.clone()), named, Page::first(CANDIDATES + 1)).await;
+            self.store.sessions(&Scope::Owner(owner.clone()), &named, Page::first(CANDIDATES + 1)).await;
         Ok(newest.map_err(stored)?.into_iter().map(|row| row.session).collect())
     }
 
@@ -218,7 +218,7 @@ impl Ops {
         let some = Page::first(SEARCHED);
         Some(match entity {
             Entity::Session => {
-                let rows = self.store.sessions(&scope, SessionQuery::default(), some).await.ok()?;
+                let rows = self.store.sessions(&scope, &SessionQuery::default(), some).await.ok()?;
                 let known = |row: SessionRow| (row.session.id.to_string(), row.session.name, row.owner);
                 rows.into_iter().map(known).collect()
             }
@@ -230,11 +230,11 @@ impl Ops {
                 rows.into_iter().map(known).collect()
             }
             Entity::Program => {
-                let rows = self.store.programs(&scope, ProgramQuery::default(), some).await.ok()?;
+                let rows = self.store.programs(&scope, &ProgramQuery::default(), some).await.ok()?;
                 rows.into_iter().map(|row| (row.id.to_string(), Some(row.name), row.owner)).collect()
             }
             Entity::Execution => {
-                let rows = self.store.runs(&scope, RunQuery::default(), some).await.ok()?.into_iter();
+                let rows = self.store.runs(&scope, &RunQuery::default(), some).await.ok()?.into_iter();
                 rows.map(|run| (run.row.execution.id.to_string(), run.row.name, run.row.owner)).collect()
             }
             _ => return None,

@@ -205,7 +205,7 @@ impl Ops {
         let (mut found, most) = (Vec::new(), page.limit as usize);
         let mut piece = Page { limit: if wanted.is_some() { LIST_ROWS } else { page.limit }, ..page };
         loop {
-            let rows = self.store.sessions(&scope, query.clone(), piece).await.map_err(stored)?;
+            let rows = self.store.sessions(&scope, &query, piece).await.map_err(stored)?;
             let more = rows.len() >= piece.limit as usize;
             piece.after = rows.last().map(|row| place(&row.session));
             let sessions = rows.into_iter().map(|row| self.current(call, row, &live));

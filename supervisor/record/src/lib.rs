@@ -1,4 +1,4 @@
-//! The store's interface as data: rows, writes, queries, their errors, and the retention rules.
+//! The store's interface as data: rows, writes, filters of lists, their errors, and the retention rules.
 //!
 //! Shared by the crates that decide (`core`, `ops`) and the one that stores (`store`). No database, no runtime, no clock, no I/O.
 //!
@@ -14,8 +14,8 @@ mod rows;
 pub use batch::{Applied, Batch, Write};
 pub use error::{Entity, Rejection, StorageLimit, StoreError};
 pub use query::{
-    Cursor, ExecutionQuery, IdKind, Page, PageVersion, ProgramQuery, PromptBeginning, Query, QueryResult,
-    RunQuery, SessionQuery, TaskQuery,
+    Cursor, ExecutionQuery, IdKind, Page, PageVersion, ProgramQuery, PromptBeginning, RunQuery, SessionQuery,
+    TaskQuery,
 };
 pub use query::{PAGE_BYTES, is_last_page, weight_of_event};
 pub use repeat::RepeatFacts;

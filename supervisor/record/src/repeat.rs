@@ -21,7 +21,7 @@ impl RepeatFacts {
     pub const DATABASE: Self = Self(1 << 6);
     /// It made HTTP requests other than GET, HEAD and OPTIONS.
     pub const HTTP: Self = Self(1 << 7);
-    /// It ran before these facts were stored.
+    /// A write of its record was lost, so that its effects are not known.
     pub const UNKNOWN: Self = Self(1 << 8);
 
     /// Each kind of effect with its name.

@@ -112,7 +112,7 @@ pub struct RecordedWorktree {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionRow {
     pub owner: Owner,
-    /// Absent for a program without files, and for what was created before schema version 13.
+    /// Absent for a program without files, and where the worktree is a folder of the operator.
     pub worktree: Option<Arc<RecordedWorktree>>,
     /// Sequence number of its worker's last message with stored effects.
     pub worker_seq: u64,

@@ -214,3 +214,35 @@ fn read(message: &Message) -> Result<Received, WorkerChannelError> {
         Err(error) => Err(WorkerChannelError::Violation(error.to_string())),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{WorkerChannelError, WorkerSender};
+    use vm_system_protocol::codec::decode;
+    use vm_system_protocol::hello::FIRST;
+    use vm_system_protocol::limits::HOST_MESSAGE_BYTES;
+    use vm_system_protocol::worker::{HostError, HostReply, ToWorker};
+
+    /// All messages exist since the first version: a worker of a made-up version before it knows none.
+    #[tokio::test]
+    async fn worker_that_does_not_know_a_message_gets_the_failure_of_its_call_instead_or_nothing() {
+        let (ours, theirs) = vm_system_sandbox::socket::pair().expect("a pair of sockets");
+        let older = WorkerSender::on_socket(ours, FIRST - 1).expect("a socket");
+        let refused = older.encoded(&ToWorker::Shutdown).expect_err("it does not know it");
+        assert!(matches!(refused, WorkerChannelError::NotSpoken(_)), "{refused}");
+        let reply = ToWorker::HostReply {
+            call: 7,
+            reply: HostReply::Failed(HostError { code: String::new(), message: String::new() }),
+        };
+        let bytes = older.encoded(&reply).expect("another message");
+        drop(theirs);
+        let ToWorker::HostReply { call: 7, reply: HostReply::Failed(error) } =
+            decode(&bytes).expect("a message")
+        else {
+            panic!("it has no reply")
+        };
+        assert_eq!(error.code, "EHOSTBUILD");
+        assert!(error.message.contains("of an older build"), "{}", error.message);
+        assert!(bytes.len() < HOST_MESSAGE_BYTES);
+    }
+}

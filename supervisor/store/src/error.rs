@@ -57,7 +57,7 @@ pub enum OpenError {
     },
     /// A newer version of the program has migrated the database.
     #[error(
-        "{} has schema version {found}, this program supports up to {known}: start the newer program, or restore a backup",
+        "{} has schema version {found}, and this program opens versions up to {known}: start the newer program, or restore a backup",
         path.display()
     )]
     Newer {
@@ -69,13 +69,16 @@ pub enum OpenError {
     },
     /// The database was created by a program before the first release.
     #[error(
-        "{} has schema version {found}, of a program before the first release: move it away, or choose another --state-dir",
+        "{} has schema version {found}, of a program before the first release, and this program opens schema version {known}: to start with \
+         an empty database, move it away or choose another --state-dir; what is in it is read by the program that wrote it",
         path.display()
     )]
     Unreleased {
         /// The database file.
         path: PathBuf,
         found: u32,
+        /// The version that this program writes.
+        known: u32,
     },
     /// The file is not a database of ours, or damaged.
     #[error(

@@ -2,14 +2,15 @@
 //! nothing itself.
 
 use super::handle::{StoreHandle, Ticket};
-use super::{BoxFuture, Lane, SessionWatch, Store, StoreStatus, Urgency};
+use super::reads::prelude::*;
+use super::reads::{OwnedArgument, for_each_read};
+use super::{BoxFuture, Lane, SessionWatch, Store, StoreReads, StoreStatus, Urgency};
 use std::collections::BTreeSet;
 use std::fs::File;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::sync::watch;
 use vm_system_protocol::control::CheckReport;
-use vm_system_protocol::ids::{ExecutionId, SessionId};
-use vm_system_record::{Batch, Owner, Query, QueryResult, StoreError, Write};
+use vm_system_record::{Batch, Write};
 
 /// Makes a store fail.
 #[derive(Clone)]
@@ -37,14 +38,15 @@ impl Faults {
     /// Wraps `store` so that it fails as this value requests.
     pub fn of(store: StoreHandle) -> (StoreHandle, Self) {
         let faults = Self::default();
-        (StoreHandle::new(Arc::new(FaultyStore { store, faults: faults.clone() })), faults)
+        let store = FaultyStore { store: store.into_store(), faults: faults.clone() };
+        (StoreHandle::new(Arc::new(store)), faults)
     }
 
     /// From now on every batch is `Unavailable(why)`; none = works again.
     pub fn set(&self, why: Option<&str>) {
         self.switches().writing = why.map(str::to_owned);
     }
-    /// From now on every query is `Unavailable(why)`; none = works again.
+    /// From now on every read is `Unavailable(why)`; none = works again.
     pub fn set_reading(&self, why: Option<&str>) {
         self.switches().reading = why.map(str::to_owned);
     }
@@ -75,7 +77,7 @@ impl Faults {
 }
 
 struct FaultyStore {
-    store: StoreHandle,
+    store: Arc<dyn Store>,
     faults: Faults,
 }
 
@@ -86,7 +88,6 @@ impl Store for FaultyStore {
         batch: Batch,
         urgency: Urgency,
     ) -> BoxFuture<'_, Result<Ticket, StoreError>> {
-        let store = self.store.in_lane(lane);
         Box::pin(async move {
             // Cannot fail: the sender is a field of this value.
             let _ = self.faults.full.subscribe().wait_for(|full| !full).await;
@@ -97,19 +98,9 @@ impl Store for FaultyStore {
             for id in lost {
                 // Refused if the execution's row was lost: there is nothing to mark.
                 let mark = Write::ExecutionDegraded { id };
-                store.submit_with(mark.into(), urgency).await?;
+                self.store.submit(lane.clone(), mark.into(), urgency).await?;
             }
-            store.submit_with(batch, urgency).await
-        })
-    }
-
-    fn read(&self, lane: Lane, query: Query) -> BoxFuture<'_, Result<QueryResult, StoreError>> {
-        let fault = self.faults.switches().reading.clone();
-        Box::pin(async move {
-            match fault {
-                Some(why) => Err(StoreError::Unavailable(why)),
-                None => self.store.in_lane(lane).read(query).await,
-            }
+            self.store.submit(lane, batch, urgency).await
         })
     }
 
@@ -118,11 +109,11 @@ impl Store for FaultyStore {
     }
 
     fn backup(&self) -> BoxFuture<'_, Result<File, StoreError>> {
-        Box::pin(self.store.backup())
+        self.store.backup()
     }
 
     fn check(&self) -> BoxFuture<'_, Result<CheckReport, StoreError>> {
-        Box::pin(self.store.check())
+        self.store.check()
     }
 
     fn is_full(&self, owner: &Owner) -> bool {
@@ -140,6 +131,27 @@ impl Store for FaultyStore {
     }
 
     fn shutdown(&self) -> BoxFuture<'_, ()> {
-        Box::pin(self.store.shutdown())
+        self.store.shutdown()
     }
 }
+
+macro_rules! read_unless_faulty {
+    ($($(#[$doc:meta])* $name:ident[$($lent:ident: $borrowed:ty),*]($($arg:ident: $copied:ty),*) -> $result:ty;)*) => {
+        impl StoreReads for FaultyStore {
+            $(
+                fn $name(
+                    &self,
+                    lane: Lane,
+                    $($lent: OwnedArgument<$borrowed>,)*
+                    $($arg: $copied),*
+                ) -> BoxFuture<'_, Result<$result, StoreError>> {
+                    match self.faults.switches().reading.clone() {
+                        Some(why) => Box::pin(std::future::ready(Err(StoreError::Unavailable(why)))),
+                        None => self.store.$name(lane, $($lent,)* $($arg),*),
+                    }
+                }
+            )*
+        }
+    };
+}
+for_each_read!(read_unless_faulty);

@@ -1,6 +1,6 @@
-//! The store's trait: applies batches, runs queries. Knows no implementation.
+//! The store's trait: applies batches; what it reads is in [`StoreReads`]. Knows no implementation.
 
-use crate::{SessionWatch, Ticket};
+use crate::{SessionWatch, StoreReads, Ticket};
 use std::fs::File;
 use std::future::Future;
 use std::pin::Pin;
@@ -8,7 +8,7 @@ use std::time::Duration;
 use vm_system_protocol::control::CheckReport;
 use vm_system_protocol::ids::SessionId;
 use vm_system_protocol::time::Timestamp;
-use vm_system_record::{Batch, Owner, Query, QueryResult, StoreError};
+use vm_system_record::{Batch, Owner, StoreError};
 
 /// A future of a trait method.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -161,13 +161,11 @@ impl DatabaseFault {
 }
 
 /// The control database.
-pub trait Store: Send + Sync {
+pub trait Store: StoreReads {
     /// Queues a batch, waiting while its lane or the queue is full; batches of one caller in one lane are committed in the order of
     /// their calls. The ticket resolves when the batch is committed or has failed.
     fn submit(&self, lane: Lane, batch: Batch, urgency: Urgency)
     -> BoxFuture<'_, Result<Ticket, StoreError>>;
-    /// Reads from the last commit, in a turn of the lane. A query of which the future is dropped while it waits does not run.
-    fn read(&self, lane: Lane, query: Query) -> BoxFuture<'_, Result<QueryResult, StoreError>>;
     /// Health and size; cheap.
     fn status(&self) -> StoreStatus;
     /// Whether an owner stores more than its quota; cheap.

@@ -1,4 +1,4 @@
-//! The control database behind a small trait: [`Store::submit`] takes a batch of writes, [`Store::read`] a query.
+//! The control database behind two traits: [`Store::submit`] takes a batch of writes, [`StoreReads`] has a method for each read.
 //!
 //! Owns the supervisor's durable data. No SQLite type leaves this crate; it knows no rules of sessions beyond those that keep
 //! rows consistent (final states stay final, names are unique), no APIs, no workers.
@@ -7,9 +7,10 @@
 //! allows another database later, and [`faults`] in tests.
 //!
 //! Reading order:
-//! - [`record`](vm_system_record): rows, writes and queries
+//! - [`record`](vm_system_record): rows, writes, filters of lists
 //! - [`interface`]: the trait
-//! - [`handle`]: the callers' interface, with typed queries
+//! - [`reads`]: the table of all reads
+//! - [`handle`]: the callers' interface
 //! - [`lock`], [`queue`], [`admission`]: one owner per state directory; back-pressure; limits of what is stored
 //! - [`sqlite`]: opening, writer thread with group commit, readers, checkpoints
 //! - [`session_watches`]: wakes those who wait for events of a session
@@ -23,6 +24,7 @@ mod handle;
 mod interface;
 mod lock;
 mod queue;
+mod reads;
 mod session_watches;
 mod sqlite;
 mod temporary;
@@ -34,5 +36,6 @@ pub use faults::Faults;
 pub use handle::{StoreHandle, Ticket};
 pub use interface::{BoxFuture, DatabaseFault, LAZY_MS, Lane, STALLED_AFTER, Store, StoreStatus, Urgency};
 pub use lock::StoreLock;
+pub use reads::{OwnedArgument, StoreReads};
 pub use session_watches::SessionWatch;
 pub use sqlite::{Durability, StoreOptions, check_file, open_locked_sqlite, open_sqlite, open_temporary};

@@ -19,8 +19,10 @@ mod read_turns;
 mod readers;
 mod recovery;
 mod saved_copy;
+mod schema;
 mod second_look;
 pub(super) mod space;
+mod sqlite_reads;
 mod transaction;
 mod wal;
 mod wal_check;
@@ -36,15 +38,14 @@ use super::temporary::TemporaryFolder;
 use super::{BoxFuture, DatabaseFault, Lane, SessionWatch, Store, StoreHandle, StoreStatus, Urgency};
 use check::CheckMode;
 #[cfg(test)]
-pub(super) use check::sums as counted_anew;
+pub(super) use check::STORED_BYTES;
 pub use check_file::check_file;
 use database_file::DatabaseFile;
 use failure::may_pass;
 use long_reads::{LongRead, LongReads};
-#[cfg(test)]
-pub(super) use open::VERSION as SCHEMA_VERSION;
 use readers::Readers;
 use recovery::beside;
+pub(super) use schema::{SCHEMA, Schema};
 use second_look::Look;
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -53,7 +54,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 use vm_system_protocol::control::{CheckFinding, CheckReport};
 use vm_system_protocol::ids::SessionId;
-use vm_system_record::{Batch, Owner, Query, QueryResult, Retention, StoreError};
+use vm_system_record::{Batch, Owner, Retention, StoreError};
 use writer::{Writer, WriterShared};
 
 /// What a commit survives.
@@ -132,7 +133,14 @@ pub fn open_sqlite(options: StoreOptions) -> Result<StoreHandle, OpenError> {
 
 /// As [`open_sqlite`], with [`StoreOptions::lock`] of the same options.
 pub fn open_locked_sqlite(options: StoreOptions, lock: StoreLock) -> Result<StoreHandle, OpenError> {
-    Ok(StoreHandle::new(Arc::new(SqliteStore::open(options, lock, None)?)))
+    Ok(StoreHandle::new(Arc::new(SqliteStore::open(options, lock, None, &SCHEMA)?)))
+}
+
+/// As [`open_sqlite`], as a program of another schema does.
+#[cfg(test)]
+pub(super) fn open_with_schema(options: StoreOptions, schema: &Schema) -> Result<StoreHandle, OpenError> {
+    let lock = options.lock()?;
+    Ok(StoreHandle::new(Arc::new(SqliteStore::open(options, lock, None, schema)?)))
 }
 
 /// Opens an empty database that ends with this process, in a private folder beneath `$TMPDIR` (else `/tmp`). No retention,
@@ -142,7 +150,7 @@ pub fn open_temporary() -> Result<StoreHandle, OpenError> {
     let retention = Retention { max_age: None, key_life: Duration::MAX, ..Retention::default() };
     let options = StoreOptions { durability: Durability::Off, retention, ..StoreOptions::new(folder.path()) };
     let lock = options.lock()?;
-    Ok(StoreHandle::new(Arc::new(SqliteStore::open(options, lock, Some(folder))?)))
+    Ok(StoreHandle::new(Arc::new(SqliteStore::open(options, lock, Some(folder), &SCHEMA)?)))
 }
 
 /// Parameters of connections that write.
@@ -195,6 +203,7 @@ impl SqliteStore {
         options: StoreOptions,
         lock: StoreLock,
         folder: Option<TemporaryFolder>,
+        schema: &Schema,
     ) -> Result<Self, OpenError> {
         let path = options.path();
         let StoreOptions { durability, busy_timeout, retention, accepts_damage, .. } = options;
@@ -208,7 +217,8 @@ impl SqliteStore {
             second_look::opened(&path, || recovery::before_opening(&path, durability, accepts_damage))?;
         let connect = |commits, log| {
             second_look::opened(&path, || {
-                let connection = space::connect_with_reserve(&path, durability, busy_timeout, commits)?;
+                let connection =
+                    space::connect_with_reserve(&path, durability, busy_timeout, commits, schema)?;
                 recovery::after_opening(&connection, &path, log).map(|()| connection)
             })
         };
@@ -346,10 +356,6 @@ impl Store for SqliteStore {
         urgency: Urgency,
     ) -> BoxFuture<'_, Result<Ticket, StoreError>> {
         Box::pin(self.queue.push(lane, batch, urgency))
-    }
-
-    fn read(&self, lane: Lane, query: Query) -> BoxFuture<'_, Result<QueryResult, StoreError>> {
-        Box::pin(Arc::clone(&self.readers).read(lane, query))
     }
 
     fn is_full(&self, owner: &Owner) -> bool {

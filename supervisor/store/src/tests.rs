@@ -12,3 +12,4 @@ mod reading;
 mod session_events;
 mod suite;
 mod turns;
+mod versions;

@@ -8,7 +8,7 @@ const NOTHING: super::ProbeArgument = Number(0);
 const CHANNEL: super::ProbeArgument = Number(3);
 const PEER: super::ProbeArgument = Number(4);
 
-const HOSTILE: &str = "tests/tests/hostile_worker.rs";
+const HOSTILE: &str = "tests/tests/system/hostile_worker.rs";
 const SPAWN: &str = "tests/tests/spawn/cases.rs";
 const CORE: &str = "supervisor/core/src/tests/violations.rs";
 
@@ -160,7 +160,7 @@ pub(super) const ROWS: &[EscapeAttempt] = &[
         &[],
         &[
             Evidence::Test(HOSTILE, "calls_without_a_grant_are_refused_whatever_the_worker_sends"),
-            Evidence::Test("tests/tests/bad_requests.rs", "paths_never_leave_the_worktree"),
+            Evidence::Test("tests/tests/system/bad_requests.rs", "paths_never_leave_the_worktree"),
         ],
     ),
     attempt(

@@ -146,7 +146,7 @@ pub(super) const ROWS: &[EscapeAttempt] = &[
             judged("symlinkat", libc::SYS_symlinkat, &[Text(c"/etc"), CWD, Text(c"/")]),
             judged("linkat", libc::SYS_linkat, &[CWD, Text(c"/nothing"), CWD, Text(c"/nothing"), NOTHING]),
         ],
-        &[Evidence::Test("tests/tests/bad_requests.rs", "paths_never_leave_the_worktree")],
+        &[Evidence::Test("tests/tests/system/bad_requests.rs", "paths_never_leave_the_worktree")],
     ),
     attempt(
         47,

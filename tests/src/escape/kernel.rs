@@ -44,7 +44,7 @@ pub(super) const ROWS: &[EscapeAttempt] = &[
                 &[CHANNEL, Bytes(b"x"), Number(1), NOTHING, NOTHING, NOTHING],
             ),
         ],
-        &[Evidence::Test("tests/tests/escape.rs", "worker_inherits_nothing_of_its_supervisor")],
+        &[Evidence::Test("tests/tests/system/escape.rs", "worker_inherits_nothing_of_its_supervisor")],
     ),
     attempt(
         17,

@@ -11,8 +11,8 @@ const EXECUTE: super::ProbeArgument = Number((libc::PROT_READ | libc::PROT_EXEC)
 const OWN: super::ProbeArgument = Number((libc::MAP_PRIVATE | libc::MAP_ANONYMOUS) as u64);
 const SHARED: super::ProbeArgument = Number((libc::MAP_SHARED | libc::MAP_ANONYMOUS) as u64);
 
-const SCRIPTS: &str = "tests/tests/hostile_scripts.rs";
-const OURS: &str = "tests/tests/escape.rs";
+const SCRIPTS: &str = "tests/tests/system/hostile_scripts.rs";
+const OURS: &str = "tests/tests/system/escape.rs";
 
 pub(super) const ROWS: &[EscapeAttempt] = &[
     attempt(
@@ -44,7 +44,7 @@ pub(super) const ROWS: &[EscapeAttempt] = &[
             Evidence::Test(SCRIPTS, "memory_bombs_end_at_the_memory_limit"),
             Evidence::Test("tests/tests/spawn/cases.rs", "memory_and_cpu_time_have_a_hard_stop"),
             Evidence::Test(
-                "tests/tests/out_of_memory.rs",
+                "tests/tests/system/out_of_memory.rs",
                 "worker_that_the_kernel_kills_for_lack_of_memory_has_that_reason",
             ),
         ],

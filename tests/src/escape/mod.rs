@@ -1,5 +1,5 @@
 //! The escape suite: what native code in a worker tries in order to reach something outside of its session. One row per attempt;
-//! `tests/tests/escape.rs` makes each in a worker of a real daemon, and outside of the jail, where it must have an effect: so a
+//! `tests/tests/system/escape.rs` makes each in a worker of a real daemon, and outside of the jail, where it must have an effect: so a
 //! probe that fails for another reason than a wall is noticed. Knows nothing of the daemon.
 //!
 //! - [`processes`], [`files`], [`kernel`], [`memory`], [`channel`]: the rows

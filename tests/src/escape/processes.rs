@@ -10,9 +10,9 @@ const NOTHING: super::ProbeArgument = Number(0);
 const FIRST: super::ProbeArgument = Number(1);
 
 const SPAWN: &str = "tests/tests/spawn/cases.rs";
-const EXITS: &str = "tests/tests/process_exits.rs";
-const SCRIPTS: &str = "tests/tests/hostile_scripts.rs";
-const OURS: &str = "tests/tests/escape.rs";
+const EXITS: &str = "tests/tests/system/process_exits.rs";
+const SCRIPTS: &str = "tests/tests/system/hostile_scripts.rs";
+const OURS: &str = "tests/tests/system/escape.rs";
 
 pub(super) const ROWS: &[EscapeAttempt] = &[
     attempt(
@@ -78,7 +78,7 @@ pub(super) const ROWS: &[EscapeAttempt] = &[
         &[],
         &[
             Evidence::Test(SPAWN, "a_flood_of_forks_ends_the_worker"),
-            Evidence::Test("tests/tests/forks/abuse.rs", "every_abuse_ends_that_session_only"),
+            Evidence::Test("tests/tests/system/forks/abuse.rs", "every_abuse_ends_that_session_only"),
         ],
     ),
     attempt(
@@ -269,7 +269,7 @@ pub(super) const ROWS: &[EscapeAttempt] = &[
         ],
         &[
             Evidence::Test(
-                "tests/tests/hostile_worker.rs",
+                "tests/tests/system/hostile_worker.rs",
                 "a_worker_that_ignores_the_interruption_is_killed",
             ),
             Evidence::Test(SCRIPTS, "natives_that_never_poll_are_killed_at_the_wall_limit"),
@@ -329,14 +329,14 @@ pub(super) const ROWS: &[EscapeAttempt] = &[
             run("that of a SIGKILL", acts::exit_137, Inside::Ends("exited(137)"), Outside::EndsToo),
             run("that of a filter", acts::exit_159, Inside::Ends("exited(159)"), Outside::EndsToo),
         ],
-        &[Evidence::Test("tests/tests/hostile_worker.rs", "a_worker_that_exits_is_no_success")],
+        &[Evidence::Test("tests/tests/system/hostile_worker.rs", "a_worker_that_exits_is_no_success")],
     ),
     attempt(
         64,
         "crashes at every start",
         &[],
         &[Evidence::Test(
-            "tests/tests/hostile_worker.rs",
+            "tests/tests/system/hostile_worker.rs",
             "workers_that_die_at_every_start_are_not_started_for_ever",
         )],
     ),

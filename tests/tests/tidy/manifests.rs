@@ -51,6 +51,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "daemon", "cli", "tests",
         ],
     ),
+    ("intl/datagen", &[]),
     ("fuzz", &["protocol", "cvm", "record", "policy", "core", "store", "spawn", "runtime", "ops", "api"]),
 ];
 
@@ -192,13 +193,42 @@ pub(crate) fn jailed_trees(tree: &Tree) -> Vec<String> {
     found
 }
 
+/// Crates of tables that the blob of `intl/data` replaces, if the product has them in its tree: a feature of a dependency is enough.
+pub(crate) fn tables_of_formatters(tree: &Tree) -> Vec<String> {
+    const TABLES: &[&str] = &[
+        "icu_datetime_data",
+        "icu_decimal_data",
+        "icu_experimental_data",
+        "icu_list_data",
+        "icu_plurals_data",
+    ];
+    let graph = locked(tree);
+    let present = TABLES.iter().filter(|name| graph.contains_key(**name));
+    present
+        .map(|name| format!("Cargo.lock has {name}: more relocations and minutes of compilation"))
+        .collect()
+}
+
 /// Crates without the workspace's lints.
 pub(crate) fn lints(tree: &Tree) -> Vec<String> {
-    let free = crates(tree).filter(|(folder, _, manifest)| {
+    let free = crates(tree).filter(|&(folder, _, ref manifest)| {
         let inherited =
             manifest.get("lints").and_then(|lints| lints.get("workspace")).and_then(Value::as_bool);
-        // fuzz is its own workspace, as cargo-fuzz requires.
-        inherited != Some(true) && *folder != "fuzz"
+        // A workspace of its own: the generator's tables are in no other build.
+        inherited != Some(true) && folder != "intl/datagen"
     });
     free.map(|(folder, _, _)| format!("{folder}/Cargo.toml has no `lints.workspace = true`")).collect()
+}
+
+/// Libraries whose examples in comments would be compiled one by one: `cargo test` compiles each such library once more in order to
+/// look for them. The comments have none, which [`rules`](super::rules) checks.
+pub(crate) fn doctests(tree: &Tree) -> Vec<String> {
+    let with_a_library = crates(tree).filter(|(folder, _, _)| {
+        let library = format!("{folder}/src/lib.rs");
+        tree.files.iter().any(|file| file.path == library)
+    });
+    let tested = with_a_library.filter(|(_, _, manifest)| {
+        manifest.get("lib").and_then(|lib| lib.get("doctest")).and_then(Value::as_bool) != Some(false)
+    });
+    tested.map(|(folder, _, _)| format!("{folder}/Cargo.toml has no `lib.doctest = false`")).collect()
 }

@@ -190,10 +190,45 @@ pub(crate) const RULES: &[Rule] = &[
         ],
     },
     Rule {
+        name: "the data of Intl's formatters are in the blob alone",
+        check: manifests::tables_of_formatters,
+        bad: &[("Cargo.lock", "[[package]]\nname = \"icu_list_data\"\nversion = \"2.2.0\"")],
+        good: &[("Cargo.lock", "[[package]]\nname = \"icu_list\"\nversion = \"2.2.0\"")],
+    },
+    Rule {
         name: "every crate is under the workspace's lints",
         check: manifests::lints,
         bad: &[("sandbox/Cargo.toml", "[package]\nname = \"x\"")],
         good: &[("sandbox/Cargo.toml", "[package]\nname = \"x\"\n[lints]\nworkspace = true")],
+    },
+    Rule {
+        name: "examples in comments are no tests, which nothing would run",
+        check: |tree| {
+            let mut found = manifests::doctests(tree);
+            for file in tree.rust() {
+                // The language of a block behind its opening fence; without one it is Rust.
+                let mut inside = false;
+                for line in file.text.lines() {
+                    let comment = line.trim_start();
+                    let Some(text) = comment.strip_prefix("//!").or_else(|| comment.strip_prefix("///"))
+                    else {
+                        inside = false;
+                        continue;
+                    };
+                    let Some(language) = text.trim_start().strip_prefix("```") else { continue };
+                    if !inside && ["", "rust", "should_panic", "no_run"].contains(&language.trim()) {
+                        found.push(format!("{}: a block of Rust in a comment", file.path));
+                    }
+                    inside = !inside;
+                }
+            }
+            found
+        },
+        bad: &[
+            ("a/src/x.rs", "//! ```\n//! f();\n//! ```\n"),
+            ("a/src/x.rs", "/// ```rust\n/// f();\n/// ```\n"),
+        ],
+        good: &[("a/src/x.rs", "//! ```text\n//! a picture\n//! ```\n")],
     },
     Rule {
         name: "files can be read in one sitting",
@@ -424,7 +459,12 @@ fn phrases(tree: &Tree, folders: &[&str], allowed: &[&str], phrases: &[&str]) ->
 }
 
 fn sleeping_tests(tree: &Tree) -> Vec<String> {
-    let ways = [concat!("thread::sl", "eep"), concat!("time::sl", "eep"), concat!("should_", "panic")];
+    let ways = [
+        concat!("thread::sl", "eep"),
+        concat!("time::sl", "eep"),
+        concat!("let_", "pass("),
+        concat!("should_", "panic"),
+    ];
     let mut found = Vec::new();
     for file in tree.rust() {
         let first = file.tests_from();

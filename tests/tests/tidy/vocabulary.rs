@@ -77,22 +77,7 @@ const BANNED: &[&str] = &[
 ];
 
 /// Banned words that are contracts: names and values of JSON fields, configuration keys, and code that mirrors them.
-const CONTRACTS: &[(&str, &str)] = &[
-    ("cvm/src/builtins/string.rs", "stands"),
-    ("supervisor/store/src/sqlite/read/audit_and_keys.rs", "door"),
-    ("supervisor/store/src/sqlite/read/costs.rs", "door"),
-    ("supervisor/store/src/sqlite/schema.sql", "door"),
-    ("supervisor/store/src/sqlite/write/keep.rs", "door"),
-    ("supervisor/store/src/tests/golden/v10.sql", "door"),
-    ("supervisor/store/src/tests/golden/v11.sql", "door"),
-    ("supervisor/store/src/tests/golden/v12.sql", "door"),
-    ("supervisor/store/src/tests/golden/v13.sql", "door"),
-    ("supervisor/store/src/tests/golden/v14.sql", "door"),
-    ("supervisor/store/src/tests/golden/v15.sql", "door"),
-    ("supervisor/store/src/tests/golden/v16.sql", "door"),
-    ("supervisor/store/src/tests/golden/v17.sql", "door"),
-    ("supervisor/store/src/tests/golden/v18.sql", "door"),
-];
+const CONTRACTS: &[(&str, &str)] = &[("cvm/src/builtins/string.rs", "stands")];
 
 /// Type names that clap's derive expects in each file.
 const REPEATED: &[&str] = &["Args", "Command"];

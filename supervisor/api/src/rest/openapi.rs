@@ -1,5 +1,5 @@
 //! The description of the REST API (OpenAPI 3.1): `docs/openapi.json`, written by hand and served unchanged. Tests compare it with
-//! the routes, and with every request and response of the contract (`tests/tests/rest/contract.rs`).
+//! the routes, and with every request and response of the contract (`tests/tests/system/rest/contract.rs`).
 
 use axum::http::Method;
 use serde_json::Value;

@@ -114,7 +114,7 @@ impl Ops {
             .store
             .runs(
                 &call.caller.scope(),
-                RunQuery { program: Some(program.id), ..RunQuery::default() },
+                &RunQuery { program: Some(program.id), ..RunQuery::default() },
                 Page::first(WALKS),
             )
             .await;

@@ -124,7 +124,7 @@ impl Ops {
         let scope = call.caller.scope_of(filter.owner.as_deref())?;
         let name = filter.name.map(|name| name.trim().to_owned());
         let query = ProgramQuery { name, period: filter.period };
-        let rows = self.store.programs(&scope, query, page).await.map_err(stored)?;
+        let rows = self.store.programs(&scope, &query, page).await.map_err(stored)?;
         let programs = rows.into_iter().map(|row| shown(call.caller, row, None));
         Ok(DurableReply::Programs(fitting(programs, |program| 256 + program.name.len())))
     }

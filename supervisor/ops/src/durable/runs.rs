@@ -178,7 +178,7 @@ impl Ops {
         let program = self.program_filter(call, owner, filter.program.as_deref()).await?;
         let RunFilter { status, period, .. } = filter;
         let name = filter.name.map(|name| name.trim().to_owned());
-        let rows = self.store.runs(&scope, RunQuery { status, program, name, period }, page).await;
+        let rows = self.store.runs(&scope, &RunQuery { status, program, name, period }, page).await;
         let runs = rows.map_err(stored)?.into_iter().map(|row| shown(call.caller, row, None));
         Ok(DurableReply::Runs(fitting(runs, weight)))
     }

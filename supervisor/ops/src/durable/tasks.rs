@@ -63,7 +63,7 @@ impl Ops {
         if executions.len() > PROMPTS || bytes > PROMPT_BYTES {
             return Err(invalid(format!("at most {PROMPTS} prefixes of at most {PROMPT_BYTES} bytes")));
         }
-        let prompts = self.store.prompts(&call.caller.scope(), executions, bytes).await.map_err(stored)?;
+        let prompts = self.store.prompts(&call.caller.scope(), &executions, bytes).await.map_err(stored)?;
         let prompts = prompts.into_iter().map(|PromptBeginning { execution, task, text, full_bytes }| {
             let text = if text.len() < full_bytes { format!("{text}… ({full_bytes} bytes)") } else { text };
             PendingPrompt { execution, task, text }

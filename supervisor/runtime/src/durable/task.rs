@@ -32,8 +32,8 @@ use vm_system_spawn::Spawner;
 pub(super) struct ProgramContext {
     pub(super) program: (ProgramId, u32),
     pub(super) worktree: String,
-    /// Where it is and whose rights use it; absent for an execution from before schema version 13, whose worktree is opened by its path
-    /// with the rights that its owner has now.
+    /// Where it is and whose rights use it; absent for a folder of the operator, which is opened by its path with the rights that the
+    /// owner has now.
     pub(super) recorded: Option<Arc<RecordedWorktree>>,
     /// Why the user whose rights use it does not exist any more.
     pub(super) user_gone: Option<String>,

@@ -371,33 +371,16 @@ fn page_lists(c: &Connection, report: &mut CheckReport) -> Result<(), rusqlite::
     Ok(())
 }
 
-/// What each owner stores, counted anew by the statement that first did, with the columns and rows that later versions added.
-pub(crate) fn sums() -> String {
-    let step = include_str!("schema_12.sql");
-    let anew = step.split("INSERT INTO owners SELECT").last().unwrap_or_default();
-    let files = "octet_length(runtime_meta) + coalesce(octet_length(files_root), 0)
-        + coalesce(octet_length(files_beneath), 0)";
-    let anew = anew.replace("octet_length(runtime_meta)", files);
-    format!(
-        "WITH each(owner, bytes) AS (
-             SELECT * FROM (SELECT {})
-             UNION ALL SELECT owner, 256 + octet_length(subject) FROM audit_log
-             UNION ALL SELECT owner, 64 + octet_length(snapshot) FROM policies WHERE owner IS NOT NULL
-             UNION ALL SELECT owner, 128 FROM session_events AS event JOIN sessions ON sessions.id = event.session
-                 WHERE event.type NOT LIKE 'execution%' AND event.type NOT IN ('created', 'forked')
-         ) SELECT owner, CAST(total(bytes) AS INTEGER) FROM each GROUP BY owner",
-        anew.trim().trim_end_matches(';')
-    )
-}
+/// What each owner stores, counted anew.
+pub(crate) const STORED_BYTES: &str = include_str!("stored_bytes.sql");
 
 fn counters(c: &Connection, report: &mut CheckReport) -> Result<(), rusqlite::Error> {
     let sql = format!(
-        "WITH counted(owner, bytes) AS ({}) SELECT owners.owner, owners.bytes, coalesce(counted.bytes, 0)
+        "WITH counted(owner, bytes) AS ({STORED_BYTES}) SELECT owners.owner, owners.bytes, coalesce(counted.bytes, 0)
          FROM owners LEFT JOIN counted ON counted.owner = owners.owner
          WHERE owners.bytes <> coalesce(counted.bytes, 0) AND owners.owner <> '(commits)'
          UNION ALL SELECT owner, 0, bytes FROM counted
-         WHERE bytes > 0 AND NOT EXISTS (SELECT 1 FROM owners WHERE owners.owner = counted.owner)",
-        sums()
+         WHERE bytes > 0 AND NOT EXISTS (SELECT 1 FROM owners WHERE owners.owner = counted.owner)"
     );
     let mut statement = c.prepare(&sql)?;
     let mut rows = statement.query([])?;

@@ -19,7 +19,7 @@ pub(super) fn raise(c: &Connection) -> Result<(), SqliteFailure> {
     Ok(())
 }
 
-/// The count that a connection sees; none in a database of an older version.
+/// The count that a connection sees; none where the table cannot be read.
 pub(super) fn seen_by(c: &Connection) -> Option<i64> {
     c.query_row("SELECT bytes FROM owners WHERE owner = ?1", [COUNT], |row| row.get(0)).ok()
 }

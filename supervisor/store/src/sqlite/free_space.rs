@@ -1,5 +1,5 @@
 //! Gives free pages of the database file back to the file system, in pieces while the writer has nothing else to do: what was deleted
-//! leaves them, and they are used again before the file grows. A file without pointer maps, of an older program, keeps its size.
+//! leaves them, and they are used again before the file grows. A file without pointer maps keeps its size.
 
 use super::failure::SqliteFailure;
 use super::transaction::transaction_on_pages;

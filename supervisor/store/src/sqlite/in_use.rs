@@ -6,7 +6,7 @@
 
 use super::check_file::unchanging;
 use super::failure::{SqliteFailure, may_pass};
-use super::open::{VERSION, WAL_FILLED_BYTES, has_log_mode};
+use super::open::{WAL_FILLED_BYTES, has_log_mode};
 use super::recovery::{beside, unusable};
 use super::transaction::transaction;
 use super::{DatabaseLocation, Durability, wal_check};
@@ -31,7 +31,8 @@ pub(super) fn mark(connection: &Connection, location: &DatabaseLocation) {
     let marked = transaction(connection, |c| {
         // The same number again: the first page with a later change counter is in the log, by which one of an earlier time is known
         // (`wal_check.rs`).
-        c.pragma_update(None, "user_version", VERSION)?;
+        let version: u32 = c.pragma_query_value(None, "user_version", |row| row.get(0))?;
+        c.pragma_update(None, "user_version", version)?;
         c.execute("INSERT OR REPLACE INTO meta VALUES (?1, ?2)", (KEY, log_bytes.to_le_bytes()))?;
         Ok(())
     });

@@ -1,13 +1,14 @@
-//! Opening: permissions, pragmas, checks of the file, the schema and its versions.
+//! Opening: permissions, pragmas, checks of the file.
 
 use super::failure::{READ_ERROR, is_read_error, store_error};
 use super::free_space::{DatabasePages, has_pointer_maps};
 use super::recovery::beside;
+use super::schema::Schema;
 use super::{Durability, commit_count, space};
 use crate::error::OpenError;
 use nix::fcntl::OFlag;
 use rusqlite::config::DbConfig;
-use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
+use rusqlite::{Connection, ErrorCode, OpenFlags};
 use std::fs::{DirBuilder, File, OpenOptions, Permissions};
 use std::io::ErrorKind;
 use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt as _, OpenOptionsExt, PermissionsExt};
@@ -15,38 +16,16 @@ use std::path::Path;
 use std::time::Duration;
 use vm_system_record::StoreError;
 
-/// `vmsy`: the application id that identifies our database.
-const APPLICATION_ID: i32 = 0x766d_7379;
 /// Statements that each connection keeps prepared.
 const STATEMENTS: usize = 128;
 /// Databases up to this size are checked when they are opened (bytes); larger ones while they are in use.
 const FULL_CHECK_BYTES: u64 = 16 << 20;
-/// Databases of an older form are written anew up to this size of what is used (bytes): less than a second.
+/// Databases without pointer maps are written anew up to this size of what is used (bytes): less than a second.
 const REWRITTEN_BYTES: u64 = 64 << 20;
 /// Space of the log that is kept for reuse when a checkpoint has emptied it (bytes).
 const WAL_KEPT_BYTES: u32 = 32 << 20;
 /// Size of a new log (bytes): larger than it usually is between two checkpoints (`wal.rs`).
 pub(super) const WAL_FILLED_BYTES: u64 = 6 << 20;
-
-/// The schema version of `schema.sql`. Not 1: nine versions before the first release have the lower numbers; their files
-/// are recognized by them and refused.
-const FIRST_VERSION: u32 = 10;
-const SCHEMA: &str = include_str!("schema.sql");
-/// Step `n` migrates version `FIRST_VERSION + n` to the next one. A new field in a stored text (JSON) needs a step of its own, too: programs
-/// before it take the field for damage. A new step needs a golden database of its version
-/// (`store/tests/golden.rs`), and the older ones stay: every later program opens them.
-const STEPS: [&str; 8] = [
-    include_str!("schema_11.sql"),
-    include_str!("schema_12.sql"),
-    include_str!("schema_13.sql"),
-    include_str!("schema_14_session_events.sql"),
-    include_str!("schema_15_repeat_facts.sql"),
-    include_str!("schema_16_counted.sql"),
-    include_str!("schema_17_typecheck.sql"),
-    include_str!("schema_18.sql"),
-];
-/// The version that this program writes.
-pub(crate) const VERSION: u32 = FIRST_VERSION + STEPS.len() as u32;
 
 pub(super) fn make_folder(path: &Path) -> Result<(), OpenError> {
     DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(|error| match error.kind() {
@@ -80,6 +59,7 @@ pub(super) fn first_connection(
     durability: Durability,
     busy_timeout: Duration,
     commits: Option<i64>,
+    schema: &Schema,
 ) -> Result<Connection, OpenError> {
     let is_empty = make_private(path)?;
     // SQLite deletes the log of an empty database, a filled one included. And beside a database of another mode, such as a saved copy, it
@@ -92,7 +72,7 @@ pub(super) fn first_connection(
     let judged = |error: &rusqlite::Error| judge(path, error);
     let connect = || writable(path, durability, busy_timeout).map_err(|error| judged(&error));
     let mut connection = connect()?;
-    let found = identify(&connection, path)?;
+    let found = schema.identify(&connection, path)?;
     if let Some(missing) = commit_count::missing_from_log(commits, &connection) {
         let log = beside(path, "-wal");
         return Err(OpenError::OlderLog { path: log, than: path.to_owned(), commits: Some(missing) });
@@ -101,8 +81,8 @@ pub(super) fn first_connection(
     if found.is_some() {
         check(&connection, path)?;
     }
-    if found != Some(VERSION) {
-        migrate(&mut connection, found).map_err(|error| judged(&error))?;
+    if found != Some(schema.version()) {
+        schema.migrate(&mut connection, found).map_err(|error| judged(&error))?;
     }
     if found.is_some() {
         make_shrinkable(&connection, path);
@@ -227,47 +207,8 @@ fn common(connection: &Connection, busy_timeout: Duration) -> Result<(), rusqlit
     connection.pragma_update(None, "trusted_schema", false)
 }
 
-/// The schema version of a database of ours; none = a new file. Refuses databases of other programs, of newer versions, and of
-/// versions before the first release.
-fn identify(connection: &Connection, path: &Path) -> Result<Option<u32>, OpenError> {
-    let judged = |error: rusqlite::Error| judge(path, &error);
-    let version: i64 =
-        connection.pragma_query_value(None, "user_version", |row| row.get(0)).map_err(judged)?;
-    let application: i32 =
-        connection.pragma_query_value(None, "application_id", |row| row.get(0)).map_err(judged)?;
-    let tables: i64 =
-        connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0)).map_err(judged)?;
-    let path = path.to_owned();
-    match (application, tables, u32::try_from(version)) {
-        (0, 0, Ok(0)) => Ok(None),
-        (APPLICATION_ID, _, Ok(found)) if found > VERSION => {
-            Err(OpenError::Newer { path, found, known: VERSION })
-        }
-        (APPLICATION_ID, _, Ok(found)) if found >= FIRST_VERSION => Ok(Some(found)),
-        (APPLICATION_ID, _, Ok(found)) => Err(OpenError::Unreleased { path, found }),
-        (APPLICATION_ID, _, Err(_)) => {
-            Err(OpenError::Corrupt { path, detail: format!("schema version {version}") })
-        }
-        _ => Err(OpenError::Corrupt { path, detail: "it belongs to another program".to_owned() }),
-    }
-}
-
-/// Creates the schema, or migrates an older one to the newest version: all of it or nothing.
-fn migrate(connection: &mut Connection, found: Option<u32>) -> Result<(), rusqlite::Error> {
-    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    if found.is_none() {
-        transaction.execute_batch(SCHEMA)?;
-        transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
-    }
-    let done = found.unwrap_or(FIRST_VERSION) - FIRST_VERSION;
-    for step in STEPS.iter().skip(done as usize) {
-        transaction.execute_batch(step)?;
-    }
-    transaction.pragma_update(None, "user_version", VERSION)?;
-    transaction.commit()
-}
-
-/// Writes a database of an older program anew, if that takes no more than a moment: then it gives its free pages back.
+/// Writes a database without pointer maps anew, such as one that was read from a dump, if that takes no more than a moment: then it gives
+/// its free pages back.
 fn make_shrinkable(connection: &Connection, path: &Path) {
     let rewritten = has_pointer_maps(connection).and_then(|is_shrinkable| {
         if is_shrinkable {
@@ -278,7 +219,7 @@ fn make_shrinkable(connection: &Connection, path: &Path) {
             tracing::info!(
                 path = %path.display(),
                 used,
-                "free space of the database file is used again, but not given back: it is of an older program, and too large, or the disk \
+                "free space of the database file is used again, but not given back: it has no pointer maps, and is too large, or the disk \
                  too full, to be written anew at the start (docs/durable-state.md)"
             );
             return Ok(());
@@ -328,6 +269,7 @@ pub(super) fn judge(path: &Path, error: &rusqlite::Error) -> OpenError {
 mod tests {
     use super::{WAL_FILLED_BYTES, first_connection};
     use crate::Durability;
+    use crate::sqlite::schema::SCHEMA;
     use std::time::Duration;
 
     #[test]
@@ -337,15 +279,15 @@ mod tests {
         let size = || std::fs::metadata(&log).expect("a log").len();
         for _ in 0..2 {
             let path = folder.path().join("s.db");
-            let connection =
-                first_connection(&path, Durability::Full, Duration::ZERO, None).expect("an empty folder");
+            let connection = first_connection(&path, Durability::Full, Duration::ZERO, None, &SCHEMA)
+                .expect("an empty folder");
             assert_eq!(size(), WAL_FILLED_BYTES);
             connection.execute_batch("INSERT INTO meta VALUES (hex(randomblob(8)), x'')").expect("our table");
             assert_eq!(size(), WAL_FILLED_BYTES, "a commit writes into it");
         }
         let path = folder.path().join("s.db");
-        let connection =
-            first_connection(&path, Durability::Full, Duration::ZERO, None).expect("our own database");
+        let connection = first_connection(&path, Durability::Full, Duration::ZERO, None, &SCHEMA)
+            .expect("our own database");
         let rows = connection.query_row("SELECT count(*) FROM meta", [], |row| row.get::<_, i64>(0));
         assert_eq!(rows, Ok(2));
     }

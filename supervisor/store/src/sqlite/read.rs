@@ -1,4 +1,5 @@
-//! Runs one [`Query`] on a read-only connection and returns its [`QueryResult`]. Every list is read in the order of an index.
+//! The reads of [`StoreReads`](crate::StoreReads), each on a read-only connection, under the same name. Every list is read in the
+//! order of an index.
 
 mod audit_and_keys;
 #[cfg(test)]
@@ -11,13 +12,25 @@ mod pages;
 mod sessions;
 mod templates;
 
+pub(super) use audit_and_keys::{audit, ids, key, meta};
+pub(super) use durable::{
+    checkpoints, current, due_tasks, last_checkpoint, page_versions, pending_task, program, program_by_name,
+    program_code, program_counts, program_run, program_versions, prompts, run_by_id, run_by_name, run_head,
+    running_programs, task, task_of, tasks_of_run, versions_of_source,
+};
+pub(super) use executions::{execution, execution_by_name, executions, some_events};
+pub(super) use lists::{programs, runs, tasks};
+pub(super) use pages::state_part;
+pub(super) use sessions::{live_sessions, session, session_events, session_policy, sessions};
+pub(super) use templates::{libraries, template, template_by_name, templates};
+
 use crate::sqlite::failure::store_error;
 use rusqlite::types::Value;
 use rusqlite::{Connection, Row, StatementStatus, params_from_iter};
 use std::str::FromStr;
 use vm_system_protocol::control::Period;
 use vm_system_protocol::time::Timestamp;
-use vm_system_record::{Cursor, PAGE_BYTES, Page, Query, QueryResult, Scope, StoreError};
+use vm_system_record::{Cursor, PAGE_BYTES, Page, Scope, StoreError};
 
 /// Why a query failed.
 pub(super) enum ReadError {
@@ -57,104 +70,7 @@ impl From<ReadError> for StoreError {
     }
 }
 
-type Read<T> = Result<T, ReadError>;
-
-pub(super) fn run_query(c: &Connection, query: &Query) -> Read<QueryResult> {
-    Ok(match query {
-        Query::Template(scope, id) => QueryResult::Template(templates::by_id(c, scope, *id)?.map(Box::new)),
-        Query::TemplateByName(scope, name) => {
-            QueryResult::Template(templates::by_name(c, scope, name)?.map(Box::new))
-        }
-        Query::Templates(scope, page) => QueryResult::Templates(templates::list(c, scope, *page)?),
-        Query::Libraries => QueryResult::Libraries(templates::libraries(c)?),
-        Query::Session(scope, id) => QueryResult::Session(sessions::by_id(c, scope, *id)?.map(Box::new)),
-        Query::SessionPolicy(id) => QueryResult::Policy(sessions::policy(c, *id)?),
-        Query::Sessions(scope, filter, page) => {
-            QueryResult::Sessions(sessions::list(c, scope, filter, *page)?)
-        }
-        Query::SessionEvents { session, after, limit } => {
-            QueryResult::SessionEvents(sessions::events(c, *session, *after, *limit)?)
-        }
-        Query::LiveSessions => QueryResult::LiveSessions(sessions::live(c)?),
-        Query::Execution(scope, id) => {
-            QueryResult::Execution(executions::by_id(c, scope, *id)?.map(Box::new))
-        }
-        Query::ExecutionByName(owner, name) => {
-            QueryResult::Execution(executions::by_name(c, owner, name)?.map(Box::new))
-        }
-        Query::Executions(scope, session, filter, page) => {
-            QueryResult::Executions(executions::list(c, scope, *session, *filter, *page)?)
-        }
-        Query::Events(execution, after, limit) => {
-            QueryResult::Events(executions::events(c, *execution, *after, *limit, PAGE_BYTES)?)
-        }
-        Query::SomeEvents { execution, after_seq, limit, bytes } => {
-            QueryResult::Events(executions::events(c, *execution, *after_seq, *limit, *bytes)?)
-        }
-        Query::Ids { scope, kind, from, to, limit } => {
-            QueryResult::Ids(audit_and_keys::ids(c, scope, *kind, *from, *to, *limit)?)
-        }
-        Query::Program(scope, id) => QueryResult::Program(durable::program(c, scope, *id)?.map(Box::new)),
-        Query::ProgramByName(scope, name) => {
-            QueryResult::Program(durable::program_by_name(c, scope, name)?.map(Box::new))
-        }
-        Query::Programs(scope, filter, page) => {
-            QueryResult::Programs(lists::programs(c, scope, filter, *page)?)
-        }
-        Query::ProgramCode(id, version) => QueryResult::Code(durable::code(c, *id, *version)?.map(Box::new)),
-        Query::ProgramVersions { program, below, limit } => {
-            QueryResult::Versions(durable::versions(c, *program, *below, *limit)?)
-        }
-        Query::ProgramRun(execution) => QueryResult::Run(durable::run(c, *execution)?),
-        Query::Current(owner, client) => QueryResult::Current(durable::current(c, owner, client)?),
-        Query::Task(scope, id) => QueryResult::Task(durable::task(c, scope, *id)?.map(Box::new)),
-        Query::PendingTask(execution) => {
-            QueryResult::Task(durable::pending_task(c, *execution)?.map(Box::new))
-        }
-        Query::Prompts { scope, executions, bytes } => {
-            QueryResult::Prompts(durable::prompts(c, scope, executions, *bytes)?)
-        }
-        Query::ProgramCounts(scope) => QueryResult::Counts(durable::counts(c, scope)?),
-        Query::Tasks(scope, filter, page) => QueryResult::Tasks(lists::tasks(c, scope, filter, *page)?),
-        Query::TaskOf(execution, at) => {
-            QueryResult::Task(durable::task_of(c, *execution, *at)?.map(Box::new))
-        }
-        Query::DueTasks { until, after, limit } => {
-            QueryResult::Due(durable::due_tasks(c, *until, *after, *limit)?)
-        }
-        Query::RunningPrograms { after, limit } => QueryResult::Ids(durable::running(c, *after, *limit)?),
-        Query::Runs(scope, filter, page) => QueryResult::Runs(lists::runs(c, scope, filter, *page)?),
-        Query::RunById(scope, id) => {
-            QueryResult::Runs(durable::run_by_id(c, scope, *id)?.into_iter().collect())
-        }
-        Query::TasksOfRun { execution, after, limit } => {
-            QueryResult::Tasks(durable::tasks_of_run(c, *execution, *after, *limit)?)
-        }
-        Query::PageVersions { execution, after, bytes } => {
-            QueryResult::PageVersions(durable::page_versions(c, *execution, *after, *bytes)?)
-        }
-        Query::VersionsOfSource { program, source_hash, limit } => {
-            QueryResult::Versions(durable::versions_of_source(c, *program, source_hash, *limit)?)
-        }
-        Query::RunByName(owner, name) => QueryResult::Runs(match executions::by_name(c, owner, name)? {
-            Some(row) => durable::run_by_id(c, &Scope::All, row.execution.id)?.into_iter().collect(),
-            None => Vec::new(),
-        }),
-        Query::RunHead(execution) => QueryResult::RunHead(durable::run_head(c, *execution)?.map(Box::new)),
-        Query::LastCheckpoint(execution) => {
-            QueryResult::Checkpoints(durable::last_checkpoint(c, *execution)?)
-        }
-        Query::Checkpoints(execution) => QueryResult::Checkpoints(durable::checkpoints(c, *execution)?),
-        Query::State { execution, checkpoint, behind, bytes } => {
-            QueryResult::Pages(pages::state(c, *execution, *checkpoint, *behind, *bytes)?)
-        }
-        Query::Key(owner, key) => QueryResult::Key(audit_and_keys::key(c, owner, key)?),
-        Query::Audit { scope, before, limit } => {
-            QueryResult::Audit(audit_and_keys::audit(c, scope, *before, *limit)?)
-        }
-        Query::Meta(key) => QueryResult::Meta(audit_and_keys::meta(c, key)?),
-    })
-}
+pub(super) type Read<T> = Result<T, ReadError>;
 
 /// A `SELECT` that is composed from the conditions of a query. The statement consists of fixed texts only; all
 /// values are parameters.
@@ -268,6 +184,11 @@ impl Select {
             Ok(false)
         })?;
         Ok(first)
+    }
+
+    /// As [`Self::first`], for what is large.
+    fn first_boxed<T>(&self, c: &Connection, map: impl FnMut(&Row<'_>) -> Read<T>) -> Read<Option<Box<T>>> {
+        Ok(self.first(c, map)?.map(Box::new))
     }
 
     /// Until there are no more rows or `row` returns false.

@@ -2,14 +2,18 @@
 
 use super::database_file::DatabaseFile;
 use super::failure::{is_damage, may_pass, store_error};
-use super::read::{self, ReadError};
+use super::read::{Read, ReadError};
 use super::read_turns::ReadTurns;
 use super::writer::WriterShared;
 use crate::{DatabaseFault, Lane};
 use rusqlite::Connection;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use vm_system_record::{Query, QueryResult, StoreError};
+use tokio::sync::oneshot;
+use vm_system_record::StoreError;
+
+/// A read that keeps its result; run again where the first run met a page that cannot be read.
+type BoxedRead = Box<dyn FnMut(&Connection) -> Read<()> + Send>;
 
 pub(super) struct Readers {
     file: Arc<DatabaseFile>,
@@ -40,28 +44,47 @@ impl Readers {
         }
     }
 
-    pub(super) async fn read(self: Arc<Self>, lane: Lane, query: Query) -> Result<QueryResult, StoreError> {
+    /// Reads off the reactor, in a turn of the lane.
+    pub(super) async fn read<T: Send + 'static>(
+        self: Arc<Self>,
+        lane: Lane,
+        read: impl Fn(&Connection) -> Read<T> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let (sender, result) = oneshot::channel();
+        let mut sender = Some(sender);
+        // Boxed: only what knows the type of the result is compiled for each read.
+        let read = Box::new(move |connection: &Connection| {
+            let value = read(connection)?;
+            // Without a receiver the caller has dropped its future.
+            let _ = sender.take().map(|sender| sender.send(value));
+            Ok(())
+        });
+        self.read_in_turn(lane, read).await?;
+        result.await.map_err(|_| interrupted())
+    }
+
+    async fn read_in_turn(self: Arc<Self>, lane: Lane, mut read: BoxedRead) -> Result<(), StoreError> {
         // The turn belongs to the query, which runs to its end even if the caller has dropped the future meanwhile.
         let turn = self.turns.wait(&lane).await.ok_or(StoreError::Closed)?;
         tokio::task::spawn_blocking(move || {
-            let result = self.run(&query);
+            let result = self.run(&mut *read);
             drop(turn);
             result
         })
         .await
-        .unwrap_or_else(|_| Err(StoreError::Unavailable("a query was interrupted".to_owned())))
+        .unwrap_or_else(|_| Err(interrupted()))
     }
 
-    fn run(&self, query: &Query) -> Result<QueryResult, StoreError> {
+    fn run(&self, read: &mut dyn FnMut(&Connection) -> Read<()>) -> Result<(), StoreError> {
         let mut connection = self.connection()?;
-        let mut result = transaction(&connection, query);
+        let mut result = transaction(&connection, read);
         if let Err(ReadError::Database(error)) = &result
             && may_pass(error)
             && let Ok(other) = self.file.reader(self.busy_timeout, |error| store_error(&error))
         {
             tracing::warn!(%error, "a query met a page that cannot be read: it is tried again");
             connection = other;
-            result = transaction(&connection, query);
+            result = transaction(&connection, read);
         }
         {
             let mut pool = self.pool();
@@ -127,11 +150,15 @@ impl Readers {
     }
 }
 
-fn transaction(connection: &Connection, query: &Query) -> Result<QueryResult, ReadError> {
+fn transaction(connection: &Connection, read: &mut dyn FnMut(&Connection) -> Read<()>) -> Read<()> {
     // Prepared once; SQLite's own helper compiles both again each time. After a failure the connection is closed.
     let run = |sql| connection.prepare_cached(sql).and_then(|mut statement| statement.execute([]));
     run("BEGIN")?;
-    let result = read::run_query(connection, query)?;
+    read(connection)?;
     run("COMMIT")?;
-    Ok(result)
+    Ok(())
+}
+
+fn interrupted() -> StoreError {
+    StoreError::Unavailable("a query was interrupted".to_owned())
 }

@@ -1,4 +1,4 @@
--- Schema version 10, the first one of a release. Never edited: a later version is a step of its own (open.rs).
+-- Schema version 20, the first one of a release. Once released it is never edited: a later version is a step of its own (schema.rs).
 --
 -- Ids are 16-byte UUIDs, times are milliseconds since the Unix epoch, JSON is text.
 -- Parts of a row (events, capabilities, pages) belong to the owner of what they are part of.
@@ -63,7 +63,9 @@ CREATE TABLE libraries (
 -- Snapshots of templates, one row per distinct content.
 CREATE TABLE policies (
     hash        BLOB    NOT NULL PRIMARY KEY CHECK (length(hash) = 32),
-    snapshot    TEXT    NOT NULL
+    snapshot    TEXT    NOT NULL,
+    -- The owner of the first session that has it, for whom it counts.
+    owner       TEXT    NOT NULL
 ) STRICT;
 
 CREATE TABLE sessions (
@@ -82,7 +84,13 @@ CREATE TABLE sessions (
     last_error      TEXT,
     close_reason    TEXT,
     runtime_meta    TEXT    NOT NULL,
-    worker_seq      INTEGER NOT NULL DEFAULT 0
+    worker_seq      INTEGER NOT NULL DEFAULT 0,
+    -- Where its worktree is and whose rights use it (`RecordedWorktree`); NULL for a program without files.
+    files_uid       INTEGER,
+    files_user      TEXT,
+    files_root      TEXT,
+    files_beneath   TEXT,
+    files_handle    BLOB
 ) STRICT, WITHOUT ROWID;
 -- Sessions of scripts are listed without reading those of durable programs, which may be many more, and the reverse.
 CREATE INDEX sessions_by_time ON sessions (durable, created_at, id);
@@ -94,7 +102,7 @@ CREATE INDEX sessions_by_policy ON sessions (policy);
 CREATE INDEX sessions_by_end ON sessions (closed_at) WHERE closed_at IS NOT NULL;
 CREATE INDEX sessions_by_name ON sessions (owner, name, created_at, id) WHERE name IS NOT NULL;
 CREATE INDEX sessions_by_name_of_all ON sessions (name, created_at, id) WHERE name IS NOT NULL;
--- What a start of the supervisor marks as crashed.
+-- For the start of a supervisor, which marks them as crashed.
 CREATE INDEX sessions_live ON sessions (id) WHERE durable = 0 AND status IN ('starting', 'ready');
 
 CREATE TABLE executions (
@@ -120,14 +128,19 @@ CREATE TABLE executions (
     host_wait_ms    INTEGER NOT NULL DEFAULT 0,
     events          INTEGER NOT NULL DEFAULT 0,
     output_bytes    INTEGER NOT NULL DEFAULT 0,
-    heap_peak_bytes INTEGER NOT NULL DEFAULT 0
+    heap_peak_bytes INTEGER NOT NULL DEFAULT 0,
+    -- Facts that a repetition of its input in another session needs (`RepeatFacts`).
+    facts           INTEGER NOT NULL DEFAULT 0
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX executions_by_session ON executions (session, started_at, id);
 CREATE UNIQUE INDEX executions_name ON executions (owner, name)
     WHERE name IS NOT NULL AND status IN ('running', 'waiting');
-CREATE INDEX executions_by_name ON executions (name, started_at, id) WHERE name IS NOT NULL;
+-- Indexes of lists begin with what selects a part of a list and end with the order of the list. Lists of several parts, such as those
+-- of all owners, are merged (read/merge.rs), so that no step of a program writes an index by time alone.
+CREATE INDEX executions_by_name ON executions (owner, name, started_at, id) WHERE name IS NOT NULL;
+CREATE INDEX executions_of_programs ON executions (owner, status, started_at, id) WHERE kind = 'program';
 CREATE INDEX executions_unfinished ON executions (session) WHERE status IN ('running', 'waiting');
--- What a start of the supervisor resumes.
+-- For the start of a supervisor, which resumes them.
 CREATE INDEX executions_running ON executions (id) WHERE kind = 'program' AND status = 'running';
 
 CREATE TABLE events (
@@ -172,10 +185,11 @@ CREATE TABLE program_runs (
     program     BLOB    NOT NULL,
     version     INTEGER NOT NULL,
     owner       TEXT    NOT NULL,
+    -- The start of the execution, which never changes.
+    started_at  INTEGER NOT NULL,
     FOREIGN KEY (program, version) REFERENCES program_versions (program, version)
 ) STRICT, WITHOUT ROWID;
-CREATE INDEX program_runs_by_program ON program_runs (program, execution);
-CREATE INDEX program_runs_by_owner ON program_runs (owner, execution);
+CREATE INDEX program_runs_by_program ON program_runs (program, started_at, execution);
 CREATE INDEX program_runs_by_version ON program_runs (program, version);
 
 CREATE TABLE tasks (
@@ -202,7 +216,7 @@ CREATE INDEX tasks_by_execution ON tasks (execution, checkpoint);
 CREATE INDEX tasks_by_deadline ON tasks (deadline, id) WHERE ended_at IS NULL AND deadline IS NOT NULL;
 CREATE UNIQUE INDEX tasks_pending ON tasks (execution) WHERE ended_at IS NULL;
 CREATE INDEX tasks_pending_by_owner ON tasks (owner, created_at, id) WHERE ended_at IS NULL;
-CREATE INDEX tasks_pending_by_time ON tasks (created_at, id) WHERE ended_at IS NULL;
+CREATE INDEX tasks_ended ON tasks (owner, outcome, created_at, id) WHERE ended_at IS NOT NULL;
 
 CREATE TABLE checkpoints (
     execution   BLOB    NOT NULL REFERENCES executions (id),
@@ -216,7 +230,7 @@ CREATE TABLE checkpoints (
     -- Bytes written since the size of the state was last checked, so that it is checked after so many bytes and not once for
     -- each process. NULL: unknown.
     unweighed   INTEGER,
-    -- What the program had written to files by then (bytes): its quota is for its life.
+    -- Bytes that the program had written to files by then: its quota is for its life.
     written     INTEGER NOT NULL,
     PRIMARY KEY (execution, seq)
 ) STRICT, WITHOUT ROWID;
@@ -260,7 +274,7 @@ CREATE TABLE audit_log (
     verb        TEXT    NOT NULL,
     subject     TEXT    NOT NULL,
     outcome     TEXT    NOT NULL,
-    door        TEXT    NOT NULL
+    api         TEXT    NOT NULL
 ) STRICT;
 CREATE INDEX audit_log_by_owner ON audit_log (owner, id);
 
@@ -268,3 +282,309 @@ CREATE TABLE meta (
     key         TEXT    NOT NULL PRIMARY KEY,
     value       BLOB    NOT NULL
 ) STRICT, WITHOUT ROWID;
+
+-- Pages of an execution from this checkpoint number on belong to no checkpoint: the next one is being written in pieces, or was
+-- refused, or the execution has ended. Readers look only at pages of checkpoints. At most one row for each execution.
+CREATE TABLE staged (
+    execution   BLOB    NOT NULL PRIMARY KEY REFERENCES executions (id),
+    seq         INTEGER NOT NULL,
+    bytes       INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+-- Bytes that the rows of each owner take, as the triggers below count them.
+CREATE TABLE owners (
+    owner       TEXT    NOT NULL PRIMARY KEY,
+    bytes       INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+-- The count of commits (`commit_count.rs`), as a row of a table that nearly every commit writes.
+INSERT INTO owners VALUES ('(commits)', 0);
+
+-- The events of sessions' lives, written by triggers in the transaction of the change itself. At most three of them are in the 1 KiB
+-- that each execution and each task counts. Deleted with the executions that they are about, the newest one with the session, so that
+-- a number is never used twice.
+CREATE TABLE session_events (
+    session     BLOB    NOT NULL,
+    seq         INTEGER NOT NULL,
+    at          INTEGER NOT NULL,
+    -- `execution_ran` is two events, an execution whose start and end were committed together: seq is the number of the second.
+    type        TEXT    NOT NULL,
+    -- When such an execution was started.
+    began_at    INTEGER,
+    -- An execution, or for `created` and `forked` another session.
+    subject     BLOB,
+    detail      TEXT,
+    PRIMARY KEY (session, seq)
+) STRICT, WITHOUT ROWID;
+
+-- The rows of an owner are counted as they take space in the file. In a table WITHOUT ROWID at most 1002 bytes of a row are in
+-- the tree, and what is larger has pages of its own (fileformat2.html#cell_payload, 4096 bytes a page): a content of 1 KiB takes
+-- 4.6 KiB. Pages of the tree are two thirds full. A row counts 1 KiB, a line of output an eighth of it. A damaged size of output
+-- counts up to 2^40 bytes. Rows beside these (parts of a template's lists, the current executions of clients) are bounded for each
+-- owner. The statement in stored_bytes.sql counts the same anew.
+
+CREATE TRIGGER sessions_inserted AFTER INSERT ON sessions BEGIN
+    INSERT INTO owners VALUES (NEW.owner, 1024 + octet_length(NEW.workspace_id) + octet_length(NEW.base_commit_oid)
+        + octet_length(NEW.worktree_path) + octet_length(NEW.runtime_meta)
+        + coalesce(octet_length(NEW.files_root), 0) + coalesce(octet_length(NEW.files_beneath), 0)
+        + coalesce(octet_length(NEW.last_error), 0)
+        + 4096 * min((octet_length(NEW.workspace_id) + octet_length(NEW.base_commit_oid)
+        + octet_length(NEW.worktree_path) + octet_length(NEW.runtime_meta)
+        + coalesce(octet_length(NEW.files_root), 0) + coalesce(octet_length(NEW.files_beneath), 0)
+        + coalesce(octet_length(NEW.last_error), 0)) / 700, 1))
+    ON CONFLICT (owner) DO UPDATE SET bytes = bytes + excluded.bytes;
+END;
+CREATE TRIGGER sessions_updated AFTER UPDATE OF last_error, runtime_meta ON sessions BEGIN
+    UPDATE owners SET bytes = max(0, bytes + (1024 + octet_length(NEW.workspace_id)
+        + octet_length(NEW.base_commit_oid) + octet_length(NEW.worktree_path) + octet_length(NEW.runtime_meta)
+        + coalesce(octet_length(NEW.files_root), 0) + coalesce(octet_length(NEW.files_beneath), 0)
+        + coalesce(octet_length(NEW.last_error), 0)
+        + 4096 * min((octet_length(NEW.workspace_id) + octet_length(NEW.base_commit_oid)
+        + octet_length(NEW.worktree_path) + octet_length(NEW.runtime_meta)
+        + coalesce(octet_length(NEW.files_root), 0) + coalesce(octet_length(NEW.files_beneath), 0)
+        + coalesce(octet_length(NEW.last_error), 0)) / 700, 1))
+        - (1024 + octet_length(OLD.workspace_id) + octet_length(OLD.base_commit_oid)
+        + octet_length(OLD.worktree_path) + octet_length(OLD.runtime_meta)
+        + coalesce(octet_length(OLD.files_root), 0) + coalesce(octet_length(OLD.files_beneath), 0)
+        + coalesce(octet_length(OLD.last_error), 0)
+        + 4096 * min((octet_length(OLD.workspace_id) + octet_length(OLD.base_commit_oid)
+        + octet_length(OLD.worktree_path) + octet_length(OLD.runtime_meta)
+        + coalesce(octet_length(OLD.files_root), 0) + coalesce(octet_length(OLD.files_beneath), 0)
+        + coalesce(octet_length(OLD.last_error), 0)) / 700, 1)))
+    WHERE owner = NEW.owner;
+END;
+CREATE TRIGGER sessions_deleted AFTER DELETE ON sessions BEGIN
+    UPDATE owners SET bytes = max(0, bytes - (1024 + octet_length(OLD.workspace_id)
+        + octet_length(OLD.base_commit_oid) + octet_length(OLD.worktree_path) + octet_length(OLD.runtime_meta)
+        + coalesce(octet_length(OLD.files_root), 0) + coalesce(octet_length(OLD.files_beneath), 0)
+        + coalesce(octet_length(OLD.last_error), 0)
+        + 4096 * min((octet_length(OLD.workspace_id) + octet_length(OLD.base_commit_oid)
+        + octet_length(OLD.worktree_path) + octet_length(OLD.runtime_meta)
+        + coalesce(octet_length(OLD.files_root), 0) + coalesce(octet_length(OLD.files_beneath), 0)
+        + coalesce(octet_length(OLD.last_error), 0)) / 700, 1)))
+    WHERE owner = OLD.owner;
+END;
+
+CREATE TRIGGER executions_inserted AFTER INSERT ON executions BEGIN
+    INSERT INTO owners VALUES (NEW.owner, 1024 + 128 * min(NEW.events, 1000000000)
+        + min(NEW.output_bytes, 1099511627776)
+        + 4096 * min(min(NEW.events, 1000000000), min(NEW.output_bytes, 1099511627776) / 1500)
+        + octet_length(NEW.args) + octet_length(NEW.env) + coalesce(octet_length(NEW.input), 0)
+        + coalesce(octet_length(NEW.result), 0)
+        + 4096 * min((octet_length(NEW.args) + octet_length(NEW.env) + coalesce(octet_length(NEW.input), 0)
+        + coalesce(octet_length(NEW.result), 0)) / 700, 1))
+    ON CONFLICT (owner) DO UPDATE SET bytes = bytes + excluded.bytes;
+END;
+CREATE TRIGGER executions_updated AFTER UPDATE OF events, output_bytes, result ON executions BEGIN
+    UPDATE owners SET bytes = max(0, bytes + (1024 + 128 * min(NEW.events, 1000000000)
+        + min(NEW.output_bytes, 1099511627776)
+        + 4096 * min(min(NEW.events, 1000000000), min(NEW.output_bytes, 1099511627776) / 1500)
+        + octet_length(NEW.args) + octet_length(NEW.env) + coalesce(octet_length(NEW.input), 0)
+        + coalesce(octet_length(NEW.result), 0)
+        + 4096 * min((octet_length(NEW.args) + octet_length(NEW.env) + coalesce(octet_length(NEW.input), 0)
+        + coalesce(octet_length(NEW.result), 0)) / 700, 1))
+        - (1024 + 128 * min(OLD.events, 1000000000) + min(OLD.output_bytes, 1099511627776)
+        + 4096 * min(min(OLD.events, 1000000000), min(OLD.output_bytes, 1099511627776) / 1500)
+        + octet_length(OLD.args) + octet_length(OLD.env) + coalesce(octet_length(OLD.input), 0)
+        + coalesce(octet_length(OLD.result), 0)
+        + 4096 * min((octet_length(OLD.args) + octet_length(OLD.env) + coalesce(octet_length(OLD.input), 0)
+        + coalesce(octet_length(OLD.result), 0)) / 700, 1)))
+    WHERE owner = NEW.owner;
+END;
+CREATE TRIGGER executions_deleted AFTER DELETE ON executions BEGIN
+    UPDATE owners SET bytes = max(0, bytes - (1024 + 128 * min(OLD.events, 1000000000)
+        + min(OLD.output_bytes, 1099511627776)
+        + 4096 * min(min(OLD.events, 1000000000), min(OLD.output_bytes, 1099511627776) / 1500)
+        + octet_length(OLD.args) + octet_length(OLD.env) + coalesce(octet_length(OLD.input), 0)
+        + coalesce(octet_length(OLD.result), 0)
+        + 4096 * min((octet_length(OLD.args) + octet_length(OLD.env) + coalesce(octet_length(OLD.input), 0)
+        + coalesce(octet_length(OLD.result), 0)) / 700, 1)))
+    WHERE owner = OLD.owner;
+END;
+
+CREATE TRIGGER tasks_inserted AFTER INSERT ON tasks BEGIN
+    UPDATE owners SET bytes = bytes + 512 + octet_length(NEW.prompt) + coalesce(octet_length(NEW.schema), 0)
+        + coalesce(octet_length(NEW.fallback), 0) + coalesce(octet_length(NEW.answer), 0)
+    WHERE owner = NEW.owner;
+END;
+CREATE TRIGGER tasks_updated AFTER UPDATE OF answer ON tasks BEGIN
+    UPDATE owners SET bytes = max(0, bytes + (512 + octet_length(NEW.prompt)
+        + coalesce(octet_length(NEW.schema), 0) + coalesce(octet_length(NEW.fallback), 0)
+        + coalesce(octet_length(NEW.answer), 0))
+        - (512 + octet_length(OLD.prompt) + coalesce(octet_length(OLD.schema), 0)
+        + coalesce(octet_length(OLD.fallback), 0) + coalesce(octet_length(OLD.answer), 0)))
+    WHERE owner = NEW.owner;
+END;
+CREATE TRIGGER tasks_deleted AFTER DELETE ON tasks BEGIN
+    UPDATE owners SET bytes = max(0, bytes - (512 + octet_length(OLD.prompt)
+        + coalesce(octet_length(OLD.schema), 0) + coalesce(octet_length(OLD.fallback), 0)
+        + coalesce(octet_length(OLD.answer), 0)))
+    WHERE owner = OLD.owner;
+END;
+
+CREATE TRIGGER idempotency_keys_inserted AFTER INSERT ON idempotency_keys BEGIN
+    INSERT INTO owners VALUES (NEW.owner, 256 + octet_length(NEW.key)
+        + CASE WHEN coalesce(length(NEW.reply), 0) <= 962 THEN 60 + coalesce(length(NEW.reply), 0) * 3 / 2
+        ELSE 1024 + (coalesce(length(NEW.reply), 0) + 3129) / 4092 * 4096 END)
+    ON CONFLICT (owner) DO UPDATE SET bytes = bytes + excluded.bytes;
+END;
+CREATE TRIGGER idempotency_keys_updated AFTER UPDATE OF reply ON idempotency_keys BEGIN
+    UPDATE owners SET bytes = max(0, bytes + (256 + octet_length(NEW.key)
+        + CASE WHEN coalesce(length(NEW.reply), 0) <= 962 THEN 60 + coalesce(length(NEW.reply), 0) * 3 / 2
+        ELSE 1024 + (coalesce(length(NEW.reply), 0) + 3129) / 4092 * 4096 END)
+        - (256 + octet_length(OLD.key) + CASE WHEN coalesce(length(OLD.reply), 0) <= 962 THEN 60
+        + coalesce(length(OLD.reply), 0) * 3 / 2 ELSE 1024 + (coalesce(length(OLD.reply), 0)
+        + 3129) / 4092 * 4096 END))
+    WHERE owner = NEW.owner;
+END;
+CREATE TRIGGER idempotency_keys_deleted AFTER DELETE ON idempotency_keys BEGIN
+    UPDATE owners SET bytes = max(0, bytes - (256 + octet_length(OLD.key)
+        + CASE WHEN coalesce(length(OLD.reply), 0) <= 962 THEN 60 + coalesce(length(OLD.reply), 0) * 3 / 2
+        ELSE 1024 + (coalesce(length(OLD.reply), 0) + 3129) / 4092 * 4096 END))
+    WHERE owner = OLD.owner;
+END;
+
+CREATE TRIGGER templates_inserted AFTER INSERT ON templates BEGIN
+    INSERT INTO owners VALUES (NEW.owner, 512 + octet_length(NEW.name) + octet_length(NEW.settings))
+    ON CONFLICT (owner) DO UPDATE SET bytes = bytes + excluded.bytes;
+END;
+CREATE TRIGGER templates_updated AFTER UPDATE OF name, settings ON templates BEGIN
+    UPDATE owners SET bytes = max(0, bytes + (512 + octet_length(NEW.name) + octet_length(NEW.settings))
+        - (512 + octet_length(OLD.name) + octet_length(OLD.settings)))
+    WHERE owner = NEW.owner;
+END;
+CREATE TRIGGER templates_deleted AFTER DELETE ON templates BEGIN
+    UPDATE owners SET bytes = max(0, bytes - (512 + octet_length(OLD.name) + octet_length(OLD.settings)))
+    WHERE owner = OLD.owner;
+END;
+
+CREATE TRIGGER capabilities_inserted AFTER INSERT ON capabilities BEGIN
+    UPDATE owners SET bytes = bytes + 256 + octet_length(NEW.name) + octet_length(NEW.config)
+    WHERE owner = (SELECT owner FROM templates WHERE id = NEW.template);
+END;
+CREATE TRIGGER capabilities_deleted AFTER DELETE ON capabilities BEGIN
+    UPDATE owners SET bytes = max(0, bytes - (256 + octet_length(OLD.name) + octet_length(OLD.config)))
+    WHERE owner = (SELECT owner FROM templates WHERE id = OLD.template);
+END;
+
+CREATE TRIGGER startup_files_inserted AFTER INSERT ON startup_files BEGIN
+    UPDATE owners SET bytes = bytes + 256 + octet_length(NEW.path)
+    WHERE owner = (SELECT owner FROM templates WHERE id = NEW.template);
+END;
+CREATE TRIGGER startup_files_deleted AFTER DELETE ON startup_files BEGIN
+    UPDATE owners SET bytes = max(0, bytes - (256 + octet_length(OLD.path)))
+    WHERE owner = (SELECT owner FROM templates WHERE id = OLD.template);
+END;
+
+CREATE TRIGGER program_versions_inserted AFTER INSERT ON program_versions BEGIN
+    INSERT INTO owners
+        SELECT owner, 256 + octet_length(NEW.source) + length(NEW.code) FROM programs WHERE id = NEW.program
+    ON CONFLICT (owner) DO UPDATE SET bytes = bytes + excluded.bytes;
+END;
+CREATE TRIGGER program_versions_updated AFTER UPDATE OF source, code ON program_versions BEGIN
+    UPDATE owners SET bytes = max(0, bytes + (256 + octet_length(NEW.source) + length(NEW.code))
+        - (256 + octet_length(OLD.source) + length(OLD.code)))
+    WHERE owner = (SELECT owner FROM programs WHERE id = NEW.program);
+END;
+CREATE TRIGGER program_versions_deleted AFTER DELETE ON program_versions BEGIN
+    UPDATE owners SET bytes = max(0, bytes - (256 + octet_length(OLD.source) + length(OLD.code)))
+    WHERE owner = (SELECT owner FROM programs WHERE id = OLD.program);
+END;
+
+CREATE TRIGGER checkpoints_inserted AFTER INSERT ON checkpoints BEGIN
+    UPDATE owners SET bytes = bytes + 256 + coalesce(length(NEW.pages), 0)
+    WHERE owner = (SELECT owner FROM executions WHERE id = NEW.execution);
+END;
+CREATE TRIGGER checkpoints_deleted AFTER DELETE ON checkpoints BEGIN
+    UPDATE owners SET bytes = max(0, bytes - (256 + coalesce(length(OLD.pages), 0)))
+    WHERE owner = (SELECT owner FROM executions WHERE id = OLD.execution);
+END;
+
+CREATE TRIGGER state_pages_inserted AFTER INSERT ON state_pages BEGIN
+    UPDATE owners SET bytes = bytes + CASE WHEN coalesce(length(NEW.bytes), 0) <= 962 THEN 60
+        + coalesce(length(NEW.bytes), 0) * 3 / 2 ELSE 1024 + (coalesce(length(NEW.bytes), 0) + 3129) / 4092 * 4096 END
+    WHERE owner = (SELECT owner FROM executions WHERE id = NEW.execution);
+END;
+CREATE TRIGGER state_pages_deleted AFTER DELETE ON state_pages BEGIN
+    UPDATE owners SET bytes = max(0, bytes - (CASE WHEN coalesce(length(OLD.bytes), 0) <= 962 THEN 60
+        + coalesce(length(OLD.bytes), 0) * 3 / 2 ELSE 1024 + (coalesce(length(OLD.bytes), 0)
+        + 3129) / 4092 * 4096 END))
+    WHERE owner = (SELECT owner FROM executions WHERE id = OLD.execution);
+END;
+
+-- A policy is inserted once for all sessions that have it: settings of a session make a new one.
+CREATE TRIGGER owners_of_policies AFTER INSERT ON policies BEGIN
+    INSERT INTO owners VALUES (NEW.owner, 64 + octet_length(NEW.snapshot))
+        ON CONFLICT (owner) DO UPDATE SET bytes = bytes + excluded.bytes;
+END;
+CREATE TRIGGER owners_of_deleted_policies AFTER DELETE ON policies BEGIN
+    UPDATE owners SET bytes = max(0, bytes - (64 + octet_length(OLD.snapshot))) WHERE owner = OLD.owner;
+END;
+
+-- All lines of the audit log: some changes, such as suspending a session again and again, leave nothing else.
+CREATE TRIGGER owners_of_lines AFTER INSERT ON audit_log BEGIN
+    INSERT INTO owners VALUES (NEW.owner, 256 + octet_length(NEW.subject))
+        ON CONFLICT (owner) DO UPDATE SET bytes = bytes + excluded.bytes;
+END;
+CREATE TRIGGER owners_of_deleted_lines AFTER DELETE ON audit_log BEGIN
+    UPDATE owners SET bytes = max(0, bytes - (256 + octet_length(OLD.subject))) WHERE owner = OLD.owner;
+END;
+
+CREATE TRIGGER session_events_of_created AFTER INSERT ON sessions WHEN NEW.durable = 0 BEGIN
+    INSERT INTO session_events SELECT NEW.id, 1, NEW.created_at, 'created', NULL,
+        CASE WHEN json_valid(NEW.runtime_meta)
+            THEN unhex(replace(json_extract(NEW.runtime_meta, '$.forked_from'), '-', '')) END, NULL;
+    INSERT INTO session_events SELECT parent.session, max(parent.seq) + 1, NEW.created_at, 'forked', NULL, NEW.id, NULL
+        FROM session_events AS parent
+        WHERE parent.session = (SELECT subject FROM session_events WHERE session = NEW.id AND seq = 1)
+        GROUP BY parent.session;
+END;
+CREATE TRIGGER session_events_of_status AFTER UPDATE OF status ON sessions
+WHEN NEW.status <> OLD.status AND NEW.durable = 0 BEGIN
+    INSERT INTO session_events SELECT NEW.id,
+        coalesce((SELECT max(seq) FROM session_events WHERE session = NEW.id), 0) + 1,
+        coalesce(NEW.closed_at, CAST(unixepoch('subsec') * 1000 AS INTEGER)), NEW.status, NULL, NULL,
+        NEW.close_reason || coalesce(': ' || NEW.last_error, '');
+END;
+
+CREATE TRIGGER session_events_of_started AFTER INSERT ON executions WHEN NEW.kind <> 'program' AND NEW.ended_at IS NULL BEGIN
+    INSERT INTO session_events SELECT NEW.session,
+        coalesce((SELECT max(seq) FROM session_events WHERE session = NEW.session), 0) + 1,
+        NEW.started_at, 'execution_started', NULL, NEW.id, NULL;
+END;
+CREATE TRIGGER session_events_of_ran AFTER INSERT ON executions WHEN NEW.kind <> 'program' AND NEW.ended_at IS NOT NULL BEGIN
+    INSERT INTO session_events SELECT NEW.session,
+        coalesce((SELECT max(seq) FROM session_events WHERE session = NEW.session), 0) + 2,
+        NEW.ended_at, 'execution_ran', NEW.started_at, NEW.id, NEW.status;
+END;
+CREATE TRIGGER session_events_of_execution AFTER UPDATE OF status ON executions
+WHEN NEW.status <> OLD.status AND NEW.kind <> 'program' BEGIN
+    INSERT INTO session_events SELECT NEW.session,
+        coalesce((SELECT max(seq) FROM session_events WHERE session = NEW.session), 0) + 1,
+        coalesce(NEW.ended_at, CAST(unixepoch('subsec') * 1000 AS INTEGER)),
+        CASE NEW.status WHEN 'running' THEN 'execution_resumed' WHEN 'waiting' THEN 'execution_waiting'
+            ELSE 'execution_ended' END,
+        NULL, NEW.id, CASE WHEN NEW.ended_at IS NOT NULL THEN NEW.status END;
+END;
+
+-- An execution has up to three events, and more only with tasks.
+CREATE TRIGGER session_events_of_deleted_execution AFTER DELETE ON executions WHEN OLD.kind <> 'program' BEGIN
+    DELETE FROM session_events WHERE session = OLD.session AND at <= OLD.ended_at
+        AND seq < (SELECT max(seq) FROM session_events WHERE session = OLD.session)
+        AND seq <= (SELECT max(seq) FROM (SELECT seq FROM session_events WHERE session = OLD.session ORDER BY seq LIMIT 8));
+END;
+-- Before the row of the session is deleted, which has the owner.
+CREATE TRIGGER session_events_of_deleted_session BEFORE DELETE ON sessions WHEN OLD.durable = 0 BEGIN
+    DELETE FROM session_events WHERE session = OLD.id;
+END;
+
+-- Events of sessions that belong to no execution count for the owner: some are made without end. As a constant, since the type of one
+-- may change.
+CREATE TRIGGER owners_of_session_events AFTER INSERT ON session_events
+WHEN NEW.type NOT LIKE 'execution%' AND NEW.type NOT IN ('created', 'forked') BEGIN
+    INSERT INTO owners SELECT owner, 128 FROM sessions WHERE id = NEW.session
+        ON CONFLICT (owner) DO UPDATE SET bytes = bytes + excluded.bytes;
+END;
+CREATE TRIGGER owners_of_deleted_session_events AFTER DELETE ON session_events
+WHEN OLD.type NOT LIKE 'execution%' AND OLD.type NOT IN ('created', 'forked') BEGIN
+    UPDATE owners SET bytes = max(0, bytes - 128) WHERE owner = (SELECT owner FROM sessions WHERE id = OLD.session);
+END;

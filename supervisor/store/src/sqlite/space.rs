@@ -6,6 +6,7 @@
 use super::Durability;
 use super::open::first_connection;
 use super::recovery::beside;
+use super::schema::Schema;
 use crate::error::OpenError;
 use nix::fcntl::OFlag;
 use nix::sys::statvfs::{FsFlags, statvfs};
@@ -26,8 +27,9 @@ pub(super) fn connect_with_reserve(
     durability: Durability,
     busy_timeout: Duration,
     commits: Option<i64>,
+    schema: &Schema,
 ) -> Result<Connection, OpenError> {
-    let connect = || first_connection(path, durability, busy_timeout, commits);
+    let connect = || first_connection(path, durability, busy_timeout, commits, schema);
     let connection = match connect() {
         // SQLite uses its space: no other process can take it before.
         Err(OpenError::Unusable { .. })

@@ -6,7 +6,7 @@ use super::fixture::{
     console, detail, ended, events, execution_id, execution_record, mine, options, owner, session_id,
     session_record, template_id,
 };
-use crate::sqlite::SCHEMA_VERSION;
+use crate::sqlite::SCHEMA;
 use crate::{StoreHandle, open_sqlite};
 use rusqlite::Connection;
 use std::fmt::Write as _;
@@ -16,25 +16,19 @@ use vm_system_protocol::ids::{CapabilityId, ProgramId, StartupFileId, TaskId};
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{
     Capability, CapabilityKind, Engine, Event, EventPayload, Execution, ExecutionError, ExecutionKind,
-    ExecutionStatus, JsType, Metrics, ResultValue, SessionEventType, SessionStatus, Settings, StartupFile,
-    StartupMode, TemplateDetail,
+    ExecutionStatus, JsType, Metrics, ResultValue, SessionStatus, Settings, StartupFile, StartupMode,
+    TemplateDetail,
 };
 use vm_system_protocol::reason::CloseReason;
 use vm_system_protocol::time::Timestamp;
 use vm_system_record::{
-    AuditEntry, Batch, Checkpoint, ExecutionQuery, ExecutionRow, IdKind, KeyClaim, LibraryRow,
-    NewProgramVersion, Page, PolicySnapshot, ProgramQuery, Query, QueryResult, RecordedWorktree, RepeatFacts,
-    RunQuery, Scope, SessionQuery, TaskOutcome, TaskQuery, TaskRow, Write,
+    AuditEntry, Batch, Checkpoint, ExecutionQuery, IdKind, KeyClaim, LibraryRow, NewProgramVersion, Page,
+    PolicySnapshot, ProgramQuery, RecordedWorktree, RunQuery, Scope, SessionQuery, TaskOutcome, TaskQuery,
+    TaskRow, Write,
 };
 
 /// Each released schema version.
-const GOLDEN: [u32; 9] = [10, 11, 12, 13, 14, 15, 16, 17, 18];
-/// The first version that records the worktrees of sessions.
-const RECORDED: u32 = 13;
-/// The first version with the events of sessions.
-const WITH_EVENTS: u32 = 14;
-/// The first version with facts for repetitions.
-const WITH_FACTS: u32 = 15;
+const GOLDEN: [u32; 1] = [20];
 
 fn golden(version: u32) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("src/tests/golden/v{version}.sql"))
@@ -86,28 +80,6 @@ fn worktree() -> Arc<RecordedWorktree> {
         beneath: "w".to_owned(),
         handle: Some(vec![1, 0, 0, 0, 9]),
     })
-}
-
-/// As an older version has it.
-fn without_worktrees(mut result: QueryResult) -> QueryResult {
-    match &mut result {
-        QueryResult::Sessions(rows) => rows.iter_mut().for_each(|row| row.worktree = None),
-        QueryResult::RunHead(Some(head)) => head.worktree = None,
-        _ => {}
-    }
-    result
-}
-
-/// As an older version has it.
-fn without_facts(mut result: QueryResult) -> QueryResult {
-    let unknown = |row: &mut ExecutionRow| row.facts = RepeatFacts::UNKNOWN;
-    match &mut result {
-        QueryResult::Execution(Some(row)) => unknown(row),
-        QueryResult::Executions(rows) => rows.iter_mut().for_each(unknown),
-        QueryResult::Runs(rows) => rows.iter_mut().for_each(|run| unknown(&mut run.row)),
-        _ => {}
-    }
-    result
 }
 
 /// A session of scripts that has ended, with two executions: one with every kind of output, and one that failed.
@@ -293,39 +265,52 @@ fn rows() -> Batch {
     Batch(writes)
 }
 
-/// Queries for everything in [`rows`].
-fn queries() -> Vec<Query> {
-    let (all, page) = (Scope::All, Page::ALL);
-    let durable = SessionQuery { durable: true, ..SessionQuery::default() };
+/// The result of a read, as text with the name of the read.
+macro_rules! texts_of {
+    ($store:ident: $($read:ident($($argument:expr),*),)*) => {
+        vec![$(
+            format!("{}: {:#?}", stringify!($read($($argument),*)), $store.$read($($argument),*).await.expect("readable")),
+        )*]
+    };
+}
+
+/// Everything in [`rows`], read in every way.
+async fn content(store: &StoreHandle) -> Vec<String> {
+    let (all, page) = (&Scope::All, Page::ALL);
+    let (scripts, durable) =
+        (&SessionQuery::default(), &SessionQuery { durable: true, ..SessionQuery::default() });
+    let of_program = &RunQuery { program: Some(PROGRAM), ..RunQuery::default() };
     let (from, to) = ([0; 16], [255; 16]);
-    vec![
-        Query::Libraries,
-        Query::Templates(all.clone(), page),
-        Query::Sessions(mine(), SessionQuery::default(), page),
-        Query::Sessions(mine(), durable, page),
-        Query::SessionPolicy(session_id(1)),
-        Query::SessionPolicy(session_id(2)),
-        Query::Executions(all.clone(), session_id(1), ExecutionQuery::default(), page),
-        Query::ExecutionByName(owner(1), "e".to_owned()),
-        Query::Events(execution_id(1), 0, 0),
-        Query::Ids { scope: mine(), kind: IdKind::Execution, from, to, limit: 100 },
-        Query::Programs(all.clone(), ProgramQuery::default(), page),
-        Query::ProgramVersions { program: PROGRAM, below: None, limit: 100 },
-        Query::ProgramCode(PROGRAM, 1),
-        Query::Runs(mine(), RunQuery::default(), page),
-        Query::Runs(mine(), RunQuery { program: Some(PROGRAM), ..RunQuery::default() }, page),
-        Query::RunHead(execution_id(3)),
-        Query::Checkpoints(execution_id(3)),
-        Query::State { execution: execution_id(3), checkpoint: 1, behind: None, bytes: usize::MAX },
-        Query::PageVersions { execution: execution_id(3), after: None, bytes: usize::MAX },
-        Query::Task(all.clone(), FIRST_TASK),
-        Query::Tasks(all.clone(), TaskQuery::PENDING, page),
-        Query::Tasks(all.clone(), TaskQuery::default(), page),
-        Query::Current(owner(1), "agent".to_owned()),
-        Query::Key(owner(1), "k".to_owned()),
-        Query::Audit { scope: all, before: None, limit: 100 },
-        Query::Meta("m".to_owned()),
-    ]
+    let (mine, owner, run) = (&mine(), &owner(1), execution_id(3));
+    texts_of!(store:
+        libraries(),
+        templates(all, page),
+        sessions(mine, scripts, page),
+        sessions(mine, durable, page),
+        session_policy(session_id(1)),
+        session_policy(session_id(2)),
+        session_events(session_id(1), 0, 100),
+        executions(all, session_id(1), ExecutionQuery::default(), page),
+        execution_by_name(owner, "e"),
+        events(execution_id(1), 0, 0),
+        ids(mine, IdKind::Execution, from, to, 100),
+        programs(all, &ProgramQuery::default(), page),
+        program_versions(PROGRAM, None, 100),
+        program_code(PROGRAM, 1),
+        runs(mine, &RunQuery::default(), page),
+        runs(mine, of_program, page),
+        run_head(run),
+        checkpoints(run),
+        state(run, 1),
+        page_versions(run, None, usize::MAX),
+        task(all, FIRST_TASK),
+        tasks(all, TaskQuery::PENDING, page),
+        tasks(all, TaskQuery::default(), page),
+        current(owner, "agent"),
+        key(owner, "k"),
+        audit(all, None, 100),
+        meta("m"),
+    )
 }
 
 /// A store with these rows, in this folder.
@@ -404,39 +389,20 @@ fn tables(connection: &Connection) -> Vec<String> {
 #[tokio::test]
 async fn database_of_every_released_version_is_opened_with_all_that_is_in_it() {
     let fresh = tempfile::tempdir().expect("a temporary folder can be made");
-    let expected = written(fresh.path()).await;
+    let written = written(fresh.path()).await;
+    let expected = content(&written).await;
     for version in GOLDEN {
         let sql = std::fs::read_to_string(golden(version)).expect("a golden database");
         let folder = tempfile::tempdir().expect("a temporary folder can be made");
         database(folder.path()).execute_batch(&sql).expect("a database of a release");
         let store = open_sqlite(options(folder.path())).expect("a released version");
-        for query in queries() {
-            let found = store.read(query.clone()).await.expect("readable");
-            let mut expected = expected.read(query.clone()).await.expect("readable");
-            if version < RECORDED {
-                expected = without_worktrees(expected);
-            }
-            if version < WITH_FACTS {
-                expected = without_facts(expected);
-            }
-            assert_eq!(found, expected, "version {version}: {query:?}");
-        }
-        let lives = store.session_events(session_id(1), 0, 100).await.expect("readable");
-        if version < WITH_EVENTS {
-            let known: Vec<_> = lives.iter().map(|event| (event.seq, event.kind)).collect();
-            assert_eq!(
-                known,
-                [(1, SessionEventType::Created), (2, SessionEventType::Crashed)],
-                "version {version}"
-            );
-        } else {
-            let expected = expected.session_events(session_id(1), 0, 100).await.expect("readable");
-            assert_eq!(lives, expected, "version {version}");
+        for (found, expected) in content(&store).await.iter().zip(&expected) {
+            assert_eq!(found, expected, "version {version}");
         }
         store.apply(events(3, [1])).await.expect("it can be written");
         store.shutdown().await;
     }
-    expected.shutdown().await;
+    written.shutdown().await;
 }
 
 #[tokio::test]
@@ -445,10 +411,10 @@ async fn schema_of_a_released_version_never_changes() {
     written(folder.path()).await.shutdown().await;
     let fresh = database(folder.path());
     if std::env::var_os("VM_SYSTEM_BLESS").is_some() {
-        std::fs::write(golden(SCHEMA_VERSION), dump(&fresh)).expect("the source is writable");
+        std::fs::write(golden(SCHEMA.version()), dump(&fresh)).expect("the source is writable");
     }
-    assert_eq!(GOLDEN[GOLDEN.len() - 1], SCHEMA_VERSION, "the newest version has no golden database");
-    let sql = std::fs::read_to_string(golden(SCHEMA_VERSION)).expect("a golden database");
+    assert_eq!(GOLDEN[GOLDEN.len() - 1], SCHEMA.version(), "the newest version has no golden database");
+    let sql = std::fs::read_to_string(golden(SCHEMA.version())).expect("a golden database");
     let golden = Connection::open_in_memory().expect("memory");
     golden.execute_batch(&sql).expect("a database of a release");
     assert_eq!(schema(&fresh), schema(&golden), "a change of the schema is a new version");

@@ -3,7 +3,6 @@
 use super::fixture::{
     events, execution_id, mine, on_disk, options, running, session_id, template, template_id,
 };
-use crate::sqlite::SCHEMA_VERSION;
 use crate::{DatabaseFault, Durability, OpenError, StoreOptions, open_sqlite};
 use rusqlite::Connection;
 use std::os::unix::fs::PermissionsExt;
@@ -356,31 +355,6 @@ async fn empty_database_beside_its_log_is_refused_and_the_log_stays() {
     assert_eq!(std::fs::metadata(&log).expect("it stays").len(), bytes);
     assert!(!database(killed.path()).exists());
     disk.store.shutdown().await;
-}
-
-#[tokio::test]
-async fn database_of_a_newer_program_is_refused_by_name() {
-    let disk = on_disk();
-    disk.store.shutdown().await;
-    let path = database(disk.folder.path());
-    Connection::open(&path)
-        .and_then(|connection| connection.pragma_update(None, "user_version", 999))
-        .expect("it is not locked");
-    let error = open_sqlite(options(disk.folder.path())).expect_err("it is newer");
-    assert!(matches!(error, OpenError::Newer { found: 999, known: SCHEMA_VERSION, .. }), "{error}");
-    assert!(error.to_string().contains("version 999"), "{error}");
-}
-
-#[tokio::test]
-async fn database_of_a_program_before_the_first_release_is_refused_by_name() {
-    let disk = on_disk();
-    disk.store.shutdown().await;
-    Connection::open(database(disk.folder.path()))
-        .and_then(|connection| connection.pragma_update(None, "user_version", 9))
-        .expect("it is not locked");
-    let error = open_sqlite(options(disk.folder.path())).expect_err("no release wrote it");
-    assert!(matches!(error, OpenError::Unreleased { found: 9, .. }), "{error}");
-    assert!(error.to_string().contains("--state-dir"), "{error}");
 }
 
 #[tokio::test]

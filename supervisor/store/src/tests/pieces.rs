@@ -5,6 +5,7 @@ use super::fixture::{
     ended, events, execution_id, execution_record, mine, on_disk, options, owner, running, session,
     session_id, started, template,
 };
+use crate::sqlite::STORED_BYTES;
 use crate::{StoreHandle, StoreOptions, open_sqlite};
 use rusqlite::Connection;
 use std::path::Path;
@@ -82,7 +83,7 @@ fn counted(folder: &Path) -> (Sums, Sums) {
     };
     (
         sizes("SELECT owner, bytes FROM owners WHERE bytes > 0 AND owner <> '(commits)' ORDER BY owner"),
-        sizes(&format!("{} ORDER BY owner", crate::sqlite::counted_anew())),
+        sizes(&format!("{STORED_BYTES} ORDER BY owner")),
     )
 }
 
@@ -222,7 +223,7 @@ async fn found(store: &StoreHandle) -> [usize; 8] {
             .await
             .expect("readable")
             .len(),
-        store.runs(&mine(), RunQuery::default(), Page::ALL).await.expect("readable").len(),
+        store.runs(&mine(), &RunQuery::default(), Page::ALL).await.expect("readable").len(),
         usize::try_from(store.program_counts(&mine()).await.expect("readable").1).expect("small"),
         usize::from(store.task(&mine(), task).await.expect("readable").is_some()),
         ids(IdKind::Execution).await,

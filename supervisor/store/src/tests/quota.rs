@@ -82,15 +82,15 @@ async fn above_its_mark_the_oldest_ended_records_go_and_live_ones_stay() {
     store.shutdown().await;
 }
 
-/// A database as older programs made it.
+/// A database as one that was read from a dump.
 fn without_pointer_maps(path: &std::path::Path) {
     let connection = rusqlite::Connection::open(path).expect("it has no owner");
     connection.execute_batch("PRAGMA auto_vacuum = none; VACUUM").expect("nobody else has it open");
 }
 
 #[tokio::test]
-async fn file_becomes_smaller_after_deletions_also_one_of_an_older_program() {
-    for is_old in [false, true] {
+async fn file_becomes_smaller_after_deletions_also_one_without_pointer_maps() {
+    for has_maps in [true, false] {
         let folder = tempfile::tempdir().expect("a temporary folder can be made");
         let path = folder.path().join("vm-system.db");
         let open = || {
@@ -99,7 +99,7 @@ async fn file_becomes_smaller_after_deletions_also_one_of_an_older_program() {
         };
         let mut store = open();
         store.apply(running()).await.expect("new");
-        if is_old {
+        if !has_maps {
             store.shutdown().await;
             without_pointer_maps(&path);
             store = open();
@@ -129,7 +129,7 @@ async fn file_becomes_smaller_after_deletions_also_one_of_an_older_program() {
 
 /// Larger ones are not written anew without a word: that would take long.
 #[tokio::test]
-async fn large_file_of_an_older_program_keeps_its_form() {
+async fn large_file_without_pointer_maps_keeps_its_form() {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     let open = || open_sqlite(options(folder.path())).expect("it has no owner");
     let store = open();

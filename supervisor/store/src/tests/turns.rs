@@ -4,13 +4,14 @@
 use super::fixture::{
     console, execution_id, execution_record, on_disk, owner, session, session_id, template,
 };
+use crate::StoreHandle;
 use proptest::prelude::*;
 use proptest::sample::select;
 use std::sync::Arc;
 use vm_system_protocol::model::{Execution, ExecutionStatus, Metrics, SessionStatus};
 use vm_system_protocol::reason::CloseReason;
 use vm_system_protocol::time::Timestamp;
-use vm_system_record::{Batch, ExecutionQuery, Page, Query, Scope, SessionQuery, Write};
+use vm_system_record::{Batch, ExecutionQuery, Page, Scope, SessionQuery, Write};
 
 /// Few enough to collide often.
 fn number() -> impl Strategy<Value = u8> {
@@ -70,18 +71,18 @@ fn write() -> impl Strategy<Value = Write> {
     ]
 }
 
-/// Queries for everything that the writes change.
-fn queries() -> Vec<Query> {
-    let sessions = SessionQuery::default();
-    let mut queries = vec![
-        Query::Sessions(Scope::All, sessions, Page::ALL),
-        Query::ExecutionByName(owner(1), "a".to_owned()),
-    ];
+/// Everything that the writes change.
+async fn content(store: &StoreHandle) -> Vec<String> {
+    let sessions = store.sessions(&Scope::All, &SessionQuery::default(), Page::ALL).await;
+    let named = store.execution_by_name(&owner(1), "a").await;
+    let mut content = vec![format!("{sessions:?}"), format!("{named:?}")];
     for n in 1..4 {
-        queries.push(Query::Executions(Scope::All, session_id(n), ExecutionQuery::default(), Page::ALL));
-        queries.push(Query::Events(execution_id(n), 0, 0));
+        let filter = ExecutionQuery::default();
+        let executions = store.executions(&Scope::All, session_id(n), filter, Page::ALL).await;
+        let events = store.events(execution_id(n), 0, 0).await;
+        content.extend([format!("{executions:?}"), format!("{events:?}")]);
     }
-    queries
+    content
 }
 
 proptest! {
@@ -110,10 +111,7 @@ proptest! {
                     let expected = alone.store.apply(batch.clone()).await;
                     prop_assert_eq!(ticket.await, expected, "{:?}", batch);
                 }
-                for query in queries() {
-                    let expected = alone.store.read(query.clone()).await;
-                    prop_assert_eq!(together.store.read(query.clone()).await, expected, "{:?}", query);
-                }
+                prop_assert_eq!(content(&together.store).await, content(&alone.store).await);
             }
             together.store.shutdown().await;
             alone.store.shutdown().await;

@@ -4,7 +4,7 @@ use super::{Read, ReadError, Select, count, durable, executions, moment};
 use rusqlite::Connection;
 use vm_system_record::{AuditEntry, IdKind, KeyRow, Owner, Scope};
 
-pub(super) fn ids(
+pub(in crate::sqlite) fn ids(
     c: &Connection,
     scope: &Scope,
     kind: IdKind,
@@ -30,7 +30,7 @@ pub(super) fn ids(
     select.rows(c, |row| Ok(row.get(0)?))
 }
 
-pub(super) fn key(c: &Connection, owner: &Owner, key: &str) -> Read<Option<KeyRow>> {
+pub(in crate::sqlite) fn key(c: &Connection, owner: &Owner, key: &str) -> Read<Option<KeyRow>> {
     let mut select = Select::new("SELECT request_hash, subject, created_at, reply FROM idempotency_keys");
     select.and_value("owner =", owner.as_str().to_owned()).and_value("key =", key.to_owned());
     select.first(c, |row| {
@@ -43,13 +43,13 @@ pub(super) fn key(c: &Connection, owner: &Owner, key: &str) -> Read<Option<KeyRo
     })
 }
 
-pub(super) fn audit(
+pub(in crate::sqlite) fn audit(
     c: &Connection,
     scope: &Scope,
     before: Option<u64>,
     limit: u32,
 ) -> Read<Vec<(u64, AuditEntry)>> {
-    let mut select = Select::new("SELECT id, at, owner, verb, subject, outcome, door FROM audit_log");
+    let mut select = Select::new("SELECT id, at, owner, verb, subject, outcome, api FROM audit_log");
     select.scope(scope);
     if let Some(before) = before {
         select.and_value("id <", i64::try_from(before).unwrap_or(i64::MAX));
@@ -70,7 +70,7 @@ pub(super) fn audit(
     })
 }
 
-pub(super) fn meta(c: &Connection, key: &str) -> Read<Option<Vec<u8>>> {
+pub(in crate::sqlite) fn meta(c: &Connection, key: &str) -> Read<Option<Vec<u8>>> {
     let mut select = Select::new("SELECT value FROM meta");
     select.and_value("key =", key.to_owned());
     select.first(c, |row| Ok(row.get(0)?))

@@ -1,8 +1,9 @@
 //! The cost of a list does not depend on the rows of other owners: counts instructions of SQLite's virtual machine, not time.
 
-use super::run_query;
+use super::*;
 use crate::Durability;
 use crate::sqlite::open::first_connection;
+use crate::sqlite::schema::SCHEMA;
 use crate::sqlite::write::{ScanPosition, prune_step};
 use rusqlite::Connection;
 use std::cell::Cell;
@@ -12,8 +13,7 @@ use vm_system_protocol::ids::{ExecutionId, ProgramId, SessionId};
 use vm_system_protocol::model::{ExecutionStatus, TaskState};
 use vm_system_protocol::time::Timestamp;
 use vm_system_record::{
-    Cursor, ExecutionQuery, Owner, Page, ProgramQuery, Query, QueryResult, RunQuery, Scope, SessionQuery,
-    TaskQuery,
+    Cursor, ExecutionQuery, Owner, Page, ProgramQuery, RunQuery, Scope, SessionQuery, StoreError, TaskQuery,
 };
 
 thread_local! {
@@ -39,7 +39,7 @@ fn fill(c: &Connection, owner: &str, first: u32, count: u32) {
     let own = format!("(SELECT id FROM templates WHERE owner = '{owner}')");
     let program = format!("(SELECT id FROM programs WHERE owner = '{owner}')");
     c.execute_batch(&format!(
-        "INSERT OR IGNORE INTO policies (hash, snapshot) VALUES (zeroblob(32), '{{}}');
+        "INSERT OR IGNORE INTO policies VALUES (zeroblob(32), '{{}}', '{owner}');
          INSERT INTO templates VALUES (randomblob(16), '{owner}', 't', 'cvm', 1, '{{}}', 0, 0);
          INSERT INTO programs VALUES (randomblob(16), '{owner}', 'p', 1, 1, 0, 0);
          INSERT INTO program_versions SELECT id, 1, zeroblob(32), 1, 0, '', x'' FROM programs WHERE owner = '{owner}';
@@ -52,7 +52,7 @@ fn fill(c: &Connection, owner: &str, first: u32, count: u32) {
              SELECT {key}, '{owner}', {program}, 1, i FROM n;
          {ids} INSERT INTO tasks (id, execution, owner, prompt, attempts, created_at, checkpoint)
              SELECT {key}, {key}, '{owner}', '?', 0, i, 0 FROM n;
-         {ids} INSERT INTO audit_log (at, owner, verb, subject, outcome, door)
+         {ids} INSERT INTO audit_log (at, owner, verb, subject, outcome, api)
              SELECT i, '{owner}', 'v', 's', 'ok', 'rest' FROM n;"
     ))
     .expect("rows of a schema of our own");
@@ -63,7 +63,7 @@ pub(in crate::sqlite) fn filled() -> (tempfile::TempDir, Connection) {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     let path = folder.path().join("store.db");
     let connection =
-        first_connection(&path, Durability::Normal, Duration::ZERO, None).expect("an empty folder");
+        first_connection(&path, Durability::Normal, Duration::ZERO, None, &SCHEMA).expect("an empty folder");
     connection.execute_batch("BEGIN").expect("idle");
     fill(&connection, "me", 1, 3);
     fill(&connection, "they", 100, OTHERS);
@@ -71,69 +71,75 @@ pub(in crate::sqlite) fn filled() -> (tempfile::TempDir, Connection) {
     (folder, connection)
 }
 
-fn cost(c: &Connection, query: &Query) -> u64 {
+/// Instructions of a read.
+fn cost<T>(read: impl FnOnce() -> Read<T>) -> u64 {
     STEPS.set(0);
-    assert!(run_query(c, query).is_ok(), "{query:?}");
+    assert!(read().is_ok(), "it cannot be read");
     STEPS.get()
+}
+
+fn readable<T>(read: Read<T>) -> T {
+    read.map_err(StoreError::from).expect("readable")
+}
+
+/// Checks that each of these reads is cheap.
+macro_rules! assert_cheap {
+    ($($read:expr,)*) => {$(
+        let steps = cost(|| $read);
+        assert!(steps <= FEW, "{steps} instructions for {}", stringify!($read));
+    )*};
 }
 
 #[test]
 fn cost_of_an_owners_lists_does_not_depend_on_others() {
     let (_folder, c) = filled();
-    let me = || Scope::Owner(Owner::new("me"));
-    let page = || Page::first(100);
+    let (c, me, page) = (&c, &Scope::Owner(Owner::new("me")), Page::first(100));
     let program = c
         .query_row("SELECT id FROM programs WHERE owner = 'me'", [], |row| row.get(0))
         .map(ProgramId::from_bytes)
         .expect("it was made");
-    let runs = |filter| Query::Runs(me(), filter, Page::first(100));
-    let tasks = |filter| Query::Tasks(me(), filter, Page::first(100));
+    let my_runs = |filter: RunQuery| runs(c, me, &filter, Page::first(100));
+    let my_tasks = |filter| tasks(c, me, filter, Page::first(100));
     let period = Period { since: Some(Timestamp(1)), until: Some(Timestamp(1 << 40)) };
     let name = || Some("p".to_owned());
     let one = c
         .query_row("SELECT id FROM executions WHERE owner = 'me'", [], |row| row.get(0))
         .map(ExecutionId::from_bytes)
         .expect("it was made");
-    for query in [
-        Query::Templates(me(), page()),
-        Query::Programs(me(), ProgramQuery::default(), page()),
-        Query::Programs(me(), ProgramQuery { name: name(), period }, page()),
-        Query::Sessions(me(), SessionQuery::default(), page()),
-        Query::Executions(me(), SessionId::from_bytes(*one.as_bytes()), ExecutionQuery::default(), page()),
-        tasks(TaskQuery::PENDING),
-        tasks(TaskQuery { program: Some(program), period, ..TaskQuery::default() }),
-        tasks(TaskQuery { status: Some(TaskState::Expired), ..TaskQuery::default() }),
-        tasks(TaskQuery { execution: Some(one), ..TaskQuery::default() }),
-        Query::Audit { scope: me(), before: None, limit: 100 },
-        Query::Prompts { scope: me(), executions: vec![one], bytes: 100 },
-        Query::ProgramCounts(me()),
-        runs(RunQuery::default()),
-        runs(RunQuery { period, ..RunQuery::default() }),
-        runs(RunQuery { status: Some(ExecutionStatus::Waiting), ..RunQuery::default() }),
-        runs(RunQuery { status: Some(ExecutionStatus::Ok), ..RunQuery::default() }),
-        runs(RunQuery { program: Some(program), ..RunQuery::default() }),
-        runs(RunQuery {
+    let session = SessionId::from_bytes(*one.as_bytes());
+    assert_cheap!(
+        templates(c, me, page),
+        programs(c, me, &ProgramQuery::default(), page),
+        programs(c, me, &ProgramQuery { name: name(), period }, page),
+        sessions(c, me, &SessionQuery::default(), page),
+        executions(c, me, session, ExecutionQuery::default(), page),
+        my_tasks(TaskQuery::PENDING),
+        my_tasks(TaskQuery { program: Some(program), period, ..TaskQuery::default() }),
+        my_tasks(TaskQuery { status: Some(TaskState::Expired), ..TaskQuery::default() }),
+        my_tasks(TaskQuery { execution: Some(one), ..TaskQuery::default() }),
+        audit(c, me, None, 100),
+        prompts(c, me, &[one], 100),
+        program_counts(c, me),
+        my_runs(RunQuery::default()),
+        my_runs(RunQuery { period, ..RunQuery::default() }),
+        my_runs(RunQuery { status: Some(ExecutionStatus::Waiting), ..RunQuery::default() }),
+        my_runs(RunQuery { status: Some(ExecutionStatus::Ok), ..RunQuery::default() }),
+        my_runs(RunQuery { program: Some(program), ..RunQuery::default() }),
+        my_runs(RunQuery {
             program: Some(program),
             status: Some(ExecutionStatus::Waiting),
             ..RunQuery::default()
         }),
-        runs(RunQuery { name: name(), ..RunQuery::default() }),
-        Query::RunById(me(), one),
-        Query::ExecutionByName(Owner::new("me"), "p".to_owned()),
-        Query::RunningPrograms { after: ExecutionId::from_bytes([0; 16]), limit: 100 },
-        Query::DueTasks { until: Timestamp(i64::MAX), after: None, limit: 100 },
-    ] {
-        let steps = cost(&c, &query);
-        assert!(steps <= FEW, "{steps} instructions for {query:?}");
-    }
-    for query in [
-        Query::Runs(Scope::All, RunQuery::default(), Page::first(3)),
-        Query::Tasks(Scope::All, TaskQuery::PENDING, Page::first(3)),
-        Query::Tasks(Scope::All, TaskQuery::default(), Page::first(3)),
-    ] {
-        let steps = cost(&c, &query);
-        assert!(steps <= FEW, "{steps} instructions for the first of all: {query:?}");
-    }
+        my_runs(RunQuery { name: name(), ..RunQuery::default() }),
+        run_by_id(c, me, one),
+        execution_by_name(c, &Owner::new("me"), "p"),
+        running_programs(c, ExecutionId::from_bytes([0; 16]), 100),
+        due_tasks(c, Timestamp(i64::MAX), None, 100),
+        // The first of all owners.
+        runs(c, &Scope::All, &RunQuery::default(), Page::first(3)),
+        tasks(c, &Scope::All, TaskQuery::PENDING, Page::first(3)),
+        tasks(c, &Scope::All, TaskQuery::default(), Page::first(3)),
+    );
 }
 
 #[test]
@@ -151,23 +157,19 @@ fn cost_of_a_state_depends_on_its_pages_and_not_on_old_checkpoints() {
         [execution.as_bytes()],
     )
     .expect("rows of a schema of our own");
-    let whole = Query::State { execution, checkpoint: 1_000, behind: None, bytes: usize::MAX };
-    let steps = cost(&c, &whole);
+    let whole = || state_part(&c, execution, 1_000, None, usize::MAX);
+    let steps = cost(whole);
     assert!(steps <= FEW / 10, "{steps} instructions for three pages");
-    let pages = |query: &Query| {
-        let Ok(QueryResult::Pages(pages)) = run_query(&c, query) else { panic!("no pages for {query:?}") };
-        pages
-    };
     let page = |number, version: u16| (number, version.to_be_bytes().to_vec());
-    assert_eq!(pages(&whole), [page(1, 1_000), page(2, 7), page(4, 1_000)]);
-    let part = |behind, bytes| Query::State { execution, checkpoint: 500, behind, bytes };
-    assert_eq!(pages(&part(None, usize::MAX)), [page(1, 500), page(2, 7), page(3, 500), page(4, 500)]);
+    assert_eq!(readable(whole()), [page(1, 1_000), page(2, 7), page(4, 1_000)]);
+    let part = |behind, bytes| readable(state_part(&c, execution, 500, behind, bytes));
+    assert_eq!(part(None, usize::MAX), [page(1, 500), page(2, 7), page(3, 500), page(4, 500)]);
     // A part ends with the page that fills it, by either way of look-up.
-    assert_eq!(pages(&part(None, 1)), [page(1, 500)]);
-    assert_eq!(pages(&part(Some(1), 2)), [page(2, 7)]);
-    assert_eq!(pages(&part(Some(1), 3)), [page(2, 7), page(3, 500)]);
-    assert_eq!(pages(&part(Some(3), 3)), [page(4, 500)]);
-    assert!(pages(&part(Some(4), 3)).is_empty());
+    assert_eq!(part(None, 1), [page(1, 500)]);
+    assert_eq!(part(Some(1), 2), [page(2, 7)]);
+    assert_eq!(part(Some(1), 3), [page(2, 7), page(3, 500)]);
+    assert_eq!(part(Some(3), 3), [page(4, 500)]);
+    assert!(part(Some(4), 3).is_empty());
 }
 
 #[test]
@@ -202,25 +204,16 @@ fn unreadable_row_does_not_affect_the_others() {
          INSERT INTO program_versions SELECT id, 1 << 40, zeroblob(32), 1, 0, '', x'' FROM programs WHERE name = 'q';",
     )
     .expect("rows of a schema of our own");
-    let me = || Scope::Owner(Owner::new("me"));
-    let page = || Page::first(100);
-    let count = |query: &Query| match run_query(&c, query) {
-        Ok(QueryResult::Tasks(rows)) => rows.len(),
-        Ok(QueryResult::Due(rows)) => rows.len(),
-        Ok(QueryResult::Runs(rows)) => rows.len(),
-        Ok(QueryResult::Programs(rows)) => rows.len(),
-        other => panic!("{query:?}: {}", other.is_ok()),
-    };
-    assert_eq!(count(&Query::Tasks(me(), TaskQuery::PENDING, page())), 2);
+    let (c, me, page) = (&c, &Scope::Owner(Owner::new("me")), Page::first(100));
+    assert_eq!(readable(tasks(c, me, TaskQuery::PENDING, page)).len(), 2);
     // A status that does not exist is in no list of a status, and all are merged from these.
-    assert_eq!(count(&Query::Runs(me(), RunQuery::default(), page())), 2);
-    assert_eq!(count(&Query::Programs(me(), ProgramQuery::default(), page())), 1);
-    let due = |after| Query::DueTasks { until: Timestamp(3), after, limit: 100 };
-    assert_eq!(count(&due(None)), 3, "the deadline of every task can be read");
-    let Ok(QueryResult::Due(rows)) = run_query(&c, &due(None)) else { panic!("it was just read") };
-    assert_eq!(rows.iter().map(|row| row.deadline.0).collect::<Vec<_>>(), [0, 2, 3]);
-    assert_eq!(count(&due(Some((rows[0].deadline, rows[0].id)))), 2);
-    assert_eq!(count(&due(Some((rows[2].deadline, rows[2].id)))), 0);
+    assert_eq!(readable(runs(c, me, &RunQuery::default(), page)).len(), 2);
+    assert_eq!(readable(programs(c, me, &ProgramQuery::default(), page)).len(), 1);
+    let due = |after| readable(due_tasks(c, Timestamp(3), after, 100));
+    let rows = due(None);
+    assert_eq!(rows.iter().map(|row| row.deadline.0).collect::<Vec<_>>(), [0, 2, 3], "each can be read");
+    assert_eq!(due(Some((rows[0].deadline, rows[0].id))).len(), 2);
+    assert_eq!(due(Some((rows[2].deadline, rows[2].id))).len(), 0);
 }
 
 #[test]
@@ -233,9 +226,7 @@ fn unreadable_session_does_not_keep_the_others_from_adoption() {
     .expect("rows of a schema of our own");
     let policy = serde_json::to_string(&*crate::tests::fixture::policy()).expect("plain data");
     c.execute("UPDATE policies SET snapshot = ?1", [policy]).expect("a row");
-    let Ok(QueryResult::LiveSessions(rows)) = run_query(&c, &Query::LiveSessions) else {
-        panic!("a row that cannot be read fails them all")
-    };
+    let rows = readable(live_sessions(&c));
     assert_eq!(rows.iter().map(|row| row.row.session.created_at.0).collect::<Vec<_>>(), [1, 3]);
 }
 
@@ -244,13 +235,8 @@ fn page_of_large_rows_ends_early_and_the_next_one_continues_after_it() {
     let (_folder, c) = filled();
     c.execute_batch("UPDATE tasks SET prompt = printf('%.*c', 10485760, 'x') WHERE owner = 'me'")
         .expect("rows of a schema of our own");
-    let read = |after| {
-        let page = Page { after, ..Page::first(100) };
-        match run_query(&c, &Query::Tasks(Scope::Owner(Owner::new("me")), TaskQuery::PENDING, page)) {
-            Ok(QueryResult::Tasks(rows)) => rows,
-            _ => panic!("another result"),
-        }
-    };
+    let me = Scope::Owner(Owner::new("me"));
+    let read = |after| readable(tasks(&c, &me, TaskQuery::PENDING, Page { after, ..Page::first(100) }));
     let first = read(None);
     let last = first.last().map(|row| Cursor { at: row.created_at, id: *row.id.as_bytes() });
     assert_eq!((first.len(), read(last).len()), (2, 1));

@@ -16,17 +16,25 @@ pub(super) const PROGRAM: &str =
     source_hash, format FROM programs
     JOIN program_versions ON program = id AND program_versions.version = programs.version";
 
-pub(super) fn program(c: &Connection, scope: &Scope, id: ProgramId) -> Read<Option<ProgramRow>> {
+pub(in crate::sqlite) fn program(
+    c: &Connection,
+    scope: &Scope,
+    id: ProgramId,
+) -> Read<Option<Box<ProgramRow>>> {
     let mut select = Select::new(PROGRAM);
     select.and_value("id =", id.as_bytes().to_vec()).and("is_active = 1").scope(scope);
-    select.first(c, program_row)
+    select.first_boxed(c, program_row)
 }
 
-pub(super) fn program_by_name(c: &Connection, scope: &Scope, name: &str) -> Read<Option<ProgramRow>> {
+pub(in crate::sqlite) fn program_by_name(
+    c: &Connection,
+    scope: &Scope,
+    name: &str,
+) -> Read<Option<Box<ProgramRow>>> {
     let mut select = Select::new(PROGRAM);
     select.and_value("name =", name.to_owned()).and("is_active = 1").scope(scope);
     select.newest_first("programs.created_at", Page::first(1));
-    select.first(c, program_row)
+    select.first_boxed(c, program_row)
 }
 
 pub(super) fn program_row(row: &Row<'_>) -> Read<ProgramRow> {
@@ -43,15 +51,19 @@ pub(super) fn program_row(row: &Row<'_>) -> Read<ProgramRow> {
     })
 }
 
-pub(super) fn code(c: &Connection, id: ProgramId, version: u32) -> Read<Option<ProgramCode>> {
+pub(in crate::sqlite) fn program_code(
+    c: &Connection,
+    id: ProgramId,
+    version: u32,
+) -> Read<Option<Box<ProgramCode>>> {
     let mut select = Select::new("SELECT source, format, code FROM program_versions");
     select.and_value("program =", id.as_bytes().to_vec()).and_value("version =", i64::from(version));
-    select.first(c, |row| {
+    select.first_boxed(c, |row| {
         Ok(ProgramCode { source: row.get(0)?, format: small(row, 1, "program")?, code: row.get(2)? })
     })
 }
 
-pub(super) fn versions(
+pub(in crate::sqlite) fn program_versions(
     c: &Connection,
     program: ProgramId,
     below: Option<u32>,
@@ -65,10 +77,10 @@ pub(super) fn versions(
     newest_versions(c, select, limit)
 }
 
-pub(super) fn versions_of_source(
+pub(in crate::sqlite) fn versions_of_source(
     c: &Connection,
     program: ProgramId,
-    source_hash: &[u8; 32],
+    source_hash: [u8; 32],
     limit: u32,
 ) -> Read<Vec<VersionRow>> {
     let mut select = Select::new(
@@ -93,13 +105,16 @@ fn newest_versions(c: &Connection, mut select: Select, limit: u32) -> Read<Vec<V
     })
 }
 
-pub(super) fn run(c: &Connection, execution: ExecutionId) -> Read<Option<(ProgramId, u32)>> {
+pub(in crate::sqlite) fn program_run(
+    c: &Connection,
+    execution: ExecutionId,
+) -> Read<Option<(ProgramId, u32)>> {
     let mut select = Select::new("SELECT program, version FROM program_runs");
     select.and_value("execution =", execution.as_bytes().to_vec());
     select.first(c, |row| Ok((ProgramId::from_bytes(row.get(0)?), small(row, 1, "program run")?)))
 }
 
-pub(super) fn current(c: &Connection, owner: &Owner, client: &str) -> Read<Option<ExecutionId>> {
+pub(in crate::sqlite) fn current(c: &Connection, owner: &Owner, client: &str) -> Read<Option<ExecutionId>> {
     let mut select = Select::new("SELECT execution FROM current_executions");
     select.and_value("owner =", owner.as_str().to_owned()).and_value("client =", client.to_owned());
     select.first(c, |row| Ok(ExecutionId::from_bytes(row.get(0)?)))
@@ -113,19 +128,19 @@ pub(super) const TASK: &str =
 pub(super) const IS_OF_NO_DELETION: &str =
     "NOT EXISTS (SELECT 1 FROM staged WHERE staged.execution = tasks.execution AND staged.bytes < 0)";
 
-pub(super) fn task(c: &Connection, scope: &Scope, id: TaskId) -> Read<Option<TaskRow>> {
+pub(in crate::sqlite) fn task(c: &Connection, scope: &Scope, id: TaskId) -> Read<Option<Box<TaskRow>>> {
     let mut select = Select::new(TASK);
     select.and_value("id =", id.as_bytes().to_vec()).and(IS_OF_NO_DELETION).scope(scope);
-    select.first(c, task_row)
+    select.first_boxed(c, task_row)
 }
 
-pub(super) fn pending_task(c: &Connection, execution: ExecutionId) -> Read<Option<TaskRow>> {
+pub(in crate::sqlite) fn pending_task(c: &Connection, execution: ExecutionId) -> Read<Option<Box<TaskRow>>> {
     let mut select = Select::new(TASK);
     select.and_value("execution =", execution.as_bytes().to_vec()).and("ended_at IS NULL");
-    select.first(c, task_row)
+    select.first_boxed(c, task_row)
 }
 
-pub(super) fn prompts(
+pub(in crate::sqlite) fn prompts(
     c: &Connection,
     scope: &Scope,
     executions: &[ExecutionId],
@@ -146,7 +161,7 @@ pub(super) fn prompts(
     Ok(prompts)
 }
 
-pub(super) fn counts(c: &Connection, scope: &Scope) -> Read<(u64, u64)> {
+pub(in crate::sqlite) fn program_counts(c: &Connection, scope: &Scope) -> Read<(u64, u64)> {
     let mut programs = Select::new("SELECT count(*) FROM programs");
     programs.and("is_active = 1").scope(scope);
     let mut runs = Select::new("SELECT count(*) FROM executions INDEXED BY executions_of_programs");
@@ -192,17 +207,21 @@ pub(super) fn task_row(row: &Row<'_>) -> Read<TaskRow> {
     })
 }
 
-pub(super) fn task_of(c: &Connection, execution: ExecutionId, at: Option<u64>) -> Read<Option<TaskRow>> {
+pub(in crate::sqlite) fn task_of(
+    c: &Connection,
+    execution: ExecutionId,
+    at: Option<u64>,
+) -> Read<Option<Box<TaskRow>>> {
     let mut select = Select::new(TASK);
     select.and_value("execution =", execution.as_bytes().to_vec());
     if let Some(checkpoint) = at {
         select.and_value("checkpoint <=", i64::try_from(checkpoint).unwrap_or(i64::MAX));
     }
     select.text(" ORDER BY checkpoint DESC LIMIT 1");
-    select.first(c, task_row)
+    select.first_boxed(c, task_row)
 }
 
-pub(super) fn tasks_of_run(
+pub(in crate::sqlite) fn tasks_of_run(
     c: &Connection,
     execution: ExecutionId,
     after: u64,
@@ -216,7 +235,7 @@ pub(super) fn tasks_of_run(
     select.readable_rows(c, task_weight, task_row)
 }
 
-pub(super) fn page_versions(
+pub(in crate::sqlite) fn page_versions(
     c: &Connection,
     execution: ExecutionId,
     after: Option<(u64, u64)>,
@@ -246,7 +265,7 @@ pub(super) fn page_versions(
     Ok(versions)
 }
 
-pub(super) fn due_tasks(
+pub(in crate::sqlite) fn due_tasks(
     c: &Connection,
     until: Timestamp,
     after: Option<(Timestamp, TaskId)>,
@@ -274,7 +293,11 @@ pub(super) fn due_tasks(
     )
 }
 
-pub(super) fn running(c: &Connection, after: ExecutionId, limit: u32) -> Read<Vec<[u8; 16]>> {
+pub(in crate::sqlite) fn running_programs(
+    c: &Connection,
+    after: ExecutionId,
+    limit: u32,
+) -> Read<Vec<[u8; 16]>> {
     let mut select = Select::new("SELECT id FROM executions");
     select.and("kind = 'program'").and("status = 'running'").and_value("id >", after.as_bytes().to_vec());
     select.paged = true;
@@ -297,14 +320,25 @@ fn run_columns() -> String {
 
 fn run_row(row: &Row<'_>) -> Read<RunRow> {
     Ok(RunRow {
-        row: executions::execution(row)?,
+        row: executions::execution_row(row)?,
         program: ProgramId::from_bytes(row.get(26)?),
         version: small(row, 27, "program run")?,
         program_name: if row.get(29)? { row.get(28)? } else { None },
     })
 }
 
-pub(super) fn run_by_id(c: &Connection, scope: &Scope, id: ExecutionId) -> Read<Option<RunRow>> {
+pub(in crate::sqlite) fn run_by_id(c: &Connection, scope: &Scope, id: ExecutionId) -> Read<Vec<RunRow>> {
+    Ok(one_run(c, scope, id)?.into_iter().collect())
+}
+
+pub(in crate::sqlite) fn run_by_name(c: &Connection, owner: &Owner, name: &str) -> Read<Vec<RunRow>> {
+    match executions::execution_by_name(c, owner, name)? {
+        Some(row) => run_by_id(c, &Scope::All, row.execution.id),
+        None => Ok(Vec::new()),
+    }
+}
+
+pub(super) fn one_run(c: &Connection, scope: &Scope, id: ExecutionId) -> Read<Option<RunRow>> {
     let mut select = Select::new(&run_columns());
     select.and(executions::IS_NOT_BEING_DELETED).and_value("execution =", id.as_bytes().to_vec());
     if let Scope::Owner(owner) = scope {
@@ -313,20 +347,20 @@ pub(super) fn run_by_id(c: &Connection, scope: &Scope, id: ExecutionId) -> Read<
     select.first(c, run_row)
 }
 
-pub(super) fn run_head(c: &Connection, execution: ExecutionId) -> Read<Option<RunHead>> {
-    let Some(row) = executions::by_id(c, &Scope::All, execution)? else { return Ok(None) };
-    let Some((program, version)) = run(c, execution)? else { return Ok(None) };
+pub(in crate::sqlite) fn run_head(c: &Connection, execution: ExecutionId) -> Read<Option<Box<RunHead>>> {
+    let Some(row) = executions::execution(c, &Scope::All, execution)? else { return Ok(None) };
+    let Some((program, version)) = program_run(c, execution)? else { return Ok(None) };
     let session = row.execution.session_id;
     let damaged = || ReadError::Damaged("execution");
-    let policy = sessions::policy(c, session)?.ok_or_else(damaged)?;
+    let policy = sessions::session_policy(c, session)?.ok_or_else(damaged)?;
     let SessionRow { session, worktree, .. } =
-        sessions::by_id(c, &Scope::All, session)?.ok_or_else(damaged)?;
+        *sessions::session(c, &Scope::All, session)?.ok_or_else(damaged)?;
     let checkpoint = last_checkpoint(c, execution)?.pop();
     let state = match &checkpoint {
-        Some(last) => complete(pages::state(c, execution, last.seq, None, RUN_HEAD_STATE_BYTES)?),
+        Some(last) => complete(pages::state_part(c, execution, last.seq, None, RUN_HEAD_STATE_BYTES)?),
         None => None,
     };
-    Ok(Some(RunHead {
+    Ok(Some(Box::new(RunHead {
         execution: row.execution,
         program,
         version,
@@ -334,11 +368,11 @@ pub(super) fn run_head(c: &Connection, execution: ExecutionId) -> Read<Option<Ru
         worktree_path: session.worktree_path,
         worktree,
         policy,
-        template: templates::by_id(c, &Scope::All, session.template_id)?,
+        template: templates::template(c, &Scope::All, session.template_id)?.map(|row| *row),
         checkpoint,
-        task: task_of(c, execution, None)?,
+        task: task_of(c, execution, None)?.map(|row| *row),
         state,
-    }))
+    })))
 }
 
 /// All pages of a state; none if there may be more than these.
@@ -347,7 +381,7 @@ fn complete(pages: Vec<(u64, Vec<u8>)>) -> Option<Vec<(u64, Vec<u8>)>> {
     (bytes < RUN_HEAD_STATE_BYTES).then_some(pages)
 }
 
-pub(super) fn last_checkpoint(c: &Connection, execution: ExecutionId) -> Read<Vec<CheckpointRow>> {
+pub(in crate::sqlite) fn last_checkpoint(c: &Connection, execution: ExecutionId) -> Read<Vec<CheckpointRow>> {
     let mut select = Select::new("SELECT seq, at, cause, bytes, unweighed, written FROM checkpoints");
     select.and_value("execution =", execution.as_bytes().to_vec()).text(" ORDER BY seq DESC LIMIT 1");
     select.rows(c, checkpoint_row)
@@ -365,7 +399,7 @@ fn checkpoint_row(row: &Row<'_>) -> Read<CheckpointRow> {
     })
 }
 
-pub(super) fn checkpoints(c: &Connection, execution: ExecutionId) -> Read<Vec<CheckpointRow>> {
+pub(in crate::sqlite) fn checkpoints(c: &Connection, execution: ExecutionId) -> Read<Vec<CheckpointRow>> {
     let mut select = Select::new("SELECT seq, at, cause, bytes, unweighed, written FROM checkpoints");
     // One that is being deleted is not whole.
     select

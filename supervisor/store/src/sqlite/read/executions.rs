@@ -27,27 +27,35 @@ pub(super) const IS_NOT_BEING_DELETED: &str =
 /// The place of `facts`, behind the columns that are read for lists of programs, too.
 const FACTS: usize = 25;
 
-pub(super) fn by_id(c: &Connection, scope: &Scope, id: ExecutionId) -> Read<Option<ExecutionRow>> {
+pub(in crate::sqlite) fn execution(
+    c: &Connection,
+    scope: &Scope,
+    id: ExecutionId,
+) -> Read<Option<Box<ExecutionRow>>> {
     let mut select = Select::new(COLUMNS);
     select.and_value("id =", id.as_bytes().to_vec()).and(IS_NOT_BEING_DELETED).scope(scope);
-    select.first(c, execution)
+    select.first_boxed(c, execution_row)
 }
 
-pub(super) fn by_name(c: &Connection, owner: &Owner, name: &str) -> Read<Option<ExecutionRow>> {
+pub(in crate::sqlite) fn execution_by_name(
+    c: &Connection,
+    owner: &Owner,
+    name: &str,
+) -> Read<Option<Box<ExecutionRow>>> {
     let scope = &Scope::Owner(owner.clone());
     let mut unfinished = Select::new(COLUMNS);
     unfinished.and_value("name =", name.to_owned()).and("status IN ('running', 'waiting')").scope(scope);
     unfinished.newest_first("started_at", Page::first(1));
-    if let Some(row) = unfinished.first(c, execution)? {
+    if let Some(row) = unfinished.first_boxed(c, execution_row)? {
         return Ok(Some(row));
     }
     let mut any = Select::new(COLUMNS);
     any.and_value("name =", name.to_owned()).and(IS_NOT_BEING_DELETED).scope(scope);
     any.newest_first("started_at", Page::first(1));
-    any.first(c, execution)
+    any.first_boxed(c, execution_row)
 }
 
-pub(super) fn list(
+pub(in crate::sqlite) fn executions(
     c: &Connection,
     scope: &Scope,
     session: SessionId,
@@ -55,7 +63,7 @@ pub(super) fn list(
     page: Page,
 ) -> Read<Vec<ExecutionRow>> {
     let select = session_list(COLUMNS, scope, session, filter, page);
-    select.readable_rows(c, |row| weight(&row.execution), execution)
+    select.readable_rows(c, |row| weight(&row.execution), execution_row)
 }
 
 fn session_list(
@@ -123,7 +131,7 @@ pub(super) fn unfinished(c: &Connection, session: SessionId) -> Read<Option<Runn
         .query_row([session.as_bytes()], |row| row.get::<_, [u8; 16]>(0))
         .optional()?;
     let Some(newest) = newest else { return Ok(None) };
-    let Some(row) = by_id(c, &Scope::All, ExecutionId::from_bytes(newest))? else { return Ok(None) };
+    let Some(row) = execution(c, &Scope::All, ExecutionId::from_bytes(newest))? else { return Ok(None) };
     let execution = row.execution;
     let mut sums = Select::new("SELECT max(seq), sum(octet_length(text)), max(ts) FROM events");
     sums.and_value("execution =", execution.id.as_bytes().to_vec());
@@ -134,10 +142,16 @@ pub(super) fn unfinished(c: &Connection, session: SessionId) -> Read<Option<Runn
     let (events, output_bytes, last) = sums.unwrap_or_default();
     let task = super::durable::task_of(c, execution.id, None)?;
     let last_event_at = last.unwrap_or(execution.started_at);
-    Ok(Some(RunningExecutionRow { execution, events, output_bytes, last_event_at, task }))
+    Ok(Some(RunningExecutionRow {
+        execution,
+        events,
+        output_bytes,
+        last_event_at,
+        task: task.map(|row| *row),
+    }))
 }
 
-pub(super) fn execution(row: &Row<'_>) -> Read<ExecutionRow> {
+pub(super) fn execution_row(row: &Row<'_>) -> Read<ExecutionRow> {
     let error = match row.get::<_, Option<String>>(14)? {
         Some(label) => {
             let (code, truncated, full_bytes) = sized_label(&label);
@@ -183,7 +197,7 @@ pub(super) fn execution(row: &Row<'_>) -> Read<ExecutionRow> {
     })
 }
 
-pub(super) fn events(
+pub(in crate::sqlite) fn some_events(
     c: &Connection,
     id: ExecutionId,
     after: u64,

@@ -45,9 +45,14 @@ const ENDED_TASKS: ListIndex = ListIndex {
     ..PENDING_TASKS
 };
 
-pub(super) fn runs(c: &Connection, scope: &Scope, filter: &RunQuery, page: Page) -> Read<Vec<RunRow>> {
+pub(in crate::sqlite) fn runs(
+    c: &Connection,
+    scope: &Scope,
+    filter: &RunQuery,
+    page: Page,
+) -> Read<Vec<RunRow>> {
     let list = run_list(c, scope, filter, page)?;
-    rows(c, &list, durable::run_weight, |id| durable::run_by_id(c, &Scope::All, ExecutionId::from_bytes(id)))
+    rows(c, &list, durable::run_weight, |id| durable::one_run(c, &Scope::All, ExecutionId::from_bytes(id)))
 }
 
 fn run_list(c: &Connection, scope: &Scope, filter: &RunQuery, page: Page) -> Read<MergedList> {
@@ -107,16 +112,23 @@ const HAS_STATUS: &str = "(SELECT status FROM executions WHERE executions.id = p
 const IS_TASK_OF_PROGRAM: &str =
     "(SELECT program FROM program_runs WHERE program_runs.execution = tasks.execution) =";
 
-pub(super) fn tasks(c: &Connection, scope: &Scope, filter: &TaskQuery, page: Page) -> Read<Vec<TaskRow>> {
+pub(in crate::sqlite) fn tasks(
+    c: &Connection,
+    scope: &Scope,
+    filter: TaskQuery,
+    page: Page,
+) -> Read<Vec<TaskRow>> {
     if let Some(execution) = filter.execution {
-        return tasks_of_execution(scope, execution, filter, page).readable_rows(
+        return tasks_of_execution(scope, execution, &filter, page).readable_rows(
             c,
             durable::task_weight,
             durable::task_row,
         );
     }
-    let list = task_list(c, scope, filter, page)?;
-    rows(c, &list, durable::task_weight, |id| durable::task(c, &Scope::All, TaskId::from_bytes(id)))
+    let list = task_list(c, scope, &filter, page)?;
+    rows(c, &list, durable::task_weight, |id| {
+        Ok(durable::task(c, &Scope::All, TaskId::from_bytes(id))?.map(|row| *row))
+    })
 }
 
 fn task_list(c: &Connection, scope: &Scope, filter: &TaskQuery, page: Page) -> Read<MergedList> {
@@ -179,7 +191,7 @@ fn tasks_of_execution(scope: &Scope, execution: ExecutionId, filter: &TaskQuery,
     select
 }
 
-pub(super) fn programs(
+pub(in crate::sqlite) fn programs(
     c: &Connection,
     scope: &Scope,
     filter: &ProgramQuery,

@@ -6,7 +6,7 @@ use vm_system_protocol::ids::ExecutionId;
 
 /// A page with many versions is looked up by its newest one: the cost of reading a state does not grow with the number of
 /// kept checkpoints.
-pub(super) fn state(
+pub(in crate::sqlite) fn state_part(
     c: &Connection,
     execution: ExecutionId,
     checkpoint: u64,

@@ -21,13 +21,17 @@ const COLUMNS: &str =
     files_uid, files_user, files_root, files_beneath, files_handle
     FROM sessions";
 
-pub(super) fn by_id(c: &Connection, scope: &Scope, id: SessionId) -> Read<Option<SessionRow>> {
+pub(in crate::sqlite) fn session(
+    c: &Connection,
+    scope: &Scope,
+    id: SessionId,
+) -> Read<Option<Box<SessionRow>>> {
     let mut select = Select::new(COLUMNS);
     select.and_value("id =", id.as_bytes().to_vec()).scope(scope);
-    select.first(c, session)
+    select.first_boxed(c, session_row)
 }
 
-pub(super) fn list(
+pub(in crate::sqlite) fn sessions(
     c: &Connection,
     scope: &Scope,
     filter: &SessionQuery,
@@ -35,7 +39,7 @@ pub(super) fn list(
 ) -> Read<Vec<SessionRow>> {
     let mut select = Select::new(COLUMNS);
     conditions(&mut select, scope, filter, page);
-    select.rows(c, session)
+    select.rows(c, session_row)
 }
 
 fn conditions(select: &mut Select, scope: &Scope, filter: &SessionQuery, page: Page) {
@@ -74,7 +78,7 @@ fn index(scope: &Scope, filter: &SessionQuery) -> &'static str {
     }
 }
 
-fn session(row: &Row<'_>) -> Read<SessionRow> {
+fn session_row(row: &Row<'_>) -> Read<SessionRow> {
     let template = TemplateId::from_bytes(row.get(3)?);
     Ok(SessionRow {
         owner: Owner::new(row.get_ref(1)?.as_str().map_err(|_| ReadError::Damaged("session"))?),
@@ -110,7 +114,7 @@ fn worktree(row: &Row<'_>) -> Read<Option<RecordedWorktree>> {
     Ok(Some(RecordedWorktree { uid, user: row.get(17)?, root, beneath, handle: row.get(20)? }))
 }
 
-pub(super) fn policy(c: &Connection, id: SessionId) -> Read<Option<Arc<PolicySnapshot>>> {
+pub(in crate::sqlite) fn session_policy(c: &Connection, id: SessionId) -> Read<Option<Arc<PolicySnapshot>>> {
     let mut select = Select::new(
         "SELECT policies.snapshot FROM sessions JOIN policies ON policies.hash = sessions.policy",
     );
@@ -128,12 +132,12 @@ fn policy_hash(c: &Connection, id: SessionId) -> Read<Option<Vec<u8>>> {
 }
 
 /// Starting and ready sessions of scripts. What cannot be read is left out: its worker is not adopted.
-pub(super) fn live(c: &Connection) -> Read<Vec<LiveSessionRow>> {
+pub(in crate::sqlite) fn live_sessions(c: &Connection) -> Read<Vec<LiveSessionRow>> {
     let mut select = Select::new(COLUMNS);
     select.text(" INDEXED BY sessions_live WHERE durable = 0 AND status IN ('starting', 'ready')");
     let mut rows = Vec::new();
     select.each(c, |row| {
-        rows.extend(session(row).ok());
+        rows.extend(session_row(row).ok());
         Ok(true)
     })?;
     // Sessions of one template have one copy of it.
@@ -142,7 +146,7 @@ pub(super) fn live(c: &Connection) -> Read<Vec<LiveSessionRow>> {
         let hash = policy_hash(c, row.session.id).ok()??;
         let policy = match policies.entry(hash) {
             Entry::Occupied(known) => Arc::clone(known.get()),
-            Entry::Vacant(entry) => Arc::clone(entry.insert(policy(c, row.session.id).ok()??)),
+            Entry::Vacant(entry) => Arc::clone(entry.insert(session_policy(c, row.session.id).ok()??)),
         };
         let running = super::executions::unfinished(c, row.session.id).ok()?;
         Some(LiveSessionRow { row, policy, running })
@@ -151,7 +155,12 @@ pub(super) fn live(c: &Connection) -> Read<Vec<LiveSessionRow>> {
 }
 
 /// At most `limit` events: a row may be two, of which the limit may take only the first.
-pub(super) fn events(c: &Connection, session: SessionId, after: u64, limit: u32) -> Read<Vec<SessionEvent>> {
+pub(in crate::sqlite) fn session_events(
+    c: &Connection,
+    session: SessionId,
+    after: u64,
+    limit: u32,
+) -> Read<Vec<SessionEvent>> {
     const WHAT: &str = "event of a session";
     let mut select = Select::new("SELECT seq, at, type, began_at, subject, detail FROM session_events");
     select.and_value("session =", session.as_bytes().to_vec());
@@ -200,6 +209,7 @@ mod tests {
     use super::*;
     use crate::Durability;
     use crate::sqlite::open::first_connection;
+    use crate::sqlite::schema::SCHEMA;
     use std::time::Duration;
 
     /// SQLite's plan of a list with these conditions: the index, and whether it is searched.
@@ -215,8 +225,8 @@ mod tests {
     fn every_list_is_served_by_the_index_that_leaves_least_to_filter() {
         let folder = tempfile::tempdir().expect("a temporary folder can be made");
         let path = folder.path().join("store.db");
-        let connection =
-            first_connection(&path, Durability::Normal, Duration::ZERO, None).expect("an empty folder");
+        let connection = first_connection(&path, Durability::Normal, Duration::ZERO, None, &SCHEMA)
+            .expect("an empty folder");
         let owner = Scope::Owner(Owner::new("o"));
         let none = SessionQuery::default;
         let named = SessionQuery { name: Some("n".to_owned()), ..none() };

@@ -9,20 +9,28 @@ use vm_system_record::{LibraryRow, Owner, Page, Scope, TemplateRow};
 
 const HEAD: &str = "SELECT id, owner, name, engine, settings, created_at, updated_at FROM templates";
 
-pub(super) fn by_id(c: &Connection, scope: &Scope, id: TemplateId) -> Read<Option<TemplateRow>> {
+pub(in crate::sqlite) fn template(
+    c: &Connection,
+    scope: &Scope,
+    id: TemplateId,
+) -> Read<Option<Box<TemplateRow>>> {
     let mut select = Select::new(HEAD);
     select.and_value("id =", id.as_bytes().to_vec()).and("is_active = 1").scope(scope);
-    with_parts(c, select.first(c, head)?)
+    with_parts(c, select.first_boxed(c, head)?)
 }
 
-pub(super) fn by_name(c: &Connection, scope: &Scope, name: &str) -> Read<Option<TemplateRow>> {
+pub(in crate::sqlite) fn template_by_name(
+    c: &Connection,
+    scope: &Scope,
+    name: &str,
+) -> Read<Option<Box<TemplateRow>>> {
     let mut select = Select::new(HEAD);
     select.and_value("name =", name.to_owned()).and("is_active = 1").scope(scope);
     select.newest_first("created_at", Page::first(1));
-    with_parts(c, select.first(c, head)?)
+    with_parts(c, select.first_boxed(c, head)?)
 }
 
-pub(super) fn list(c: &Connection, scope: &Scope, page: Page) -> Read<Vec<TemplateRow>> {
+pub(in crate::sqlite) fn templates(c: &Connection, scope: &Scope, page: Page) -> Read<Vec<TemplateRow>> {
     let mut select = Select::new(HEAD);
     select.and("is_active = 1").scope(scope).newest_first("created_at", page);
     let mut rows = select.rows(c, head)?;
@@ -55,7 +63,7 @@ fn head(row: &Row<'_>) -> Read<TemplateRow> {
     })
 }
 
-fn with_parts(c: &Connection, row: Option<TemplateRow>) -> Read<Option<TemplateRow>> {
+fn with_parts(c: &Connection, row: Option<Box<TemplateRow>>) -> Read<Option<Box<TemplateRow>>> {
     row.map(|mut row| fill(c, &mut row).map(|()| row)).transpose()
 }
 
@@ -106,7 +114,7 @@ fn startup_files(c: &Connection, id: TemplateId) -> Read<Vec<StartupFile>> {
     })
 }
 
-pub(super) fn libraries(c: &Connection) -> Read<Vec<LibraryRow>> {
+pub(in crate::sqlite) fn libraries(c: &Connection) -> Read<Vec<LibraryRow>> {
     Select::new("SELECT name, id, version, global, hash, bytes, installed_at FROM libraries ORDER BY name")
         .rows(c, |row| {
             Ok(LibraryRow {

@@ -39,7 +39,7 @@ pub(super) fn release(c: &Connection, owner: &Owner, key: &str) -> Result<u64, S
 pub(super) fn audit(c: &Connection, entry: &AuditEntry) -> Result<u64, SqliteFailure> {
     Ok(run(
         c,
-        "INSERT INTO audit_log (at, owner, verb, subject, outcome, door) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+        "INSERT INTO audit_log (at, owner, verb, subject, outcome, api) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
         params![entry.at.0, entry.owner.as_str(), entry.verb, entry.subject, entry.outcome, entry.api],
     )?)
 }

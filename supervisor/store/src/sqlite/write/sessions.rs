@@ -166,7 +166,7 @@ fn bound_events(c: &Connection, id: SessionId) -> Result<(), SqliteFailure> {
     Ok(())
 }
 
-/// All other events are written by triggers (`schema_14_session_events.sql`).
+/// All other events are written by triggers (`schema.sql`).
 pub(super) fn event(
     c: &Connection,
     id: SessionId,

@@ -4,6 +4,7 @@ use super::{Admission, DatabaseLocation, Writer, WriterShared};
 use crate::queue::{Queue, Turn};
 use crate::sqlite::database_file::DatabaseFile;
 use crate::sqlite::open::first_connection;
+use crate::sqlite::schema::SCHEMA;
 use crate::{Durability, Lane, Urgency};
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +15,8 @@ async fn transaction_that_cannot_be_ended_costs_its_connection_and_not_the_store
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     let path = folder.path().join("store.db");
     let (durability, busy_timeout) = (Durability::Normal, Duration::ZERO);
-    let connection = first_connection(&path, durability, busy_timeout, None).expect("an empty folder");
+    let connection =
+        first_connection(&path, durability, busy_timeout, None, &SCHEMA).expect("an empty folder");
     let file = Arc::new(DatabaseFile::named(&path).expect("it was just made"));
     let location = DatabaseLocation { file, durability, busy_timeout };
     let admission = Arc::new(Admission::new(Retention::default()));

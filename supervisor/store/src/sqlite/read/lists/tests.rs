@@ -3,6 +3,7 @@
 use super::*;
 use crate::Durability;
 use crate::sqlite::open::first_connection;
+use crate::sqlite::schema::SCHEMA;
 use std::time::Duration;
 use vm_system_protocol::control::Period;
 use vm_system_protocol::ids::{ProgramId, SessionId};
@@ -16,9 +17,10 @@ const OWNERS: [&str; 3] = ["me", "they", "uid:7"];
 fn filled() -> (tempfile::TempDir, Connection) {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     let path = folder.path().join("store.db");
-    let c = first_connection(&path, Durability::Normal, Duration::ZERO, None).expect("an empty folder");
+    let c =
+        first_connection(&path, Durability::Normal, Duration::ZERO, None, &SCHEMA).expect("an empty folder");
     c.execute_batch(
-        "INSERT INTO policies (hash, snapshot) VALUES (zeroblob(32), '{}');
+        "INSERT INTO policies VALUES (zeroblob(32), '{}', 'me');
          INSERT INTO templates VALUES (zeroblob(16), 'me', 't', 'cvm', 1, '{}', 0, 0);
          INSERT INTO sessions (id, owner, template, policy, durable, workspace_id, base_commit_oid, worktree_path,
              status, created_at, runtime_meta)
@@ -154,7 +156,7 @@ fn all_runs(c: &Connection) -> Vec<RunRow> {
     let mut select = Select::new("SELECT id FROM executions");
     select.and("kind = 'program'").and(executions::IS_NOT_BEING_DELETED);
     let Ok(ids) = select.rows(c, |row| Ok(ExecutionId::from_bytes(row.get(0)?))) else { panic!("readable") };
-    ids.into_iter().filter_map(|id| durable::run_by_id(c, &Scope::All, id).ok().flatten()).collect()
+    ids.into_iter().filter_map(|id| durable::one_run(c, &Scope::All, id).ok().flatten()).collect()
 }
 
 #[test]
@@ -228,7 +230,7 @@ fn tasks_are_those_of_the_filter_on_pages_of_any_size() {
                         expected.reverse();
                     }
                     for size in [1, 4, 200] {
-                        let read = in_pages(size, task_position, |page| tasks(&c, &scope, &filter, page));
+                        let read = in_pages(size, task_position, |page| tasks(&c, &scope, filter, page));
                         assert_eq!(read, expected, "{scope:?} {filter:?} in pages of {size}");
                     }
                     found += expected.len();
@@ -265,7 +267,7 @@ fn programs_and_executions_of_a_session_are_those_of_the_filter() {
         at: row.execution.started_at,
         id: *row.execution.id.as_bytes(),
     };
-    let list = |filter, page| executions::list(&c, &Scope::All, session, filter, page);
+    let list = |filter, page| executions::executions(&c, &Scope::All, session, filter, page);
     let Ok(all) = list(ExecutionQuery::default(), Page::ALL) else { panic!("readable") };
     assert_eq!(all.len(), 90);
     for status in std::iter::once(None).chain(ExecutionStatus::ALL.iter().copied().map(Some)) {

@@ -1,0 +1,84 @@
+//! The schema and its versions: which databases are opened, and how one of an earlier version becomes one of this program's. Reads and
+//! writes nothing but the schema and the two numbers in the file's header.
+
+use super::open::judge;
+use crate::error::OpenError;
+use rusqlite::{Connection, TransactionBehavior};
+use std::path::Path;
+
+/// `vmsy`: the application id that identifies our database.
+const APPLICATION_ID: i32 = 0x766d_7379;
+
+/// The schema of this program.
+pub(crate) const SCHEMA: Schema = Schema {
+    // Not 1: programs before the first release wrote files with the lower numbers, by which those are recognized and refused.
+    first: 20,
+    sql: include_str!("schema.sql"),
+    // A new field in a stored text (JSON) needs a step of its own, too: programs before it take the field for damage. A new step
+    // needs a golden database of its version (`store/tests/golden.rs`), and the older ones stay: every later program opens them.
+    steps: &[],
+};
+
+/// Migrates a database from one version to the next one, within the transaction of all steps.
+pub(crate) type MigrationStep = fn(&Connection) -> Result<(), rusqlite::Error>;
+
+/// A first version as SQL, and the steps to each later one. Tests have others than [`SCHEMA`].
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Schema {
+    /// The version of `sql`, the oldest one that is opened.
+    pub(crate) first: u32,
+    pub(crate) sql: &'static str,
+    /// Step `n` migrates version `first + n` to the next one.
+    pub(crate) steps: &'static [MigrationStep],
+}
+
+impl Schema {
+    /// The version that this program writes.
+    pub(crate) const fn version(&self) -> u32 {
+        self.first + self.steps.len() as u32
+    }
+
+    /// The version of a database of ours; none = a new file. Refuses databases of other programs, of newer versions, and of versions
+    /// before the first release.
+    pub(super) fn identify(&self, connection: &Connection, path: &Path) -> Result<Option<u32>, OpenError> {
+        let judged = |error: rusqlite::Error| judge(path, &error);
+        let version: i64 =
+            connection.pragma_query_value(None, "user_version", |row| row.get(0)).map_err(judged)?;
+        let application: i32 =
+            connection.pragma_query_value(None, "application_id", |row| row.get(0)).map_err(judged)?;
+        let tables: i64 = connection
+            .query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))
+            .map_err(judged)?;
+        let (path, known) = (path.to_owned(), self.version());
+        match (application, tables, u32::try_from(version)) {
+            (0, 0, Ok(0)) => Ok(None),
+            (APPLICATION_ID, _, Ok(found)) if found > known => Err(OpenError::Newer { path, found, known }),
+            (APPLICATION_ID, _, Ok(found)) if found >= self.first => Ok(Some(found)),
+            (APPLICATION_ID, _, Ok(found)) => Err(OpenError::Unreleased { path, found, known }),
+            (APPLICATION_ID, _, Err(_)) => {
+                Err(OpenError::Corrupt { path, detail: format!("schema version {version}") })
+            }
+            _ => Err(OpenError::Corrupt { path, detail: "it belongs to another program".to_owned() }),
+        }
+    }
+
+    /// Creates the schema, or migrates an older one to the newest version: all of it or nothing.
+    pub(super) fn migrate(
+        &self,
+        connection: &mut Connection,
+        found: Option<u32>,
+    ) -> Result<(), rusqlite::Error> {
+        // One transaction for all steps and the number: a process that is killed in between leaves the database as it was.
+        let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        if found.is_none() {
+            transaction.execute_batch(self.sql)?;
+            transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
+        }
+        let done = found.unwrap_or(self.first) - self.first;
+        for step in self.steps.iter().skip(done as usize) {
+            step(&transaction)?;
+        }
+        transaction.pragma_update(None, "user_version", self.version())?;
+        transaction.commit()
+    }
+}

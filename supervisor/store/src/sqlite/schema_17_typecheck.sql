@@ -1,2 +1,0 @@
--- No change of the schema: stored settings may have the field `typecheck`, which a program before this version would take for
--- damage. It refuses the database by the number.

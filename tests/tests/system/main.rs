@@ -1,0 +1,57 @@
+//! The whole system through the real binary. One test binary for all: with one for each file, each linked the whole product, and the
+//! slowest test of each was waited for with nothing beside it. Tests that change or count what their whole process has (its limit of
+//! descriptors, its children) are binaries of their own.
+
+mod backups;
+mod bad_requests;
+mod broker_leaks;
+mod brokers;
+mod cgroups;
+mod commands;
+mod database_faults;
+mod descriptors_in_flight;
+mod disconnects;
+mod durable;
+mod durable_examples;
+mod escape;
+mod forks;
+mod hostile_scripts;
+mod hostile_worker;
+mod http_requests;
+mod keys;
+mod libraries;
+mod mcp;
+mod mcp_clients;
+mod module_sets;
+mod modules;
+mod native_memory;
+mod node;
+mod npm;
+mod out_of_memory;
+mod packages;
+mod peers;
+mod plans;
+mod process_exits;
+mod program_files;
+mod program_requests;
+mod questions;
+mod readme;
+mod reconnect;
+mod remote;
+mod rest;
+mod restarts;
+mod restorations;
+mod rights;
+mod rollback;
+mod service_user;
+mod shares;
+mod storage;
+mod store_killed;
+mod survival;
+mod suspension;
+mod templates;
+mod type_checks;
+mod upgrade;
+mod user_namespaces;
+mod without_openat2;
+mod workspaces;
