@@ -29,8 +29,9 @@ pub(super) fn insert(
         c,
         "INSERT INTO sessions (id, owner, name, template, policy, durable, workspace_id, base_commit_oid,
              worktree_path, status, created_at, closed_at, last_error, close_reason, runtime_meta, files_uid,
-             files_user, files_root, files_beneath, files_handle)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20)",
+             files_user, files_root, files_beneath, files_handle, forked_from)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20,
+             ?21)",
         params![
             session.id.as_bytes(),
             owner.as_str(),
@@ -51,7 +52,8 @@ pub(super) fn insert(
             worktree.and_then(|worktree| worktree.user.as_deref()),
             worktree.map(|worktree| worktree.root.as_str()),
             worktree.map(|worktree| worktree.beneath.as_str()),
-            worktree.and_then(|worktree| worktree.handle.as_deref())
+            worktree.and_then(|worktree| worktree.handle.as_deref()),
+            session.runtime_meta.forked_from.as_ref().map(|parent| parent.as_bytes())
         ],
     )
     .constrained(Entity::Session, Entity::Template)
