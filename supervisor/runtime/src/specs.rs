@@ -1,6 +1,6 @@
 //! The parameters of a session's machine.
 
-use super::api::CreateSession;
+use super::api::{CreateSession, RestoredSession};
 use super::registry::LiveSession;
 use crate::worktree::Worktree;
 use std::sync::Arc;

@@ -1,6 +1,7 @@
 //! A session in which the inputs of another one are repeated, and what is stored for that.
 
 use super::*;
+use vm_system_protocol::model::RestoredInputs;
 
 impl Bench {
     fn restoration() -> Self {
