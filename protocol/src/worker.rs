@@ -315,13 +315,13 @@ pub enum HostReply {
     Http(crate::egress::HttpReply),
     /// The result of a task.
     Answer(crate::durable::TaskAnswer),
-    /// What was read of the standard input.
+    /// The bytes that were read of the standard input.
     Stdin(StdinReply),
     /// As [`Self::Module`]: the text is that of the module with this path which the worker's zygote has compiled.
     Compiled { path: String, format: SourceFormat, package: Option<PackageFile> },
 }
 
-/// What a script gets of its standard input.
+/// The bytes that a script gets of its standard input.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub enum StdinReply {
     /// At least one byte.

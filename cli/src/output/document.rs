@@ -1,7 +1,7 @@
 //! Values as JSON, YAML and CSV; fields are in the order of the model.
 
 use super::fields::Columns;
-use super::tree::Value;
+use super::tree::DocumentValue;
 use super::yaml;
 use crate::error::CliError;
 use serde::Serialize;
@@ -26,8 +26,8 @@ pub(crate) fn yaml<T: Serialize + ?Sized>(value: &T) -> Result<String, CliError>
 /// A header and a row for each element; a single object is one row. Nested values are JSON.
 pub(crate) fn csv<T: Columns + ?Sized>(value: &T) -> Result<String, CliError> {
     let rows = match tree(value)? {
-        Value::Sequence(rows) => rows,
-        Value::Null => Vec::new(),
+        DocumentValue::Sequence(rows) => rows,
+        DocumentValue::Null => Vec::new(),
         single => vec![single],
     };
     let columns = columns::<T>(rows.first());
@@ -50,7 +50,7 @@ pub(crate) fn csv_element<T: Columns>(value: &T, first: bool) -> Result<String, 
 }
 
 /// The columns of a type; without a list, those of its first value.
-fn columns<T: Columns + ?Sized>(first: Option<&Value>) -> Vec<String> {
+fn columns<T: Columns + ?Sized>(first: Option<&DocumentValue>) -> Vec<String> {
     if T::FIELDS.is_empty() {
         return first.map(names).unwrap_or_default();
     }
@@ -58,31 +58,31 @@ fn columns<T: Columns + ?Sized>(first: Option<&Value>) -> Vec<String> {
 }
 
 /// The value as a tree whose maps keep their order.
-pub(super) fn tree<T: Serialize + ?Sized>(value: &T) -> Result<Value, CliError> {
+pub(super) fn tree<T: Serialize + ?Sized>(value: &T) -> Result<DocumentValue, CliError> {
     let text = serde_json::to_string(value).map_err(|error| unprintable(&error))?;
     serde_json::from_str(&text).map_err(|error| unprintable(&error))
 }
 
 /// The text of a value in a cell.
-pub(super) fn cell(value: &Value) -> Result<String, CliError> {
+pub(super) fn cell(value: &DocumentValue) -> Result<String, CliError> {
     Ok(match value {
-        Value::Null => String::new(),
-        Value::String(text) => text.clone(),
+        DocumentValue::Null => String::new(),
+        DocumentValue::String(text) => text.clone(),
         nested => serde_json::to_string(nested).map_err(|error| unprintable(&error))?,
     })
 }
 
-fn names(row: &Value) -> Vec<String> {
+fn names(row: &DocumentValue) -> Vec<String> {
     match row {
-        Value::Mapping(fields) => fields.iter().map(|(name, _)| name.clone()).collect(),
+        DocumentValue::Mapping(fields) => fields.iter().map(|(name, _)| name.clone()).collect(),
         _ => vec!["value".to_owned()],
     }
 }
 
-fn cells(row: &Value, columns: &[String]) -> Result<Vec<String>, CliError> {
+fn cells(row: &DocumentValue, columns: &[String]) -> Result<Vec<String>, CliError> {
     debug_assert!(names(row).iter().all(|name| columns.contains(name)), "a field without a column");
     match row {
-        Value::Mapping(fields) => {
+        DocumentValue::Mapping(fields) => {
             let field = |name: &String| fields.iter().find(|(field, _)| field == name);
             columns
                 .iter()

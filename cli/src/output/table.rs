@@ -3,7 +3,7 @@
 use super::document;
 use super::escape;
 use super::fit::{Fit, GAP};
-use super::tree::Value;
+use super::tree::DocumentValue;
 use super::wrap;
 use crate::error::CliError;
 use comfy_table::{Table, presets};
@@ -114,14 +114,14 @@ fn spaces(count: usize) -> String {
     " ".repeat(count)
 }
 
-fn flatten(prefix: &str, value: &Value, lines: &mut Vec<(String, String)>) -> Result<(), CliError> {
-    let Value::Mapping(map) = value else {
+fn flatten(prefix: &str, value: &DocumentValue, lines: &mut Vec<(String, String)>) -> Result<(), CliError> {
+    let DocumentValue::Mapping(map) = value else {
         lines.push((prefix.to_owned(), plain_text(value)?));
         return Ok(());
     };
     for (name, value) in map {
         let path = if prefix.is_empty() { name.clone() } else { format!("{prefix}.{name}") };
-        if matches!(value, Value::Mapping(map) if map.is_empty()) {
+        if matches!(value, DocumentValue::Mapping(map) if map.is_empty()) {
             lines.push((path, String::from("-")));
         } else {
             flatten(&path, value, lines)?;
@@ -130,12 +130,14 @@ fn flatten(prefix: &str, value: &Value, lines: &mut Vec<(String, String)>) -> Re
     Ok(())
 }
 
-fn plain_text(value: &Value) -> Result<String, CliError> {
+fn plain_text(value: &DocumentValue) -> Result<String, CliError> {
     Ok(match value {
-        Value::Null => "-".to_owned(),
-        Value::Sequence(list) if list.is_empty() => "-".to_owned(),
-        Value::Sequence(list)
-            if list.iter().all(|item| !matches!(item, Value::Mapping(_) | Value::Sequence(_))) =>
+        DocumentValue::Null => "-".to_owned(),
+        DocumentValue::Sequence(list) if list.is_empty() => "-".to_owned(),
+        DocumentValue::Sequence(list)
+            if list
+                .iter()
+                .all(|item| !matches!(item, DocumentValue::Mapping(_) | DocumentValue::Sequence(_))) =>
         {
             list.iter().map(document::cell).collect::<Result<Vec<_>, _>>()?.join(", ")
         }

@@ -7,16 +7,16 @@ use serde_json::Number;
 
 /// A value; the fields of a mapping are in the order of its text.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Value {
+pub(super) enum DocumentValue {
     Null,
     Bool(bool),
     Number(Number),
     String(String),
-    Sequence(Vec<Value>),
-    Mapping(Vec<(String, Value)>),
+    Sequence(Vec<DocumentValue>),
+    Mapping(Vec<(String, DocumentValue)>),
 }
 
-impl Serialize for Value {
+impl Serialize for DocumentValue {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
             Self::Null => serializer.serialize_unit(),
@@ -29,7 +29,7 @@ impl Serialize for Value {
     }
 }
 
-impl<'de> Deserialize<'de> for Value {
+impl<'de> Deserialize<'de> for DocumentValue {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(JsonVisitor)
     }
@@ -38,54 +38,54 @@ impl<'de> Deserialize<'de> for Value {
 struct JsonVisitor;
 
 impl<'de> Visitor<'de> for JsonVisitor {
-    type Value = Value;
+    type Value = DocumentValue;
 
     fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.write_str("a JSON value")
     }
 
-    fn visit_unit<E>(self) -> Result<Value, E> {
-        Ok(Value::Null)
+    fn visit_unit<E>(self) -> Result<DocumentValue, E> {
+        Ok(DocumentValue::Null)
     }
 
-    fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
-        Ok(Value::Bool(value))
+    fn visit_bool<E>(self, value: bool) -> Result<DocumentValue, E> {
+        Ok(DocumentValue::Bool(value))
     }
 
-    fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
-        Ok(Value::Number(value.into()))
+    fn visit_u64<E>(self, value: u64) -> Result<DocumentValue, E> {
+        Ok(DocumentValue::Number(value.into()))
     }
 
-    fn visit_i64<E>(self, value: i64) -> Result<Value, E> {
-        Ok(Value::Number(value.into()))
+    fn visit_i64<E>(self, value: i64) -> Result<DocumentValue, E> {
+        Ok(DocumentValue::Number(value.into()))
     }
 
-    fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
+    fn visit_f64<E>(self, value: f64) -> Result<DocumentValue, E> {
         // JSON has no number that is not finite.
-        Ok(Number::from_f64(value).map_or(Value::Null, Value::Number))
+        Ok(Number::from_f64(value).map_or(DocumentValue::Null, DocumentValue::Number))
     }
 
-    fn visit_str<E>(self, text: &str) -> Result<Value, E> {
-        Ok(Value::String(text.to_owned()))
+    fn visit_str<E>(self, text: &str) -> Result<DocumentValue, E> {
+        Ok(DocumentValue::String(text.to_owned()))
     }
 
-    fn visit_string<E>(self, text: String) -> Result<Value, E> {
-        Ok(Value::String(text))
+    fn visit_string<E>(self, text: String) -> Result<DocumentValue, E> {
+        Ok(DocumentValue::String(text))
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<DocumentValue, A::Error> {
         let mut sequence = Vec::new();
         while let Some(item) = items.next_element()? {
             sequence.push(item);
         }
-        Ok(Value::Sequence(sequence))
+        Ok(DocumentValue::Sequence(sequence))
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<Value, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<DocumentValue, A::Error> {
         let mut mapping = Vec::new();
         while let Some(field) = fields.next_entry()? {
             mapping.push(field);
         }
-        Ok(Value::Mapping(mapping))
+        Ok(DocumentValue::Mapping(mapping))
     }
 }

@@ -1,15 +1,15 @@
 //! Values as YAML, in a subset that every reader of YAML 1.1 and 1.2 reads alike: mappings and sequences in block style, texts of
 //! several lines as literal blocks, and in quotation marks, as JSON, whatever a reader could take for something else.
 
-use super::tree::Value;
+use super::tree::DocumentValue;
 use std::fmt::Write as _;
 
 /// The value as one document, with a line feed at the end.
-pub(super) fn document(value: &Value) -> String {
+pub(super) fn document(value: &DocumentValue) -> String {
     let mut text = String::new();
     match value {
-        Value::Mapping(fields) if !fields.is_empty() => write_mapping(&mut text, fields, 0),
-        Value::Sequence(items) if !items.is_empty() => write_sequence(&mut text, items, 0),
+        DocumentValue::Mapping(fields) if !fields.is_empty() => write_mapping(&mut text, fields, 0),
+        DocumentValue::Sequence(items) if !items.is_empty() => write_sequence(&mut text, items, 0),
         scalar => {
             write_scalar(&mut text, scalar, 0);
             text.push('\n');
@@ -18,7 +18,7 @@ pub(super) fn document(value: &Value) -> String {
     text
 }
 
-fn write_mapping(text: &mut String, fields: &[(String, Value)], indent: usize) {
+fn write_mapping(text: &mut String, fields: &[(String, DocumentValue)], indent: usize) {
     for (number, (name, value)) in fields.iter().enumerate() {
         // The first line of an item begins behind the item's dash.
         if number > 0 || !text.ends_with("- ") {
@@ -27,11 +27,11 @@ fn write_mapping(text: &mut String, fields: &[(String, Value)], indent: usize) {
         text.push_str(&if is_plain(name) { name.clone() } else { quoted(name) });
         text.push(':');
         match value {
-            Value::Mapping(fields) if !fields.is_empty() => {
+            DocumentValue::Mapping(fields) if !fields.is_empty() => {
                 text.push('\n');
                 write_mapping(text, fields, indent + 2);
             }
-            Value::Sequence(items) if !items.is_empty() => {
+            DocumentValue::Sequence(items) if !items.is_empty() => {
                 text.push('\n');
                 write_sequence(text, items, indent);
             }
@@ -44,15 +44,15 @@ fn write_mapping(text: &mut String, fields: &[(String, Value)], indent: usize) {
     }
 }
 
-fn write_sequence(text: &mut String, items: &[Value], indent: usize) {
+fn write_sequence(text: &mut String, items: &[DocumentValue], indent: usize) {
     for (number, item) in items.iter().enumerate() {
         if number > 0 || !text.ends_with("- ") {
             write_indent(text, indent);
         }
         text.push_str("- ");
         match item {
-            Value::Mapping(fields) if !fields.is_empty() => write_mapping(text, fields, indent + 2),
-            Value::Sequence(items) if !items.is_empty() => write_sequence(text, items, indent + 2),
+            DocumentValue::Mapping(fields) if !fields.is_empty() => write_mapping(text, fields, indent + 2),
+            DocumentValue::Sequence(items) if !items.is_empty() => write_sequence(text, items, indent + 2),
             scalar => {
                 write_scalar(text, scalar, indent + 2);
                 text.push('\n');
@@ -62,15 +62,15 @@ fn write_sequence(text: &mut String, items: &[Value], indent: usize) {
 }
 
 /// Writes a value that is on one line, or a literal block whose lines begin with `indent` spaces.
-fn write_scalar(text: &mut String, value: &Value, indent: usize) {
+fn write_scalar(text: &mut String, value: &DocumentValue, indent: usize) {
     match value {
-        Value::Null => text.push_str("null"),
-        Value::Bool(value) => text.push_str(&value.to_string()),
-        Value::Number(number) => text.push_str(&number.to_string()),
-        Value::Sequence(_) => text.push_str("[]"),
-        Value::Mapping(_) => text.push_str("{}"),
-        Value::String(line) if is_plain(line) => text.push_str(line),
-        Value::String(lines) if is_block(lines) => {
+        DocumentValue::Null => text.push_str("null"),
+        DocumentValue::Bool(value) => text.push_str(&value.to_string()),
+        DocumentValue::Number(number) => text.push_str(&number.to_string()),
+        DocumentValue::Sequence(_) => text.push_str("[]"),
+        DocumentValue::Mapping(_) => text.push_str("{}"),
+        DocumentValue::String(line) if is_plain(line) => text.push_str(line),
+        DocumentValue::String(lines) if is_block(lines) => {
             // `-`: without a line feed at the end; `+`: with all that are there.
             text.push_str(if lines.ends_with("\n\n") {
                 "|+"
@@ -87,7 +87,7 @@ fn write_scalar(text: &mut String, value: &Value, indent: usize) {
                 }
             }
         }
-        Value::String(other) => text.push_str(&quoted(other)),
+        DocumentValue::String(other) => text.push_str(&quoted(other)),
     }
 }
 

@@ -66,7 +66,7 @@ pub struct Event {
 }
 
 text_enum! {
-    /// What a message of the system is about, for clients that say what to do about it.
+    /// The subject of a message of the system, for clients that name a remedy.
     NoteCode {
         /// The session's template does not have the module.
         ModuleNotGranted = "module_not_granted",
@@ -114,7 +114,7 @@ pub enum EventPayload {
     Exception {
         /// `ReferenceError: x is not defined`.
         message: String,
-        /// With file and line; may be empty.
+        /// The calls in progress, with file and line; may be empty.
         stack: String,
         /// The `code` of the error, or of its cause: `ENOENT`, `MODULE_NOT_FOUND`; `SYNTAX_ERROR` if the code could not be compiled.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -131,7 +131,7 @@ pub enum EventPayload {
         message: String,
         /// The severity.
         level: ConsoleLevel,
-        /// What was refused, if clients can do something about it.
+        /// The refused thing, if clients can name a remedy.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         code: Option<NoteCode>,
     },
@@ -145,7 +145,7 @@ pub enum EventPayload {
     Task { task_id: TaskId, prompt: String },
 }
 
-/// What is recorded of an HTTP request; neither header fields nor bodies.
+/// The record of an HTTP request; neither header fields nor bodies.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize, Deserialize)]
 pub struct HttpRecord {
     pub method: String,

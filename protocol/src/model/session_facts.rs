@@ -16,10 +16,10 @@ pub struct SessionFacts {
     /// The ended session whose inputs are repeated in this one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub restored_from: Option<SessionId>,
-    /// What that repeats.
+    /// The inputs that a restoration repeats.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub restoration: Option<RestorationPlan>,
-    /// What it has repeated; present when it is done.
+    /// The inputs that it has repeated; present when all are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub restored: Option<RestoredInputs>,
     /// The number of its worker, from 1; absent before the first checkpoint, rollback or restart.
@@ -42,10 +42,10 @@ pub struct SessionFacts {
     /// The last end of a worker that nobody had requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub crash: Option<LastCrash>,
-    /// When its worker is replaced, because it is of another build than its supervisor's.
+    /// The time at which its worker is replaced, because it is of another build than its supervisor's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drain_at: Option<Timestamp>,
-    /// Whether it can be restored; in replies about ended sessions alone, never stored.
+    /// In replies about ended sessions alone, never stored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub restore: Option<Restorability>,
 }
@@ -76,7 +76,7 @@ pub struct LostCheckpoints {
     pub reason: String,
 }
 
-/// How a session continued from a frozen copy.
+/// The continuation of a session from a frozen copy.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize, Deserialize)]
 pub struct LastRollback {
     pub at: Timestamp,
@@ -88,23 +88,23 @@ pub struct LastRollback {
     pub generation: u64,
     /// The name of the copy in the keeper.
     pub copy: Option<SessionId>,
-    /// What the state does not have.
+    /// A sentence about effects that the state does not have.
     pub lacks: Option<String>,
     /// The last rollbacks and restarts after crashes, of which only a few may follow each other.
     pub recoveries: Vec<Timestamp>,
 }
 
-/// How a session continued with a worker without state.
+/// The continuation of a session with a worker without state.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize, Deserialize)]
 pub struct LastRestart {
     pub at: Timestamp,
     /// Text of the [`CloseReason`] of the worker.
     pub reason: String,
-    /// An execution has said what was lost.
+    /// An execution has reported the loss.
     pub reported: bool,
     /// The generation that began with it.
     pub generation: u64,
-    /// As of [`LastRollback`].
+    /// The same times as in [`LastRollback`].
     pub recoveries: Vec<Timestamp>,
 }
 
@@ -121,33 +121,33 @@ pub struct LastCrash {
     pub peak_memory_kib: Option<u64>,
 }
 
-/// Whether an ended session can be restored.
+/// The possibility to restore an ended session.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize, Deserialize)]
 pub struct Restorability {
     pub possible: bool,
     /// The command that does it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,
-    /// Why it is not possible.
+    /// The reason why it is not possible.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
 
 impl SessionFacts {
-    /// As the store has them.
+    /// The text that the store has.
     pub fn to_json(&self) -> String {
         // Fields with plain values: it cannot fail.
         serde_json::to_string(self).unwrap_or_else(|_| "{}".to_owned())
     }
 
-    /// From the store.
+    /// The facts of a text of the store.
     pub fn from_json(json: &str) -> Option<Self> {
         serde_json::from_str(json).ok()
     }
 }
 
 impl LostCheckpoints {
-    /// The supervisor that had made them has exited.
+    /// Checkpoints of a supervisor that has exited.
     pub fn with_supervisor(count: u64) -> Self {
         Self { count, reason: CloseReason::HostRestart.to_string() }
     }

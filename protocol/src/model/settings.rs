@@ -39,7 +39,7 @@ text_enum! {
 }
 
 text_enum! {
-    /// What the errors that TypeScript's compiler finds in a file mean for the file. In the order of their strictness.
+    /// The meaning, for a file, of the errors that TypeScript's compiler finds in it. In the order of their strictness.
     TypeCheck {
         /// The compiler is not run.
         Off = "off",
@@ -66,7 +66,7 @@ pub struct RuntimeSettings {
     pub ttl_s: u32,
     /// A session ends this long after its last execution (seconds), 0 = never.
     pub idle_timeout_s: u32,
-    /// Whether types of worktree files that are run are checked.
+    /// The check of types of worktree files that are run.
     pub typecheck: TypeCheck,
 }
 

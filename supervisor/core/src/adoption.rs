@@ -42,7 +42,7 @@ pub(super) struct Unrecorded {
     interrupt_again_at: u64,
 }
 
-/// What is known of the execution that runs according to the store, while the worker has not confirmed that it runs.
+/// The stored execution that may run, while the worker has not confirmed that it does.
 #[derive(Debug, Clone, Copy)]
 struct Unconfirmed {
     execution: ExecutionId,
@@ -52,7 +52,7 @@ struct Unconfirmed {
     ended: bool,
 }
 
-/// What a worker owes, or may repeat, because it was adopted from the previous supervisor.
+/// The messages that a worker owes, or may repeat, because it was adopted from the previous supervisor.
 #[derive(Debug)]
 pub(super) struct Adoption {
     /// The nonce of our `Adopt`: everything before the `Adopted` with it is discarded.
@@ -166,7 +166,7 @@ impl SessionMachine {
         self.peer.adoption.unrecorded_ended
     }
 
-    /// What the worker queued before the adoption was meant for the previous supervisor and will be sent again.
+    /// Drops a message that the worker queued before the adoption: it was meant for the previous supervisor and will be sent again.
     pub(super) fn before_adopted(&mut self, message: &FromWorker, now: Now, out: &mut Vec<SessionAction>) {
         let FromWorker::Adopted { nonce, acknowledged, last_sent, running, finished } = message else {
             return;
@@ -264,7 +264,7 @@ impl SessionMachine {
         if adoption.awaits_stored && adoption.repeats(seq) && is_other {
             return true;
         }
-        // What runs in the worker after the stored execution has sent the end of that one before.
+        // A worker that runs another execution after the stored one has sent the end of the stored one before.
         self.current.is_none() && (adoption.repeats(seq) || runs_unrecorded)
     }
 

@@ -24,7 +24,7 @@ const ENDERS_MAX: usize = 1_024;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Ender {
     token: Token,
-    /// With the session's record, or only with [`SessionReply::Done`].
+    /// The reply has the session's record; else it is [`SessionReply::Done`].
     wants_record: bool,
 }
 

@@ -24,7 +24,7 @@ pub struct Continuation {
 }
 
 impl Continuation {
-    /// What a session that is starting was doing; none if it was being created.
+    /// The work of a session that is starting; none if it was being created.
     pub fn recorded(facts: &SessionFacts) -> Option<Self> {
         if let Some(rollback) = rollback_of_worker(facts) {
             let copy = Some(copy_of(rollback)?);

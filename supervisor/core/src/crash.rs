@@ -6,12 +6,12 @@ use vm_system_protocol::keeper::ProcessUsage;
 use vm_system_protocol::model::LastCrash;
 use vm_system_protocol::reason::{CloseReason, LimitKind};
 
-/// What is known of an end.
+/// The facts of an end.
 pub(super) struct CrashRecord<'a> {
     pub(super) reason: &'a CloseReason,
     /// The execution that ran.
     pub(super) execution: Option<ExecutionId>,
-    /// What the worker used over its life.
+    /// The resources that the worker used over its life.
     pub(super) usage: Option<ProcessUsage>,
     /// The worker was stopped from outside when this system killed it.
     pub(super) was_stopped: bool,
@@ -58,7 +58,7 @@ impl CrashRecord<'_> {
     }
 }
 
-/// What a reason means, as the rest of a sentence.
+/// The meaning of a reason, as the rest of a sentence.
 fn explain(reason: &CloseReason) -> &'static str {
     match reason {
         CloseReason::KilledByOperator => "on request",

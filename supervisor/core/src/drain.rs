@@ -14,7 +14,7 @@ use vm_system_protocol::model::OnCrash;
 use vm_system_protocol::reason::CloseReason;
 use vm_system_protocol::time::Timestamp;
 
-/// What an ended session says about the end.
+/// The sentence of an ended session about its end.
 pub(super) const WHY: &str = "its worker was of another build than its supervisor's, and an administrator had such workers replaced by \
      a deadline (`ops upgrade --drain-by`); `vm-system session restore` makes a session in which its successful inputs are repeated";
 

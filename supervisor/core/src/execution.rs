@@ -564,7 +564,7 @@ fn merged(granted: &[(String, String)], given: Vec<(String, String)>) -> Vec<(St
     all.into_iter().collect()
 }
 
-/// What the record of a request does not have.
+/// The facts that the record of a request does not have.
 fn facts_of(request: &ExecuteRequest, file_name: &str) -> RepeatFacts {
     let mut facts = RepeatFacts::default();
     if !request.argv.is_empty() {

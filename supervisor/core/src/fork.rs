@@ -14,7 +14,7 @@ use vm_system_protocol::limits::HELLO_MS;
 /// Longest duration of a fork (milliseconds): two hellos and the keeper's report.
 pub(super) const FORK_MS: u64 = 3 * HELLO_MS;
 
-/// What a child is for.
+/// The purpose of a child.
 #[derive(Debug)]
 pub(super) enum ForkPurpose {
     /// New sessions.

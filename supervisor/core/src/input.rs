@@ -37,7 +37,7 @@ pub struct Token(pub u64);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct WriteId(pub u64);
 
-/// What a session is created from.
+/// The parts from which a session is created.
 #[derive(Debug, Clone)]
 pub struct SessionSpec {
     /// The record as it will be inserted: status `starting`.
@@ -57,7 +57,7 @@ pub struct SessionSpec {
     pub ttl_s: u32,
     /// The session ends this long after its last execution (seconds), 0 = never.
     pub idle_timeout_s: u32,
-    /// What follows when the worker exits unexpectedly.
+    /// The act when the worker exits unexpectedly.
     pub on_crash: OnCrash,
 }
 
@@ -69,14 +69,14 @@ pub enum Source {
         text: String,
         /// The file name in stacks; `repl` for repl input.
         file_name: String,
-        /// Its format; by its name when absent.
+        /// The source's format; by its name when absent.
         format: Option<SourceFormat>,
     },
     /// A file of the worktree.
     File {
         /// Relative to the worktree, validated and cleaned.
         path: String,
-        /// Its format; by its extension when absent.
+        /// The file's format; by its extension when absent.
         format: Option<SourceFormat>,
     },
 }
@@ -88,11 +88,11 @@ pub struct ExecuteRequest {
     pub id: ExecutionId,
     pub kind: ExecutionKind,
     pub source: Source,
-    /// What the script sees as `args` (an object).
+    /// The value that the script sees as `args` (an object).
     pub args: JsonText,
-    /// What the script sees in `process.env`; these override the variables of the policy.
+    /// The variables that the script sees in `process.env`; these override the variables of the policy.
     pub env: Vec<(String, String)>,
-    /// What the script sees as `process.argv` behind the program's and the script's name.
+    /// The arguments that the script sees in `process.argv` behind the program's and the script's name.
     pub argv: Vec<String>,
     /// The stored form of `args` (secrets redacted).
     pub recorded_args: JsonText,
@@ -139,13 +139,13 @@ pub enum LoadFailure {
     OwnerGone(String),
 }
 
-/// What a session's worker does.
+/// The activity of a session's worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Activity {
     Idle,
     /// It runs an execution, or is being started.
     Busy,
-    /// Its execution waits for an answer.
+    /// The worker's execution waits for an answer.
     Waiting,
     Suspended,
 }
@@ -165,12 +165,12 @@ pub enum CloseCause {
     Replaced,
 }
 
-/// What is wrong with a worker's channel.
+/// The fault of a worker's channel.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ChannelFault {
     /// The worker's end is closed. It has exited, or will be killed.
     Closed,
-    /// The worker's end is closed. The worker has exited, or will be killed.
+    /// The worker sent what no worker sends; the text says what.
     Violation(String),
     /// The worker did not receive a message within the write deadline.
     Stuck,
@@ -187,7 +187,7 @@ pub struct LibraryFailure {
     pub text: String,
 }
 
-/// What is wrong with a library.
+/// The reason why a library cannot be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LibraryProblem {
     /// The library is not installed.
@@ -209,12 +209,12 @@ pub enum ForkFault {
     Violation(String),
 }
 
-/// What a session that is restarted begins with.
+/// The parts with which a restarted session begins.
 #[derive(Debug)]
 pub struct Respawned {
     /// For a new worker.
     pub random_seed: [u8; 32],
-    /// Its startup files, with new ids.
+    /// The session's startup files, with new ids.
     pub startup: Vec<ExecuteRequest>,
     /// The rights of the startup files, as they are now.
     pub policy: Arc<EffectivePolicy>,
@@ -260,7 +260,7 @@ pub enum SessionInput {
         token: Token,
         /// The session's name from now on.
         name: Option<String>,
-        /// What is recorded about the restoration.
+        /// The record of the restoration.
         restored: RestoredInputs,
     },
     /// Stop the worker of an idle session until a request needs it.
@@ -308,9 +308,9 @@ pub enum SessionInput {
     TypesChecked { execution: ExecutionId, result: CheckedTypes },
     /// A message of the worker.
     Message {
-        /// Its sequence number.
+        /// The message's sequence number.
         seq: u64,
-        /// Its length as it was sent.
+        /// The message's length as it was sent.
         bytes: u64,
         message: FromWorker,
     },
@@ -436,7 +436,7 @@ pub enum SessionAction {
         execution: ExecutionId,
         /// Relative to the worktree.
         path: String,
-        /// Its format, if known.
+        /// The file's format, if known.
         format: Option<SourceFormat>,
         /// The rights under which the file is loaded.
         policy: Arc<EffectivePolicy>,
@@ -513,9 +513,9 @@ pub struct Executed {
 pub struct SpawnFailure {
     /// Message for users.
     pub why: String,
-    /// Whether a retry may help.
+    /// The kind of the fault, which says whether a retry may help.
     pub fault: SpawnFault,
-    /// What the user or operator can do about it.
+    /// The remedy of the user or operator.
     pub hint: &'static str,
 }
 

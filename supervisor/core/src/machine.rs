@@ -48,7 +48,7 @@ pub(super) struct Lifetime {
     pub(super) ends_at: Option<u64>,
 }
 
-/// Whether the session's worker is stopped, and when it will be.
+/// The suspension of the session's worker, and when it is due.
 #[derive(Debug, Default)]
 pub(super) struct Suspension {
     pub(super) is_suspended: bool,
@@ -65,7 +65,7 @@ pub(super) struct ChannelState {
     pub(super) next_call: Option<u64>,
     /// The worker has not reported the end of its set-up.
     pub(super) setting_up: bool,
-    /// What is left of its adoption from the previous supervisor.
+    /// The open part of its adoption from the previous supervisor.
     pub(super) adoption: Adoption,
     /// The kernel's CPU limit (milliseconds since the worker's start).
     pub(super) cpu_allowed_ms: u64,
@@ -90,10 +90,10 @@ impl ChannelState {
     }
 }
 
-/// What a session is created from, and the result for its creator.
+/// The parts from which a session is created, and the result for its creator.
 #[derive(Debug)]
 pub(super) struct Creation {
-    /// What the session's row has besides its record, until the row is written.
+    /// The parts of the session's row besides its record, until the row is written.
     pub(super) row: Option<(Owner, Arc<PolicySnapshot>, Option<Arc<RecordedWorktree>>)>,
     pub(super) start: Option<Box<Start>>,
     pub(super) startup: VecDeque<super::ExecuteRequest>,
@@ -145,7 +145,7 @@ pub struct SessionMachine {
 #[derive(Debug, Clone)]
 pub struct AdoptedExecution {
     pub row: RunningExecutionRow,
-    /// Its rights.
+    /// The execution's rights.
     pub policy: Arc<EffectivePolicy>,
 }
 

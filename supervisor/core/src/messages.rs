@@ -361,7 +361,7 @@ fn effect_of(request: &HostRequest) -> RepeatFacts {
     match request {
         HostRequest::Fs(request) if request.changes_files() => RepeatFacts::FILES,
         HostRequest::Exec(_) => RepeatFacts::EXEC,
-        // What its SQL does is not known here.
+        // The supervisor reads no SQL, so any use of a database may have an effect.
         HostRequest::Database(_) => RepeatFacts::DATABASE,
         HostRequest::Http(HttpCall::Open { request, .. })
             if !["GET", "HEAD", "OPTIONS"].contains(&request.method.as_str()) =>
@@ -417,7 +417,7 @@ pub(super) enum EventRefusal {
 }
 
 impl Running {
-    /// Whether a worker may send this many more events with this many bytes of text.
+    /// Checks that a worker may send this many more events with this many bytes of text.
     pub(super) fn check_output_limits(&self, events: u64, bytes: u64) -> Result<(), EventRefusal> {
         let limits = &self.policy.wire.limits;
         let total = self.events().saturating_sub(self.output.own_events) + events;

@@ -308,7 +308,7 @@ impl SessionMachine {
         out: &mut Vec<SessionAction>,
     ) {
         if let Some(error) = lost_before {
-            // Its end is stored, an earlier write is not: the mark follows.
+            // The end of the execution is stored, an earlier write is not: the mark follows.
             Self::degrade(&mut ended.executed.record, &error, out);
             self.ledger.owe(Owed::Mark(ended.executed.record.id), now);
         }

@@ -1,5 +1,5 @@
-//! What follows the end of a worker that nobody requested: the session ends, or continues from its guard copy ([`super::replacement`]) or
-//! with an empty state ([`super::restart`]), but not more than a few times within a while.
+//! The recovery from an end of a worker that nobody requested: the session ends, or continues from its guard copy
+//! ([`super::replacement`]) or with an empty state ([`super::restart`]), but not more than a few times within a while.
 
 use super::execution::Current;
 use super::input::{Now, Refusal, SessionAction};
@@ -16,7 +16,7 @@ use vm_system_protocol::time::Timestamp;
 const WINDOW_MS: i64 = RECOVERY_WINDOW_MS.cast_signed();
 
 impl Copies {
-    /// What follows a crash, as a participle.
+    /// The recovery after a crash, as a participle.
     pub(super) fn recovery(&self) -> &'static str {
         match self.on_crash {
             OnCrash::Restart => "restarted",
@@ -61,7 +61,7 @@ impl Copies {
 }
 
 impl SessionMachine {
-    /// What follows the end of a worker, or of the attempt to start one: another worker, or the end of the session.
+    /// Decides what follows the end of a worker, or of the attempt to start one: another worker, or the end of the session.
     pub(super) fn worker_ended(&mut self, reason: CloseReason, now: Now, out: &mut Vec<SessionAction>) {
         if self.continues_after(&reason, now) {
             self.continue_after(reason, now, out);
@@ -102,7 +102,7 @@ impl SessionMachine {
         self.copies.recoveries = recent.map(at).collect();
     }
 
-    /// What the session's error says about rollbacks and restarts.
+    /// The sentence of the session's error about rollbacks and restarts.
     pub(super) fn why_not_continued(&self, reason: &CloseReason, now: Now) -> Option<String> {
         let (most, seconds) = (RECOVERIES, RECOVERY_WINDOW_MS / 1_000);
         let what = self.copies.recovery();

@@ -9,7 +9,7 @@
 //! that a supervisor that starts in between continues from it ([`super::continuation`]) instead of adopting a worker without a `Start`.
 //! A rollback whose generation cannot be stored changes nothing.
 //!
-//! With `on_crash: restart` the next worker has no state of the last one ([`super::restart`]); the way to it is the same.
+//! If `on_crash` is `restart`, the next worker has no state of the last one ([`super::restart`]); the way to it is the same.
 
 use super::deadlines::EXIT_MS;
 use super::fork::FORK_MS;
@@ -25,7 +25,7 @@ use vm_system_protocol::time::Timestamp;
 use vm_system_protocol::worker::{Start, ToWorker};
 use vm_system_record::Write;
 
-/// What the next worker has its state from.
+/// The source of the next worker's state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum StateSource {
     Copy(CopyId),
@@ -51,7 +51,7 @@ pub(super) enum ReplacedWorker {
     Present(Box<BeforeRollback>),
 }
 
-/// What a rollback that cannot be stored restores.
+/// The facts that return if a rollback cannot be stored.
 #[derive(Debug)]
 pub(super) struct BeforeRollback {
     facts: SessionFacts,

@@ -23,7 +23,7 @@ pub(super) fn unreported(facts: &SessionFacts) -> Option<String> {
     facts.restart.as_ref().filter(|restart| !restart.reported).map(|restart| restart.reason.clone())
 }
 
-/// What the next execution says about a restart.
+/// The warning of the next execution about a restart.
 pub(super) fn warning(reason: &str) -> String {
     format!(
         "the session was restarted, because its worker ended ({reason}): its variables, functions and loaded modules are lost; \

@@ -14,7 +14,7 @@ use vm_system_protocol::model::{RestoredInputs, SessionStatus};
 use vm_system_record::Write;
 
 impl SessionMachine {
-    /// Its worker is set up and the startup files have run: inputs can be repeated.
+    /// The session's worker is set up and the startup files have run: inputs can be repeated.
     pub(super) fn await_inputs(&mut self, now: Now, out: &mut Vec<SessionAction>) {
         self.enter(Phase::Ready, PhaseChange::Started);
         if let Some(token) = self.creation.creator.take() {

@@ -28,7 +28,7 @@ use vm_system_record::Write;
 /// A frozen copy of a session's worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum CopyId {
-    /// With this number.
+    /// The checkpoint with this number.
     Checkpoint(u64),
     Guard,
 }
@@ -80,7 +80,7 @@ fn guard_named(name: SessionId) -> Option<([u8; 8], u64)> {
     (order & GUARD != 0).then_some((*of_session, order >> 32))
 }
 
-/// What a guard copy does not have of the state.
+/// The effect on the state that a guard copy does not have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum LostEffect {
     Of(ExecutionId),
@@ -110,7 +110,7 @@ pub(super) struct Copies {
     pub(super) has_guard: bool,
     /// The guard copy is of the time before this: no execution runs until there is another.
     pub(super) guard_lacks: Option<LostEffect>,
-    /// What the keeper calls them.
+    /// The keeper's names of the copies.
     pub(super) names: HashMap<CopyId, SessionId>,
     /// Checkpoints that ended with the previous supervisor.
     pub(super) lost: usize,
@@ -118,7 +118,7 @@ pub(super) struct Copies {
     pub(super) recoveries: VecDeque<u64>,
     /// The reason of a restart that no execution has reported yet.
     pub(super) unreported_restart: Option<String>,
-    /// What the next worker gets.
+    /// The message that the next worker gets.
     pub(super) start: Box<Start>,
     pub(super) restoring: Option<Replacement>,
 }

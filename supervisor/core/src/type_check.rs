@@ -12,7 +12,7 @@ use vm_system_protocol::ids::ExecutionId;
 use vm_system_protocol::model::{ConsoleLevel, EventPayload, ExecutionStatus, TypeCheck};
 use vm_system_protocol::worker::SourceFormat;
 
-/// What came of the check of a file's types.
+/// The result of the check of a file's types.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CheckedTypes {
     /// The compiler has read the file and what it imports.
@@ -26,7 +26,7 @@ pub enum CheckedTypes {
     Failed { why: String, hint: Option<String> },
 }
 
-/// What is to be recorded of it, and whether the execution ends with it.
+/// The lines that are recorded of it, and whether the execution ends with it.
 struct Notice {
     lines: Vec<String>,
     /// Code and message.

@@ -32,7 +32,7 @@ impl Ops {
             return Err(invalid(format!("a capability for the module {name:?} has no effect: {NO_HTTP}"))
                 .with_hint("add a capability of kind net, with patterns of what it may reach"));
         }
-        let _deciding = self.deciding.lock().await;
+        let _deciding = self.deciding(call, template).await?;
         let detail = self.template(call, template).await?.detail;
         if detail.capabilities.len() >= ROWS {
             return Err(invalid(format!("a template has at most {ROWS} capabilities")));

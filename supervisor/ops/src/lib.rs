@@ -13,6 +13,7 @@
 //! - [`resolve`]: a whole id, a name or a unique prefix → an id that the caller may see
 //! - [`settings`], [`modules`], [`redact`]: the settings of a template and their bounds, known modules, what is never recorded
 //! - [`idempotency`]: a repeated request gets the first response
+//! - [`owner_locks`]: changes of one owner's templates come one after the other
 //! - [`waiting`]: executions whose last client has gone
 //! - [`session_events`]: the events of a session's life
 //! - [`restorations`]: ended sessions, whose inputs are repeated in new ones
@@ -34,6 +35,7 @@ mod idempotency;
 mod libraries;
 mod modules;
 mod ops;
+mod owner_locks;
 pub mod plans;
 mod policies;
 mod redact;

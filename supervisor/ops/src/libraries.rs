@@ -38,7 +38,7 @@ impl Ops {
         template: &str,
         name: &str,
     ) -> Result<Reply, OpError> {
-        let _deciding = self.deciding.lock().await;
+        let _deciding = self.deciding(call, template).await?;
         let detail = self.template(call, template).await?.detail;
         has_parts(detail.template.engine, "libraries")?;
         let rows = self.store.libraries().await.map_err(stored)?;
@@ -118,7 +118,7 @@ impl Ops {
         let name = full_name(&new.id, &new.version);
         let checked =
             if new.unchecked { Ok(()) } else { self.loads(call, &name, &new, global.as_ref()).await };
-        let _deciding = self.deciding.lock().await;
+        let _installing = self.installing.lock().await;
         let rows = self.store.libraries().await.map_err(stored)?;
         if let Err((hash, error)) = checked {
             self.audit(call, &name, &Err::<(), _>(error.clone())).await;
@@ -150,7 +150,7 @@ impl Ops {
     pub(super) async fn library_remove(&self, call: &VerbCall<'_>, name: &str) -> Result<Reply, OpError> {
         operator(call)?;
         let name = trimmed(name)?;
-        let _deciding = self.deciding.lock().await;
+        let _installing = self.installing.lock().await;
         let rows = self.store.libraries().await.map_err(stored)?;
         let row = installed(name, &rows)?.ok_or_else(|| unknown(name, &rows))?;
         let write = Write::LibraryUninstall { name: row.name.clone() };

@@ -4,6 +4,7 @@ use crate::audit_marks::AuditMarks;
 use crate::backups::Backups;
 use crate::idempotency::InFlight;
 use crate::libraries::InstalledLibraries;
+use crate::owner_locks::OwnerLocks;
 use crate::policies::Policies;
 use crate::request::ClientPresence;
 use crate::restorations::Restorations;
@@ -72,8 +73,10 @@ pub struct Ops {
     pub(crate) audit_marks: AuditMarks,
     pub(crate) library_store: LibraryStore,
     pub(crate) installed: Mutex<InstalledLibraries>,
-    /// Held while a verb reads, decides and writes: serializes changes of templates and installations.
-    pub(crate) deciding: tokio::sync::Mutex<()>,
+    /// Held while a verb reads a template, decides and writes.
+    pub(crate) deciding: OwnerLocks,
+    /// Held while libraries are installed or removed. One for all: the limit of their number and the folder of their sources are.
+    pub(crate) installing: tokio::sync::Mutex<()>,
     pub(crate) imports: Arc<durable::Imports>,
     pub(crate) session_names: SessionNames,
     pub(crate) backups: Arc<Backups>,
@@ -123,7 +126,8 @@ impl Ops {
             audit_marks: AuditMarks::default(),
             library_store,
             installed: Mutex::default(),
-            deciding: tokio::sync::Mutex::default(),
+            deciding: OwnerLocks::default(),
+            installing: tokio::sync::Mutex::default(),
             imports: Arc::default(),
             session_names: SessionNames::default(),
             backups: Arc::default(),

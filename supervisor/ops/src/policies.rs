@@ -27,7 +27,7 @@ pub(super) struct Policies {
 pub(super) struct ActiveTemplate {
     pub(super) owner: Owner,
     pub(super) detail: TemplateDetail,
-    /// Its policy, under the operator's ceilings.
+    /// The template's policy, under the operator's ceilings.
     pub(super) policy: Arc<PolicySnapshot>,
 }
 

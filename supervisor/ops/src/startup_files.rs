@@ -21,7 +21,7 @@ impl Ops {
     ) -> Result<Reply, OpError> {
         let path = clean_relative(&new.path)
             .map_err(|error| OpError::new(ErrorCode::InvalidPath, error.to_string()))?;
-        let _deciding = self.deciding.lock().await;
+        let _deciding = self.deciding(call, template).await?;
         let detail = self.template(call, template).await?.detail;
         has_parts(detail.template.engine, "startup files")?;
         let id = detail.template.id;

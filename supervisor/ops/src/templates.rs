@@ -7,6 +7,7 @@ use super::verbs::TEMPLATE_CREATE;
 use super::{LIST_ROWS, Ops, VerbCall, fitting, idempotency, modules, now, page, settings, startup_files};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use tokio::sync::OwnedMutexGuard;
 use uuid::Uuid;
 use vm_system_protocol::control::{
     AGENT_TEMPLATE, ErrorCode, ListPage, OpError, Reply, TemplateChange, TemplateName,
@@ -96,7 +97,7 @@ impl Ops {
     ) -> Result<Reply, OpError> {
         let name = change.name.as_deref().map(settings::name).transpose()?;
         name.as_deref().map_or(Ok(()), built_in::name_is_free)?;
-        let _deciding = self.deciding.lock().await;
+        let _deciding = self.deciding(call, template).await?;
         let detail = self.template(call, template).await?.detail;
         let settings = change
             .settings
@@ -118,6 +119,7 @@ impl Ops {
         call: &VerbCall<'_>,
         template: &str,
     ) -> Result<Reply, OpError> {
+        // No lock: nothing of the template decides, and the store refuses a change that comes after the deletion.
         let id = self.template(call, template).await?.detail.template.id;
         let reply = Reply::TemplateDeleted { status: "ok".to_owned(), template_id: id };
         let deletion = Write::TemplateDelete { id, at: now() };
@@ -132,6 +134,7 @@ impl Ops {
         template: &str,
         name: &str,
     ) -> Result<Reply, OpError> {
+        // No lock: the engine decides, which never changes, and a module that is there is not added twice.
         let detail = self.template(call, template).await?.detail;
         let name = modules::checked(name, &self.options)?;
         has_parts(detail.template.engine, "host modules")?;
@@ -153,6 +156,17 @@ impl Ops {
         let write = Write::ModuleRemove { template: id, name: name.clone(), at: now() };
         self.part_changed(call, id, write).await?;
         Ok(Reply::TemplateName(TemplateName { template_id: id, name }))
+    }
+
+    /// The lock of the owner of a template, held while a verb reads the template, decides and writes.
+    pub(super) async fn deciding(
+        &self,
+        call: &VerbCall<'_>,
+        template: &str,
+    ) -> Result<OwnedMutexGuard<()>, OpError> {
+        // The owner of a template never changes. All else is read under the lock: another verb may hold it now and change that.
+        let owner = self.template(call, template).await?.owner;
+        Ok(self.deciding.lock(&owner).await)
     }
 
     /// Applies a change and returns the template as it is now.

@@ -37,9 +37,9 @@ type GuardCopy = (SessionId, WorkerHandle, Spawner);
 
 /// How a session of an earlier supervisor goes on.
 enum Way {
-    /// With its worker, which may have exited, and its guard copy.
+    /// The session continues with its worker, which may have exited, and its guard copy.
     Worker(AdoptedWorker, Spawner, Option<GuardCopy>),
-    /// With another worker, as the earlier supervisor had begun; from a frozen copy, or without state.
+    /// The session continues with another worker, as the earlier supervisor had begun; from a frozen copy, or without state.
     Replacement(Continuation, Option<(WorkerHandle, Spawner)>),
 }
 
@@ -47,7 +47,7 @@ enum Way {
 pub(super) struct TakenOver(Vec<(LiveSessionRow, Way)>);
 
 impl TakenOver {
-    /// Those with their workers, and those that continue with others.
+    /// The sessions with their workers, and those that continue with others.
     pub(super) fn sessions(&self) -> [Vec<SessionId>; 2] {
         let (mut alive, mut continued) = (Vec::new(), Vec::new());
         for (row, way) in &self.0 {
@@ -60,11 +60,11 @@ impl TakenOver {
     }
 }
 
-/// What is to be done with a session, as far as its row says.
+/// The treatment of a session, as far as its row says.
 enum Plan {
-    /// Its worker is adopted.
+    /// The session's worker is adopted.
     Adopt,
-    /// Its worker was being replaced.
+    /// The session's worker was being replaced.
     Continue(Continuation),
 }
 
@@ -179,7 +179,7 @@ pub(super) async fn store_ends(
     Ok(())
 }
 
-/// What is stored of a session that may have a guard copy.
+/// The stored facts of a session that may have a guard copy.
 struct ExpectedGuard {
     owner: String,
     facts: SessionFacts,
@@ -199,7 +199,7 @@ impl ExpectedGuard {
 struct Guards {
     /// By how the names of the copies begin.
     expected: HashMap<[u8; 8], ExpectedGuard>,
-    /// Those that the keepers have.
+    /// The copies that the keepers have.
     names: HashMap<[u8; 8], SessionId>,
 }
 

@@ -44,19 +44,19 @@ pub struct RuntimeConfig {
     pub worktree_clients: WorktreeClients,
     /// Where the databases of workspaces are.
     pub workspaces: Workspaces,
-    /// What the operator permits to templates.
+    /// The operator's rights for templates.
     pub operator: Operator,
     /// Live sessions at a time.
     pub sessions: ShareLimits,
     /// An idle session is suspended after this time; none: only under memory pressure and on request.
     pub suspend_after: Option<Duration>,
-    /// What happens when memory is short.
+    /// The acts while memory is short.
     pub pressure: PressureConfig,
     /// Work on files of worktrees that is done at a time.
     pub file_calls: ShareLimits,
     /// Executions of durable programs.
     pub durable: super::DurableConfig,
-    /// What scripts read as their standard input; none: they are at its end.
+    /// The standard input of scripts; none: they are at its end.
     pub stdin: Option<ScriptInput>,
     /// The limits of TypeScript's compiler, where it checks files of sessions.
     pub type_checks: Limits,
@@ -111,11 +111,11 @@ pub struct CreateSession {
     pub restores: Option<RestoredSession>,
 }
 
-/// What a session that restores another one has from it.
+/// The parts that a session which restores another one has from it.
 #[derive(Debug, Clone)]
 pub struct RestoredSession {
     pub id: SessionId,
-    /// Its worktree, which is opened again; absent in sessions of early versions, whose path is opened.
+    /// The session's worktree, which is opened again; absent in sessions of early versions, whose path is opened.
     pub worktree: Option<Arc<RecordedWorktree>>,
     /// How many inputs are to be repeated, and how many are not.
     pub inputs: u64,
@@ -142,7 +142,7 @@ pub enum RuntimeError {
         "memory is short on this machine, and this owner holds its share ({held_mb} MiB; the share is {share_mb} MiB): nothing new is begun for it until there is more"
     )]
     MemoryPressure {
-        /// What its sessions and programs hold.
+        /// The memory that the owner's sessions and programs hold.
         held_mb: u64,
         share_mb: u64,
     },
@@ -207,7 +207,7 @@ impl RuntimeError {
 }
 
 impl RuntimeError {
-    /// What to do, where the code alone is not enough.
+    /// The remedy, where the code alone is not enough.
     fn hint(&self) -> Option<Cow<'static, str>> {
         let hint = match self {
             Self::Full(refusal) => return Some(Cow::Owned(refusal.hint())),
@@ -259,7 +259,7 @@ impl RuntimeError {
     }
 }
 
-/// What to do about [`ErrorCode::OwnerGone`].
+/// The remedy for [`ErrorCode::OwnerGone`].
 pub const OWNER_GONE_HINT: &str = "the files stay closed until the user database has this user again; to go on as another user, export \
                                    the execution and import it with --worktree-path (an administrator also with --as-user)";
 

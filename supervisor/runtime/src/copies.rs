@@ -43,7 +43,7 @@ enum CopyFault {
 impl From<WorkerChannelError> for CopyFault {
     fn from(error: WorkerChannelError) -> Self {
         match error {
-            // Its exit follows, or has not been reported yet.
+            // The copy's exit follows, or has not been reported yet.
             WorkerChannelError::Closed => Self::Exited(WorkerExitStatus::Unknown),
             error => Self::Violation(error.to_string()),
         }
@@ -211,7 +211,7 @@ impl FrozenCopy {
         }
     }
 
-    /// What the copy reports of its fork: the errno of a clone that failed. Anything else is a violation.
+    /// The copy's report of its fork: the errno of a clone that failed. Anything else is a violation.
     async fn report(&mut self, order: u64) -> Result<Result<(), i32>, CopyFault> {
         let violation = |what: &str| CopyFault::Violation(what.to_owned());
         let received = timeout(REPORT, self.next_message()).await;

@@ -76,7 +76,7 @@ pub(super) struct HostCaller {
     pub(super) holder: Holder,
     /// The memory of the reply, until it is sent.
     pub(super) reservation: Reservation,
-    /// Those that the zygote of its worker has compiled.
+    /// The modules that the zygote of its worker has compiled.
     pub(super) modules: Option<ModuleSet>,
 }
 

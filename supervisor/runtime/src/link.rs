@@ -23,11 +23,11 @@ pub(super) struct WorkerLink {
     exited: Exit,
     /// Nothing more is received: only the exit follows.
     closed: bool,
-    /// The worker's end is closed. If it has not exited by then, it is reported: it closes its channel when it exits, so that only one
-    /// that goes on has closed it by itself.
+    /// The time at which a closed channel is reported as a violation, if the worker has not exited by then: an exit closes the
+    /// channel, too, so only a worker that goes on has closed it by itself.
     hang_up: Option<Instant>,
     last_received: LastReceived,
-    /// What it holds counts for its owner.
+    /// The memory that the worker holds, which counts for its owner.
     pub(super) memory: OwnedMemory,
 }
 
@@ -53,7 +53,7 @@ impl LastReceived {
     }
 }
 
-/// What happened on a link.
+/// An event on a link.
 pub(super) enum LinkEvent {
     Received(Received),
     /// Nothing more will be received.
@@ -108,7 +108,8 @@ impl WorkerLink {
         self.hang_up.get_or_insert_with(|| Instant::now() + EXIT_FOLLOWS);
     }
 
-    /// What of a failed send the session's machine must know: not that the channel is closed, which [`Self::next`] reports.
+    /// The error of a failed send that the session's machine must know: not that the channel is closed, which [`Self::next`]
+    /// reports.
     pub(super) fn send_failed(&mut self, error: WorkerChannelError) -> Option<WorkerChannelError> {
         if matches!(error, WorkerChannelError::Closed) {
             self.hangs_up();

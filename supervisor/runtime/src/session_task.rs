@@ -58,7 +58,7 @@ type Spawning = Pin<Box<dyn Future<Output = Result<SpawnedWorker, SpawnError>> +
 pub(super) struct SpawnedWorker {
     pub(super) handle: WorkerHandle,
     pub(super) jail: Spawner,
-    /// Those that its zygote has compiled.
+    /// The modules that the zygote of its worker has compiled.
     pub(super) modules: Option<ModuleSet>,
 }
 
@@ -192,7 +192,7 @@ impl SessionTask {
     ) -> Self {
         let mut clock = Clock::new(shared.started);
         if let Some(handle) = &handle {
-            // What it used before is not used by what it runs from now on.
+            // CPU time before this moment does not count for what the worker runs from now on.
             clock.sample_cpu(&handle.process);
         }
         let mut actions = Vec::new();

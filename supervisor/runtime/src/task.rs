@@ -62,7 +62,7 @@ pub(super) struct RuntimeContext {
     pub(super) inspections: Arc<Shares>,
     pub(super) budget: MemoryBudget,
     pub(super) failed_starts: FailedStarts,
-    /// What scripts read as their standard input; none: they are at its end.
+    /// The standard input of scripts; none: they are at its end.
     pub(super) stdin: Option<ScriptInput>,
     pub(super) type_checks: TypeChecks,
     pub(super) module_sets: Arc<ModuleSets>,
@@ -126,7 +126,7 @@ impl RuntimeContext {
         }
     }
 
-    /// Whether a live session may still use its worktree: its owner may have lost a role or a token. Does not block.
+    /// Checks that a live session may still use its worktree: its owner may have lost a role or a token. Does not block.
     pub(super) fn permits(&self, worktree: &Worktree, owner: &Owner) -> Result<(), WorktreeError> {
         worktree.permits(&self.roots, &self.worktree_clients.of(owner))
     }
@@ -284,7 +284,7 @@ pub(super) enum Command {
         at: Option<Timestamp>,
         responder: SessionResponder,
     },
-    /// What its worker runs.
+    /// The build that the session's worker runs.
     Build {
         responder: oneshot::Sender<Option<WorkerBuild>>,
     },

@@ -43,7 +43,7 @@ const MEMORY_MB: u32 = 512;
 const SCRIPT_NAME: &str = "vm-system-check.js";
 
 const SCRIPT: &str = include_str!("type_checks/check.js");
-/// What sessions and programs have, for the compiler.
+/// The globals and modules of sessions and programs, for the compiler.
 const DECLARATIONS: &[(&str, &str)] = &[
     ("cc.d.ts", include_str!("type_checks/cc.d.ts")),
     ("console.d.ts", include_str!("type_checks/console.d.ts")),
@@ -59,13 +59,13 @@ const DECLARATIONS: &[(&str, &str)] = &[
 pub struct PrintedCheck<'a> {
     /// The worktree, as its user knows it.
     pub folder: &'a str,
-    /// What names of files begin with.
+    /// The beginning of names of files.
     pub shown: &'a str,
     /// The files are durable programs.
     pub program: bool,
     /// Nothing about its progress.
     pub quiet: bool,
-    /// What it finds is its value: `{errors, diagnostics: [{file, line, column, severity, code, message}], left_out}`.
+    /// The findings are the script's value: `{errors, diagnostics: [{file, line, column, severity, code, message}], left_out}`.
     pub as_value: bool,
 }
 
@@ -109,7 +109,7 @@ pub(super) struct TypesToCheck {
     worktree_path: PathBuf,
     worktree: Worktree,
     path: String,
-    /// What will run, whatever the file has by then.
+    /// The text that will run, whatever the file has by then.
     text: String,
     /// The rights of the execution.
     policy: Arc<EffectivePolicy>,
@@ -140,7 +140,7 @@ impl TypesToCheck {
 /// A checker's session, once there is one. Held during a check: there is one at a time.
 type CheckerSession = Arc<tokio::sync::Mutex<Option<SessionId>>>;
 
-/// Sessions with the same of all this have one checker: it keeps what it has read.
+/// The key of a checker: sessions that are equal in all of these fields share one, which keeps the files that it has read.
 #[derive(Debug)]
 struct Checker {
     owner: Owner,

@@ -48,7 +48,7 @@ pub enum OpenError {
         path: PathBuf,
         /// The command-line option that names it.
         option: &'static str,
-        /// Its owner, if the lock file names it.
+        /// The supervisor that has the database, if the lock file names it.
         pid: Option<u32>,
         /// Where it listens, if the lock file names it.
         socket: Option<PathBuf>,
@@ -124,7 +124,7 @@ pub enum OpenError {
     DamagedLog {
         /// The write-ahead log.
         path: PathBuf,
-        /// Its first frame that cannot be read, from 1; 0 is the header.
+        /// The log's first frame that cannot be read, from 1; 0 is the header.
         frame: u64,
         /// Commits that can be recognised from there on.
         commits: u64,
@@ -143,7 +143,7 @@ pub enum OpenError {
     OlderLog {
         /// The write-ahead log.
         path: PathBuf,
-        /// What is newer: its index, or the database.
+        /// The newer file: the log's index, or the database.
         than: PathBuf,
         /// Commits of the database that are not in the log, if they are counted.
         commits: Option<u64>,

@@ -16,12 +16,36 @@ use vm_system_record::{Batch, Write};
 #[derive(Clone)]
 pub struct Faults {
     switches: Arc<Mutex<Switches>>,
-    full: watch::Sender<bool>,
+    full: watch::Sender<FullLanes>,
+    /// Batches that have waited for capacity.
+    waited: watch::Sender<u64>,
+}
+
+/// The lanes whose batches wait for capacity.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum FullLanes {
+    None,
+    All,
+    Of(Owner),
+}
+
+impl FullLanes {
+    fn have(&self, lane: &Lane) -> bool {
+        match self {
+            Self::None => false,
+            Self::All => true,
+            Self::Of(owner) => *lane == Lane::Owner(owner.clone()),
+        }
+    }
 }
 
 impl Default for Faults {
     fn default() -> Self {
-        Self { switches: Arc::default(), full: watch::Sender::new(false) }
+        Self {
+            switches: Arc::default(),
+            full: watch::Sender::new(FullLanes::None),
+            waited: watch::Sender::new(0),
+        }
     }
 }
 
@@ -50,11 +74,20 @@ impl Faults {
     pub fn set_reading(&self, why: Option<&str>) {
         self.switches().reading = why.map(str::to_owned);
     }
-    /// Whether batches wait for capacity of the queue, as they do behind a slow disk.
+    /// Sets whether batches wait for capacity of the queue, as they do behind a slow disk.
     pub fn set_full(&self, full: bool) {
-        self.full.send_replace(full);
+        self.full.send_replace(if full { FullLanes::All } else { FullLanes::None });
     }
-    /// Whether the status reports that the quota is exceeded.
+    /// From now on the batches of this owner wait for capacity of the queue, and no others.
+    pub fn set_full_for(&self, owner: &Owner) {
+        self.full.send_replace(FullLanes::Of(owner.clone()));
+    }
+    /// Waits until a batch waits for capacity, or has waited for it.
+    pub async fn until_a_batch_waits(&self) {
+        // Cannot fail: the sender is a field of this value.
+        let _ = self.waited.subscribe().wait_for(|waited| *waited > 0).await;
+    }
+    /// Sets whether the status reports that the quota is exceeded.
     pub fn set_over_quota(&self, over: bool) {
         self.switches().over_quota = over;
     }
@@ -89,8 +122,11 @@ impl Store for FaultyStore {
         urgency: Urgency,
     ) -> BoxFuture<'_, Result<Ticket, StoreError>> {
         Box::pin(async move {
+            if self.faults.full.borrow().have(&lane) {
+                self.faults.waited.send_modify(|waited| *waited += 1);
+            }
             // Cannot fail: the sender is a field of this value.
-            let _ = self.faults.full.subscribe().wait_for(|full| !full).await;
+            let _ = self.faults.full.subscribe().wait_for(|full| !full.have(&lane)).await;
             let lost = match self.faults.before(&batch) {
                 Ok(lost) => lost,
                 Err(error) => return Ok(Ticket::failed(error)),

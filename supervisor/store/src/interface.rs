@@ -16,9 +16,9 @@ pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 /// When a batch must be committed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Urgency {
-    /// With the next commit: a caller waits for it.
+    /// The next commit has the batch: a caller waits for it.
     Now,
-    /// With the next urgent batch, after at most [`LAZY_MS`]: the start of a short execution and its end share a commit.
+    /// The next urgent batch takes it along, after at most [`LAZY_MS`]: the start of a short execution and its end share a commit.
     Lazy,
 }
 
@@ -26,9 +26,9 @@ pub enum Urgency {
 /// queries.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Lane {
-    /// What the supervisor writes for nobody, and reads for itself and for administrators.
+    /// The lane of writes for nobody, and of reads of the supervisor itself and of administrators.
     System,
-    /// What is written and read for an owner.
+    /// The lane of an owner's writes and reads.
     Owner(Owner),
 }
 
@@ -57,7 +57,7 @@ pub struct StoreStatus {
     pub failing: Option<String>,
     /// Fault of the file system of the database: small writes may still succeed, where the log has space.
     pub disk_problem: Option<String>,
-    /// What is wrong with the database file.
+    /// The fault of the database file.
     pub fault: Option<DatabaseFault>,
     /// When the commit began that has been in progress for longer than [`STALLED_AFTER`].
     pub stalled_since: Option<Timestamp>,
@@ -72,7 +72,7 @@ impl StoreStatus {
     }
 }
 
-/// What is wrong with the database file, until another supervisor is started with it.
+/// The fault of the database file, until another supervisor is started with it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DatabaseFault {
     /// A statement failed as if the file were damaged; a disk that reports an error looks the same (`vdbe.c` of SQLite).
@@ -127,7 +127,7 @@ impl DatabaseFault {
         !matches!(self, Self::DamagedRow(_))
     }
 
-    /// What to do, without paths.
+    /// The remedy, without paths.
     pub const fn hint(&self) -> &'static str {
         match self {
             Self::Suspected(_) => {

@@ -45,7 +45,7 @@ use failure::may_pass;
 use long_reads::{LongRead, LongReads};
 use readers::Readers;
 use recovery::beside;
-pub(super) use schema::{SCHEMA, Schema};
+pub(super) use schema::{SCHEMA, StoreSchema};
 use second_look::Look;
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -57,7 +57,7 @@ use vm_system_protocol::ids::SessionId;
 use vm_system_record::{Batch, Owner, Retention, StoreError};
 use writer::{Writer, WriterShared};
 
-/// What a commit survives.
+/// The faults that a commit survives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Durability {
     /// Power loss: every commit is on the disk before it is acknowledged.
@@ -89,7 +89,7 @@ pub struct StoreOptions {
     pub socket: Option<PathBuf>,
     /// The database file; none = `vm-system.db` in the state directory.
     pub database: Option<PathBuf>,
-    /// What a commit survives.
+    /// The faults that a commit survives.
     pub durability: Durability,
     /// How long to wait for another process that has the database locked.
     pub busy_timeout: Duration,
@@ -138,7 +138,10 @@ pub fn open_locked_sqlite(options: StoreOptions, lock: StoreLock) -> Result<Stor
 
 /// As [`open_sqlite`], as a program of another schema does.
 #[cfg(test)]
-pub(super) fn open_with_schema(options: StoreOptions, schema: &Schema) -> Result<StoreHandle, OpenError> {
+pub(super) fn open_with_schema(
+    options: StoreOptions,
+    schema: &StoreSchema,
+) -> Result<StoreHandle, OpenError> {
     let lock = options.lock()?;
     Ok(StoreHandle::new(Arc::new(SqliteStore::open(options, lock, None, schema)?)))
 }
@@ -203,7 +206,7 @@ impl SqliteStore {
         options: StoreOptions,
         lock: StoreLock,
         folder: Option<TemporaryFolder>,
-        schema: &Schema,
+        schema: &StoreSchema,
     ) -> Result<Self, OpenError> {
         let path = options.path();
         let StoreOptions { durability, busy_timeout, retention, accepts_damage, .. } = options;

@@ -24,7 +24,8 @@ const CLEAN: &[&str] = &[
 ];
 
 /// Folders whose comments alone are rewritten.
-const CLEAN_COMMENTS: &[&str] = &["cli/", "supervisor/daemon/", "tests/"];
+const CLEAN_COMMENTS: &[&str] =
+    &["cli/", "supervisor/core/", "supervisor/daemon/", "supervisor/runtime/", "supervisor/store/", "tests/"];
 
 /// Beginnings of a comment that name nothing. `Whether` is right for a truth value.
 const NAMELESS: &[&str] =

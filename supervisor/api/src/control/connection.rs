@@ -320,9 +320,9 @@ struct Active {
 
 #[derive(Default)]
 struct Requests {
-    /// Those without a reply, each with the token that ends its stream of events.
+    /// The requests without a reply, each with the token that ends its stream of events.
     open: HashMap<u32, CancellationToken>,
-    /// Those whose reply is not queued yet.
+    /// The number of requests whose reply is not queued yet.
     in_progress: usize,
 }
 

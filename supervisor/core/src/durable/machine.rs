@@ -38,7 +38,7 @@ pub struct DurableMachine {
     pub(super) stage: Stage,
     /// Number of the last checkpoint that was given to the store.
     pub(super) seq: u64,
-    /// That one is no pause: at the end it goes.
+    /// The last checkpoint is no pause: the end of the execution removes it.
     pub(super) behind_pause: bool,
     pub(super) gathered: Gathered,
     /// The pages of the program's beginning, until they or a later checkpoint are stored.

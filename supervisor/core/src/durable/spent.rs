@@ -1,4 +1,4 @@
-//! What an execution has used of its limits since the last submitted answer, and the bounds of its stored record over its whole
+//! The use that an execution has made of its limits since the last submitted answer, and the bounds of its stored record over its whole
 //! life. A task that ends without an answer (default, expiry) restores limits only in proportion to the time waited.
 
 use super::input::DurableAction as Action;
@@ -24,7 +24,7 @@ pub struct Spent {
 }
 
 impl Spent {
-    /// What counts as used after a task with this outcome.
+    /// The use that counts after a task with this outcome.
     fn behind(self, outcome: TaskOutcome, task: &TaskRow, limits: &Limits, now: Now) -> Self {
         if !answers_itself(outcome) {
             return Self::default();

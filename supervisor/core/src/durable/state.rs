@@ -55,7 +55,7 @@ pub(super) enum EffectCall {
     Request(Box<HttpRequest>),
 }
 
-/// What follows once a batch is stored.
+/// The step that follows once a batch is stored.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum AfterCommit {
     Nothing,
@@ -119,7 +119,7 @@ pub(super) struct Requests {
     pub(super) setting: Option<Token>,
 }
 
-/// What was used of the limits, and of the store.
+/// The use of the limits, and of the store.
 #[derive(Debug, Default)]
 pub(super) struct Counters {
     pub(super) scope: Spent,

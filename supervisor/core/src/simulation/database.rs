@@ -17,7 +17,7 @@ pub(super) struct Database {
     pub(super) executions: BTreeMap<ExecutionId, Stored>,
     /// Executions of which a batch was lost.
     pub(super) holes: BTreeSet<ExecutionId>,
-    /// Those that were lost before an exit of the supervisor, which nobody may have marked.
+    /// Executions that lost a write before an exit of the supervisor, which nobody may have marked.
     pub(super) unmarked: BTreeSet<ExecutionId>,
     /// Highest worker sequence that was committed, or given up with a lost batch.
     pub(super) worker_seq: u64,

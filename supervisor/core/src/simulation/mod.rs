@@ -16,7 +16,7 @@ use world::World;
 /// Histories of each kind: enough to meet every pair of events, few enough for every test run.
 const HISTORIES: u64 = 5_400;
 
-/// What may go wrong in a history.
+/// The faults that a history may have.
 #[derive(Clone, Copy)]
 struct SimulatedFaults {
     hostile: bool,

@@ -516,7 +516,7 @@ fn a_task_before_the_stored_one_is_passed_over_when_the_worker_repeats_it() {
     assert!(!bench.writes.iter().any(|write| matches!(write, Write::TaskInsert(_))), "there is no new task");
 }
 
-/// Its end was not stored before the earlier supervisor was killed.
+/// The end of the session was not stored before the earlier supervisor was killed.
 #[test]
 fn a_session_that_was_being_closed_is_closed() {
     for (status, expected) in [

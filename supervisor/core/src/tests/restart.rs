@@ -50,7 +50,7 @@ impl Bench {
         details.collect()
     }
 
-    /// What executions said about restarts.
+    /// The warnings of executions about restarts.
     fn warnings(&self) -> Vec<String> {
         let events = self.writes.iter().filter_map(|write| match write {
             Write::Events(events) => Some(events.iter()),

@@ -1,6 +1,7 @@
 //! Templates.
 
-use super::fake::{OpsBench, admin, bob, new_session, template, with_settings};
+use super::fake::{OpsBench, admin, alice, bob, new_session, template, with_settings};
+use std::sync::Arc;
 use vm_system_protocol::control::{ErrorCode, ListPage, Op, OpError, Reply, TemplateChange};
 use vm_system_protocol::for_each_limit;
 use vm_system_protocol::json::JsonText;
@@ -300,4 +301,27 @@ async fn changes_are_in_the_audit_log_with_their_outcome() {
     let outcomes = ["CONFLICT", "ok"].map(|outcome| ("alice", "template create", outcome));
     assert!(lines.ends_with(&outcomes), "{lines:?}");
     assert_eq!(log.last().expect("two lines").1.subject, id);
+}
+
+#[tokio::test]
+async fn slow_commit_of_an_owner_does_not_block_template_changes_of_another_one() {
+    let bench = OpsBench::new();
+    let of_alice = bench.template("first").await;
+    let of_bob = match bench.ops.call(&bob(), template("first"), None, None).await {
+        Ok(Reply::Template(template)) => template.id.to_string(),
+        other => panic!("another reply: {other:?}"),
+    };
+    let rename = |template| Op::TemplateUpdate {
+        template,
+        change: Box::new(TemplateChange { name: Some("second".to_owned()), settings: None }),
+    };
+    bench.faults.set_full_for(&alice().owner);
+    let (ops, slow) = (Arc::clone(&bench.ops), rename(of_alice));
+    let slow = tokio::spawn(async move { ops.call(&alice(), slow, None, None).await });
+    bench.faults.until_a_batch_waits().await;
+    let changed = detail(bench.ops.call(&bob(), rename(of_bob), None, None).await);
+    assert_eq!(changed.template.name, "second");
+    assert!(!slow.is_finished());
+    bench.faults.set_full(false);
+    assert_eq!(detail(slow.await.expect("it ends")).template.name, "second");
 }

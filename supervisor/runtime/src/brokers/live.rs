@@ -48,7 +48,7 @@ pub(super) enum BrokerFailure {
     /// No reply within the deadline.
     #[error("it did not reply within {0} ms")]
     Late(u128),
-    /// Its files take more than an honest broker writes.
+    /// The broker's files take more than an honest broker writes.
     #[error("its databases, or those of its owner, are larger than [databases] permits")]
     Excessive,
 }
@@ -101,13 +101,13 @@ pub(super) struct ConnectedBroker {
     process: BrokerProcess,
     channel: Channel,
     calls: u64,
-    /// Its owner's group, or the group of its command; none without groups.
+    /// The group of the broker's owner, or of its command; none without groups.
     group: BrokerGroup,
     /// The databases that it serves.
     workspace: Option<Arc<OpenWorkspace>>,
 }
 
-/// What keeps the group of a process while the process is used.
+/// Keeps the group of a process while the process is used.
 #[derive(Debug)]
 enum BrokerGroup {
     None,

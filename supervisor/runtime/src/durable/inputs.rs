@@ -37,7 +37,7 @@ impl RunTask {
             Woken::QueuedRequest(Some(command)) => self.command(command),
             Woken::Started(started) => self.started(started, &context.owner),
             Woken::Link(LinkEvent::Received(received)) => self.received(received),
-            // Its exit follows.
+            // The worker's exit follows.
             Woken::Link(LinkEvent::ReceiveFailed(WorkerChannelError::Closed)) => return None,
             Woken::Link(LinkEvent::ReceiveFailed(error)) => Input::Violation(format!("{:?}", fault(error))),
             Woken::Link(LinkEvent::SendFailed(error)) => {

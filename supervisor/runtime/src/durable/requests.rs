@@ -146,7 +146,7 @@ struct Exchange<'a> {
     requests: &'a Requests,
     client: &'a HttpClient,
     notes: &'a mut Vec<EventPayload>,
-    /// What is not sent yet of the request's body.
+    /// The part of the request's body that is not sent yet.
     left: Vec<u8>,
 }
 

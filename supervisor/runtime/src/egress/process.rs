@@ -27,7 +27,7 @@ const NOT_NEEDED: &str = "nothing needs it any more";
 const ENDED: &str = "it ended";
 const UNREAD: &str = "it does not read its channel";
 
-/// What is read from the channel at a time (bytes).
+/// The size of a read from the channel (bytes).
 const READ_BYTES: usize = 128 * 1024;
 
 /// Requests that wait to be written at a time.

@@ -112,7 +112,7 @@ enum FilesReply {
 
 type PendingReply = oneshot::Receiver<Result<FilesReply, Errno>>;
 
-/// What an agent says of a folder that it has opened.
+/// The agent's description of a folder that it has opened.
 #[derive(Debug)]
 struct OpenedFolder {
     /// Device and inode.
@@ -120,7 +120,7 @@ struct OpenedFolder {
     handle: Option<Vec<u8>>,
 }
 
-/// What an agent did that no agent does.
+/// An act that no agent does.
 struct Violation(&'static str);
 
 impl FilesAgent {
@@ -372,7 +372,7 @@ impl FilesAgent {
         let _ = self.send(&ToFilesAgent::Kill { process }, None);
     }
 
-    /// What is due: a ping, or the agent's end.
+    /// The act that is due: a ping, or the agent's end.
     fn tick(&self, config: &FilesAgentConfig) -> Option<AgentEnd> {
         let now = Instant::now();
         let ping = {

@@ -16,7 +16,7 @@ const TRIES: usize = 1_000;
 pub struct ModuleFile {
     /// Relative to the worktree: the module's identity.
     pub path: String,
-    /// Its text.
+    /// The file's text.
     pub source: String,
     pub format: SourceFormat,
     /// If it was requested and exists.
@@ -30,7 +30,7 @@ pub struct Wanted<'a> {
     pub candidates: &'a [String],
     /// `import` (true) or `require` (false).
     pub import: bool,
-    /// With the `package.json` that applies to the file.
+    /// The `package.json` that applies to the file is read, too.
     pub package: bool,
     /// `.js` files are modules.
     pub esm: bool,

@@ -26,7 +26,7 @@ pub enum WorktreeError {
     TooLarge {
         /// Relative to the worktree.
         path: String,
-        /// Its size, or the part that was read (bytes).
+        /// The file's size, or the part that was read (bytes).
         size: u64,
         /// The cap (bytes).
         cap: u64,
@@ -207,7 +207,7 @@ impl Worktree {
         self.0.recorded.as_ref()
     }
 
-    /// Whether a client may still use it, by the rule by which it was opened. Does not block.
+    /// Checks that a client may still use it, by the rule by which it was opened. Does not block.
     pub fn permits(&self, roots: &Roots, client: &WorktreeClient) -> Result<(), WorktreeError> {
         match &self.0.recorded {
             Some(recorded) if *client != WorktreeClient::Administrator => {
@@ -317,7 +317,7 @@ impl Worktree {
     }
 }
 
-/// What is recorded of a worktree.
+/// The record of a worktree.
 fn recorded(
     place: &Place,
     (uid, user): (u32, Option<String>),
@@ -334,7 +334,7 @@ fn own(handle: OwnedFd) -> nix::Result<Files> {
     Ok(Files::Own { handle, folder: (facts.st_dev, facts.st_ino) })
 }
 
-/// What a files agent does for a read, with our own rights.
+/// Reads as a files agent does, with our own rights.
 fn read_target(
     folder: &OwnedFd,
     path: &str,

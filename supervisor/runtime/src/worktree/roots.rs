@@ -70,9 +70,9 @@ const ROOT: u32 = 0;
 /// The rights with which a worktree is used.
 #[derive(Debug)]
 pub(super) enum FileRights {
-    /// Those of this process.
+    /// The rights of this process.
     Own,
-    /// Those of a user, by its files agent.
+    /// The rights of a user, by its files agent.
     User(FilesAgents, u32),
 }
 
@@ -100,7 +100,7 @@ pub type OpenRoots = Arc<[Arc<Root>]>;
 pub struct Root {
     /// As configured; may contain links, which the operator chose.
     configured: PathBuf,
-    /// With all links resolved. Paths are compared with this one, whichever a client uses.
+    /// The path with all links resolved. Paths are compared with this one, whichever a client uses.
     resolved: PathBuf,
     handle: OwnedFd,
     owners: Option<BTreeSet<String>>,

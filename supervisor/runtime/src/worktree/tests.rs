@@ -234,7 +234,7 @@ fn links_of_proc_and_other_mounts_are_refused() {
     // `/proc` is a mount of its own on every machine.
     let at = |cross_mounts| roots(&[RootSettings { cross_mounts, ..root("/".as_ref()) }]);
     assert!(matches!(open("/proc".as_ref(), &at(false)), Err(WorktreeError::NotPermitted(_))));
-    // With all mounts it is a folder of the kernel; one in memory is a folder of files.
+    // The folder of the kernel can be opened only with all mounts; one in memory is a folder of files.
     assert!(matches!(open("/proc".as_ref(), &at(true)), Err(WorktreeError::NotPermitted(_))));
     if Path::new("/dev/shm").is_dir() {
         assert!(open("/dev/shm".as_ref(), &at(true)).is_ok());

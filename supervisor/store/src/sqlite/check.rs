@@ -189,7 +189,7 @@ fn names(c: &Connection) -> Result<Vec<String>, rusqlite::Error> {
     c.prepare(sql)?.query_map([], |row| row.get(0))?.collect()
 }
 
-/// What SQLite finds. A check that fails has found something, too.
+/// Adds the findings of SQLite. A check that fails has found something, too.
 fn structure(c: &Connection, pragma: &str, report: &mut CheckReport) {
     let found = c.prepare(pragma).and_then(|mut statement| {
         let mut rows = statement.query([])?;
@@ -371,7 +371,7 @@ fn page_lists(c: &Connection, report: &mut CheckReport) -> Result<(), rusqlite::
     Ok(())
 }
 
-/// What each owner stores, counted anew.
+/// The sums of what each owner stores, counted anew.
 pub(crate) const STORED_BYTES: &str = include_str!("stored_bytes.sql");
 
 fn counters(c: &Connection, report: &mut CheckReport) -> Result<(), rusqlite::Error> {

@@ -3,7 +3,7 @@
 use super::failure::{READ_ERROR, is_read_error, store_error};
 use super::free_space::{DatabasePages, has_pointer_maps};
 use super::recovery::beside;
-use super::schema::Schema;
+use super::schema::StoreSchema;
 use super::{Durability, commit_count, space};
 use crate::error::OpenError;
 use nix::fcntl::OFlag;
@@ -59,7 +59,7 @@ pub(super) fn first_connection(
     durability: Durability,
     busy_timeout: Duration,
     commits: Option<i64>,
-    schema: &Schema,
+    schema: &StoreSchema,
 ) -> Result<Connection, OpenError> {
     let is_empty = make_private(path)?;
     // SQLite deletes the log of an empty database, a filled one included. And beside a database of another mode, such as a saved copy, it

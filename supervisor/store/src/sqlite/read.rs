@@ -78,7 +78,7 @@ struct Select {
     sql: String,
     values: Vec<Value>,
     conditions: usize,
-    /// Its order must come from an index: the cost of a page must not grow with the table.
+    /// The order of the rows must come from an index: the cost of a page must not grow with the table.
     paged: bool,
 }
 

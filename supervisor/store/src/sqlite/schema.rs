@@ -10,7 +10,7 @@ use std::path::Path;
 const APPLICATION_ID: i32 = 0x766d_7379;
 
 /// The schema of this program.
-pub(crate) const SCHEMA: Schema = Schema {
+pub(crate) const SCHEMA: StoreSchema = StoreSchema {
     // Not 1: programs before the first release wrote files with the lower numbers, by which those are recognized and refused.
     first: 20,
     sql: include_str!("schema.sql"),
@@ -24,7 +24,7 @@ pub(crate) type MigrationStep = fn(&Connection) -> Result<(), rusqlite::Error>;
 
 /// A first version as SQL, and the steps to each later one. Tests have others than [`SCHEMA`].
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Schema {
+pub(crate) struct StoreSchema {
     /// The version of `sql`, the oldest one that is opened.
     pub(crate) first: u32,
     pub(crate) sql: &'static str,
@@ -32,7 +32,7 @@ pub(crate) struct Schema {
     pub(crate) steps: &'static [MigrationStep],
 }
 
-impl Schema {
+impl StoreSchema {
     /// The version that this program writes.
     pub(crate) const fn version(&self) -> u32 {
         self.first + self.steps.len() as u32

@@ -64,7 +64,7 @@ CREATE TABLE libraries (
 CREATE TABLE policies (
     hash        BLOB    NOT NULL PRIMARY KEY CHECK (length(hash) = 32),
     snapshot    TEXT    NOT NULL,
-    -- The owner of the first session that has it, for whom it counts.
+    -- The owner of the first session that has it: it counts for this owner.
     owner       TEXT    NOT NULL
 ) STRICT;
 

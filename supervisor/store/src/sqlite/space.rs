@@ -6,7 +6,7 @@
 use super::Durability;
 use super::open::first_connection;
 use super::recovery::beside;
-use super::schema::Schema;
+use super::schema::StoreSchema;
 use crate::error::OpenError;
 use nix::fcntl::OFlag;
 use nix::sys::statvfs::{FsFlags, statvfs};
@@ -27,7 +27,7 @@ pub(super) fn connect_with_reserve(
     durability: Durability,
     busy_timeout: Duration,
     commits: Option<i64>,
-    schema: &Schema,
+    schema: &StoreSchema,
 ) -> Result<Connection, OpenError> {
     let connect = || first_connection(path, durability, busy_timeout, commits, schema);
     let connection = match connect() {
@@ -75,7 +75,7 @@ pub(crate) fn with_problem(path: &Path, error: &dyn Display) -> String {
     }
 }
 
-/// What is wrong with the file system of a file that cannot be used, and what to do.
+/// The fault of the file system of a file that cannot be used, and the remedy.
 pub(super) fn problem(path: &Path) -> Option<String> {
     // The folder may be one that could not be made.
     let folders =

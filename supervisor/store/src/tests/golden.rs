@@ -1,6 +1,6 @@
 //! Databases of released versions, as SQL text in `golden/`: every later program opens them and finds what is in them.
 //!
-//! With a new schema version: `VM_SYSTEM_BLESS=1` writes the file of that version; add it to [`GOLDEN`] and keep the others.
+//! A new schema version: `VM_SYSTEM_BLESS=1` writes the file of that version; add it to [`GOLDEN`] and keep the others.
 
 use super::fixture::{
     console, detail, ended, events, execution_id, execution_record, mine, options, owner, session_id,

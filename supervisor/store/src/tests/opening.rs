@@ -147,7 +147,7 @@ async fn log_of_an_earlier_time_is_refused_and_put_aside_where_that_is_accepted(
         |from: &Path, to: &Path, name: &str| std::fs::copy(from.join(name), to.join(name)).expect("there");
     copy(disk.folder.path(), folder.path(), "vm-system.db-wal");
     disk.store.shutdown().await;
-    // What the second owner writes first is in the database file with its end, the rest in the log of the third.
+    // The first writes of the second owner are in the database file with its end, the rest in the log of the third.
     for n in 2..4 {
         let store = open_sqlite(options(disk.folder.path())).expect("it has no owner");
         store.apply(template(n, &"late".repeat(2_000 + usize::from(n)))).await.expect("new");

@@ -73,7 +73,7 @@ async fn until(store: &StoreHandle, what: &str, holds: impl Fn() -> bool) {
 /// Bytes of each owner.
 type Sums = Vec<(String, i64)>;
 
-/// What the rows of all owners take, and the same counted anew.
+/// The space of the rows of all owners, and the same counted anew.
 fn counted(folder: &Path) -> (Sums, Sums) {
     let connection = Connection::open(folder.join("vm-system.db")).expect("readable");
     let sizes = |sql: &str| -> Vec<(String, i64)> {

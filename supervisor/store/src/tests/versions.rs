@@ -1,17 +1,17 @@
 //! Versions of the schema: which databases are opened, and the migration to a later version, which a made-up one shows.
 
 use super::fixture::{execution_id, mine, on_disk, options, running, session_id};
-use crate::sqlite::{SCHEMA, Schema, open_with_schema};
+use crate::sqlite::{SCHEMA, StoreSchema, open_with_schema};
 use crate::{OpenError, StoreHandle, open_sqlite};
 use rusqlite::Connection;
 use std::path::Path;
 
 /// The version after the newest one, with a step of more than SQLite keeps in memory, so that parts of it are in the log before the end.
-const NEXT: Schema = Schema { steps: &[add_notes], ..SCHEMA };
+const NEXT: StoreSchema = StoreSchema { steps: &[add_notes], ..SCHEMA };
 /// The same with a second step that fails.
-const FAILING: Schema = Schema { steps: &[add_notes, fail], ..SCHEMA };
+const FAILING: StoreSchema = StoreSchema { steps: &[add_notes, fail], ..SCHEMA };
 /// The same with a second step in the middle of which the files are copied: as a killed process leaves them.
-const INTERRUPTED: Schema = Schema { steps: &[add_notes, copy_files], ..SCHEMA };
+const INTERRUPTED: StoreSchema = StoreSchema { steps: &[add_notes, copy_files], ..SCHEMA };
 
 fn add_notes(c: &Connection) -> Result<(), rusqlite::Error> {
     c.execute_batch(

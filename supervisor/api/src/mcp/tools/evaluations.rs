@@ -16,7 +16,7 @@ use vm_system_protocol::model::{
 const OUTPUT_BYTES: usize = 16 * 1024;
 /// The value of one evaluation (bytes).
 const VALUE_BYTES: usize = 16 * 1024;
-/// What a console writes in place of what it leaves out.
+/// The texts that a console writes in place of what it leaves out.
 const MORE: &[&str] = &[" more item", " more character"];
 /// Events that are read for one evaluation, and listed by `get_events`.
 pub(super) const EVENTS: u32 = 1_000;
@@ -102,7 +102,7 @@ pub(super) fn evaluated(
     let preview = value.map(|value| shortened(&value.preview, VALUE_BYTES).unwrap_or(value.preview.as_str()));
     let result = value.and_then(|value| value.json.as_ref());
     let result = result.filter(|json| json.as_str().len() <= VALUE_BYTES);
-    // What a console leaves out is in the JSON.
+    // The JSON has what a console leaves out.
     let elided = preview.is_some_and(|preview| MORE.iter().any(|more| preview.contains(more)));
     if let Some(preview) = preview {
         add(result.filter(|_| elided).map_or(preview, JsonText::as_str));

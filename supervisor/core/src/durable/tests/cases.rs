@@ -389,7 +389,7 @@ fn the_end_of_a_program_stores_no_state_and_drops_what_was_stored_behind_its_las
         let stop = Stop { cause: Cause::Ended(End::Ok { result: json("1") }), cpu_us: 1, heap_bytes: 1 };
         FromDurable::SmallCheckpoint { pages: vec![page()], stop: Box::new(stop) }
     };
-    // Of one that never paused nothing is stored, or what was is dropped.
+    // An execution that never paused has nothing in the store, or loses it.
     for stored in [false, true] {
         let mut world = running();
         if stored {

@@ -255,7 +255,7 @@ impl<'a> Columns<'a> {
                 extra: Some(stack.into()),
                 ..plain(message)
             },
-            // What it has is in `HttpRecord`, as JSON.
+            // The fields of the record are in `HttpRecord`, as JSON.
             EventPayload::Http(record) => Self {
                 label: None,
                 text: "",

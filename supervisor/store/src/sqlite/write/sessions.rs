@@ -139,10 +139,10 @@ pub(super) fn end(
     if rows == 0 { Err(missing_or_finished(c, id)) } else { Ok(rows + end_unfinished(c, id, None, at)?) }
 }
 
-/// So many of the newest events of a session are kept, whatever they are about.
+/// The number of the newest events of a session that are kept, whatever they are about.
 const EVENTS_KEPT: i64 = 10_000;
-/// Before these, so many are looked at with each event that is bounded here: more passed unseen only if as many events of executions,
-/// which count for their owner, are among them.
+/// The number of older events that are looked at with each event that is bounded here. More can be left only if as many events of
+/// executions, which count for their owner, are among them.
 const EVENTS_SEEN: i64 = 1_024;
 /// How a session began stays.
 const FIRST_EVENTS: i64 = 8;
