@@ -251,7 +251,7 @@ impl Ops {
                 let command = Some(format!("vm-system session restore {}", session.id));
                 Restorability { possible: true, command, reason: None }
             }
-            Err(why) => Restorability { possible: false, command: None, reason: Some(why) },
+            Err(why) => Restorability { possible: false, command: None, reason: Some(why.to_owned()) },
         });
         Ok(session)
     }

@@ -26,7 +26,7 @@ impl Bench {
     }
 
     fn drain_fact(&self) -> serde_json::Value {
-        serde_json::to_value(&self.machine.record().runtime_meta).ok().expect("JSON")["drain_at"].clone()
+        serde_json::to_value(&self.machine.record().runtime_meta).expect("JSON")["drain_at"].clone()
     }
 
     fn is_killed_by_us(&mut self) {

@@ -58,7 +58,7 @@ fn it_is_not_ready_before_the_last_input_was_repeated() {
     bench.finish(7);
     let Some(Ok(SessionReply::Session(session))) = bench.reply(7) else { panic!("{:?}", bench.replies) };
     assert_eq!((session.status, session.name.as_deref()), (SessionStatus::Ready, Some("work")));
-    assert_eq!(serde_json::to_value(&session.runtime_meta).ok().expect("JSON")["restored"]["inputs"], 1);
+    assert_eq!(serde_json::to_value(&session.runtime_meta).expect("JSON")["restored"]["inputs"], 1);
     assert!(bench.is_stored_as_ready());
     assert_eq!(bench.forks.len(), 1, "its guard copy");
     bench.repeat(8);

@@ -40,7 +40,7 @@ impl Bench {
     }
 
     fn facts(&self) -> serde_json::Value {
-        serde_json::to_value(&self.machine.record().runtime_meta).ok().expect("JSON")
+        serde_json::to_value(&self.machine.record().runtime_meta).expect("JSON")
     }
 }
 

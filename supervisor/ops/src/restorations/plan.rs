@@ -6,7 +6,7 @@ use crate::errors::stored;
 use std::collections::HashMap;
 use vm_system_protocol::control::OpError;
 use vm_system_protocol::ids::{ExecutionId, SessionId};
-use vm_system_protocol::model::{ExecutionKind, Session, SessionEvent, SessionEventType};
+use vm_system_protocol::model::{ExecutionKind, SessionEvent, SessionEventType};
 use vm_system_record::{Scope, SessionRow};
 use vm_system_store::StoreHandle;
 

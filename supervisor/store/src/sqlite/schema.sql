@@ -83,9 +83,9 @@ CREATE TABLE sessions (
     closed_at       INTEGER,
     last_error      TEXT,
     close_reason    TEXT,
-    -- `SessionFacts` as JSON, which nothing in here reads.
+    -- `SessionFacts` as JSON; no statement in here reads a part of it.
     runtime_meta    TEXT    NOT NULL,
-    -- The fact that an event of another session follows from.
+    -- The parent of a fork: an event of that session follows from the insertion.
     forked_from     BLOB,
     worker_seq      INTEGER NOT NULL DEFAULT 0,
     -- Where its worktree is and whose rights use it (`RecordedWorktree`); NULL for a program without files.

@@ -57,7 +57,7 @@ pub(super) fn warning_of(client: &mut Client, execution: &Execution) -> Option<S
 }
 
 fn restart_fact(client: &mut Client, session: &Session) -> Value {
-    serde_json::to_value(&client.session_record(session).runtime_meta).ok().expect("JSON")["restart"].clone()
+    serde_json::to_value(&client.session_record(session).runtime_meta).expect("JSON")["restart"].clone()
 }
 
 mod cases {
@@ -138,7 +138,7 @@ mod cases {
         worker(&mut client, &session).kill().expect("alive");
         ready_again(&mut client, &session, "1");
         assert_eq!(
-            serde_json::to_value(&client.session_record(&session).runtime_meta).ok().expect("JSON")["generation"],
+            serde_json::to_value(&client.session_record(&session).runtime_meta).expect("JSON")["generation"],
             3
         );
         drop(client);

@@ -53,7 +53,7 @@ pub(super) fn insert(
             worktree.map(|worktree| worktree.root.as_str()),
             worktree.map(|worktree| worktree.beneath.as_str()),
             worktree.and_then(|worktree| worktree.handle.as_deref()),
-            session.runtime_meta.forked_from.as_ref().map(|parent| parent.as_bytes())
+            session.runtime_meta.forked_from.as_ref().map(SessionId::as_bytes)
         ],
     )
     .constrained(Entity::Session, Entity::Template)
