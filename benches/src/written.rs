@@ -6,7 +6,7 @@
 use crate::figure::micros;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
-use vm_system_protocol::control::NewRun;
+use vm_system_protocol::control::ProgramStart;
 use vm_system_tests::client::Client;
 use vm_system_tests::daemon::Daemon;
 
@@ -102,7 +102,7 @@ fn answer(step: usize, length: usize) -> String {
 /// Runs one program and prints the table of its steps.
 pub fn measure(daemon: &Daemon, client: &mut Client, template: &str, what: &Rebuilder) {
     client.load(what.source);
-    let new = NewRun { template: Some(template.to_owned()), ..NewRun::default() };
+    let new = ProgramStart { template: Some(template.to_owned()), ..ProgramStart::default() };
     let id = client.start_program(new).expect("started").execution.id.to_string();
     let mut counters = Counters::new(daemon.pid(), &daemon.place.path("state/vm-system.db"));
     println!("{} ({} steps, KiB of each step)", what.name, what.steps);

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::sync::Mutex;
 use vm_system_daemon::Embedded;
-use vm_system_protocol::control::{Op, Reply};
+use vm_system_protocol::control::{Op, Reply, Verb};
 
 /// Batches of events that may wait until this process has printed them.
 const QUEUED_BATCHES: usize = 16;
@@ -38,8 +38,8 @@ impl Backend {
     }
 
     /// Runs one verb. Several may run at a time.
-    pub(crate) async fn call(&self, op: Op, key: Option<String>) -> Result<Reply, CliError> {
-        self.call_following(op, key, &mut |_| Ok(())).await.map_err(explain)
+    pub(crate) async fn call<V: Verb>(&self, verb: V, key: Option<String>) -> Result<V::Reply, CliError> {
+        self.call_following(verb, key, &mut |_| Ok(())).await.map_err(explain)
     }
 
     /// Who listens at the socket of the last verb.
@@ -51,12 +51,17 @@ impl Backend {
     }
 
     /// Runs one verb and follows its events.
-    pub(crate) async fn call_following(
+    pub(crate) async fn call_following<V: Verb>(
         &self,
-        op: Op,
+        verb: V,
         key: Option<String>,
         on_events: OnEvents<'_>,
-    ) -> Result<Reply, CallError> {
+    ) -> Result<V::Reply, CallError> {
+        let reply = self.send(verb.into(), key, on_events).await?;
+        V::reply_from(reply).map_err(|other| CallError::Lost(other.to_string()))
+    }
+
+    async fn send(&self, op: Op, key: Option<String>, on_events: OnEvents<'_>) -> Result<Reply, CallError> {
         match self {
             Self::Daemon { target, idle, cancel_on_disconnect } => {
                 let kept = idle.lock().await.take();

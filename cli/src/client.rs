@@ -269,7 +269,7 @@ impl Connection {
                     on_events(events).map_err(CallError::Own)?;
                 }
                 ServerFrame::Reply { id: of, result } if of == id => {
-                    return result.map(|reply| *reply).map_err(CallError::Op);
+                    return result.map_err(CallError::Op);
                 }
                 ServerFrame::Events { .. } | ServerFrame::Reply { .. } => {
                     return Err(CallError::Lost("a response without a request".to_owned()));

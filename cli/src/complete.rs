@@ -14,7 +14,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 use vm_system_api::mcp::ToolSets;
 use vm_system_protocol::control::{
-    DurableOp, DurableReply, ListPage, Op, ProgramFilter, Reply, RunFilter, SessionFilter, TaskFilter,
+    CheckpointList, LibraryCatalog, ListPage, ModuleCatalog, ProgramList, RunList, SessionCheckpoints,
+    SessionList, TaskList, TemplateGet, TemplateList,
 };
 use vm_system_protocol::model::ExecutionStatus;
 
@@ -182,36 +183,21 @@ fn parent(words: &[OsString]) -> Option<String> {
 }
 
 async fn list(daemon: &Backend, kind: Kind, words: &[OsString]) -> Option<Vec<(String, String)>> {
-    let durable = Op::Durable;
     let page = ListPage::first(MOST);
-    let op = match kind {
-        Kind::Session => Op::SessionList(SessionFilter { page, ..SessionFilter::default() }),
-        Kind::Template => Op::TemplateList { page, built_in: true },
-        Kind::Program | Kind::ProgramOrFile => {
-            durable(DurableOp::ProgramList(ProgramFilter { page, ..ProgramFilter::default() }))
-        }
-        Kind::Run | Kind::Waiting => durable(DurableOp::RunList(RunFilter { page, ..RunFilter::default() })),
-        Kind::Library => Op::LibraryCatalog,
-        Kind::Module => Op::ModuleCatalog,
-        Kind::SessionCheckpoint => Op::SessionCheckpoints { session: parent(words)? },
-        Kind::RunCheckpoint => durable(DurableOp::CheckpointList { execution: parent(words)? }),
-        Kind::StartupFile => Op::TemplateGet { template: parent(words)? },
-        Kind::Topic | Kind::ToolSets => return None,
-    };
     let (mut names, mut ids) = (Vec::new(), Vec::new());
     // A name, if there is one, and the id.
     let mut put = |id: String, name: Option<String>, about: String| {
         names.extend(name.map(|name| (name, about.clone())));
         ids.push((id, about));
     };
-    match daemon.call(op, None).await.ok()? {
-        Reply::Sessions(sessions) => {
-            for one in sessions {
+    match kind {
+        Kind::Session => {
+            for one in daemon.call(SessionList { page, ..SessionList::default() }, None).await.ok()? {
                 put(one.id.to_string(), one.name, format!("{} session of {}", one.status, one.workspace_id));
             }
         }
-        Reply::Templates(templates) => {
-            for one in templates {
+        Kind::Template => {
+            for one in daemon.call(TemplateList { page, built_in: true }, None).await.ok()? {
                 put(
                     one.id.to_string(),
                     Some(one.name.clone()),
@@ -219,19 +205,24 @@ async fn list(daemon: &Backend, kind: Kind, words: &[OsString]) -> Option<Vec<(S
                 );
             }
         }
-        Reply::Libraries(libraries) => {
-            for one in libraries {
+        Kind::Library => {
+            for one in daemon.call(LibraryCatalog, None).await.ok()? {
                 let state = if one.installed { "installed" } else { "not installed" };
                 put(one.name, None, state.to_owned());
             }
         }
-        Reply::Modules(modules) => modules.into_iter().for_each(|one| put(one.name, None, one.description)),
-        Reply::Durable(DurableReply::Programs(programs)) => {
-            for one in programs {
+        Kind::Module => {
+            for one in daemon.call(ModuleCatalog, None).await.ok()? {
+                put(one.name, None, one.description);
+            }
+        }
+        Kind::Program | Kind::ProgramOrFile => {
+            for one in daemon.call(ProgramList { page, ..ProgramList::default() }, None).await.ok()? {
                 put(one.id.to_string(), Some(one.name), format!("program, version {}", one.version));
             }
         }
-        Reply::Durable(DurableReply::Runs(runs)) => {
+        Kind::Run | Kind::Waiting => {
+            let runs = daemon.call(RunList { page, ..RunList::default() }, None).await.ok()?;
             let is_wanted = |status| kind == Kind::Run || status == ExecutionStatus::Waiting;
             for one in runs.into_iter().filter(|one| is_wanted(one.execution.status)) {
                 put(
@@ -241,27 +232,29 @@ async fn list(daemon: &Backend, kind: Kind, words: &[OsString]) -> Option<Vec<(S
                 );
             }
         }
-        Reply::Checkpoints(checkpoints) => {
-            for one in checkpoints {
+        Kind::SessionCheckpoint => {
+            let session = parent(words)?;
+            for one in daemon.call(SessionCheckpoints { session }, None).await.ok()? {
                 put(one.number.to_string(), one.name, format!("checkpoint of {}", one.created_at));
             }
         }
-        Reply::Durable(DurableReply::Checkpoints(checkpoints)) => {
-            for one in checkpoints {
+        Kind::RunCheckpoint => {
+            let execution = parent(words)?;
+            for one in daemon.call(CheckpointList { execution }, None).await.ok()? {
                 put(one.seq.to_string(), None, format!("{} at {}", one.cause, one.at));
             }
         }
-        Reply::TemplateDetail(detail) => {
-            for one in detail.startup_files {
+        Kind::StartupFile => {
+            let template = parent(words)?;
+            for one in daemon.call(TemplateGet { template }, None).await.ok()?.startup_files {
                 put(one.id.to_string(), Some(one.path), format!("startup file ({})", one.mode));
             }
         }
-        _ => return None,
+        Kind::Topic | Kind::ToolSets => return None,
     }
     // Tasks of sessions are in no list of executions.
     if kind == Kind::Waiting
-        && let Ok(Reply::Durable(DurableReply::Tasks(tasks))) =
-            daemon.call(durable(DurableOp::TaskList(TaskFilter::pending(ListPage::first(MOST)))), None).await
+        && let Ok(tasks) = daemon.call(TaskList::pending(page), None).await
     {
         let tasks = tasks.into_iter().map(|listed| listed.task);
         ids.extend(tasks.map(|task| (task.execution_id.to_string(), task.prompt)));

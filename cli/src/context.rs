@@ -10,7 +10,7 @@ use crate::target::DaemonTarget;
 use std::future::Future;
 use std::pin::Pin;
 use std::time::Duration;
-use vm_system_protocol::control::{Op, Reply};
+use vm_system_protocol::control::Verb;
 
 /// The context of a command.
 pub(crate) struct Context {
@@ -46,8 +46,8 @@ impl Context {
     }
 
     /// Runs one verb in the daemon.
-    pub(crate) async fn call(&self, op: Op) -> Result<Reply, CliError> {
-        self.daemon.call(op, None).await
+    pub(crate) async fn call<V: Verb>(&self, verb: V) -> Result<V::Reply, CliError> {
+        self.daemon.call(verb, None).await
     }
 
     /// Who listens at the socket of the last verb; none behind a URL.
@@ -56,8 +56,12 @@ impl Context {
     }
 
     /// Runs one verb in the daemon, at most once per key.
-    pub(crate) async fn call_once(&self, op: Op, key: Option<String>) -> Result<Reply, CliError> {
-        self.daemon.call(op, key).await
+    pub(crate) async fn call_once<V: Verb>(
+        &self,
+        verb: V,
+        key: Option<String>,
+    ) -> Result<V::Reply, CliError> {
+        self.daemon.call(verb, key).await
     }
 
     /// Runs a command that only talks to a daemon.
@@ -93,20 +97,4 @@ impl Context {
 /// command awaits.
 fn boxed<'a, T>(command: impl Future<Output = T> + 'a) -> Pin<Box<dyn Future<Output = T> + 'a>> {
     Box::pin(command)
-}
-
-/// Takes the expected result of a verb out of the reply.
-macro_rules! expect_reply {
-    ($reply:expr, $($pattern:tt)+) => {
-        match $reply {
-            $($pattern)+,
-            other => return Err($crate::context::unexpected(&other)),
-        }
-    };
-}
-pub(crate) use expect_reply;
-
-/// The error for a reply that does not match the verb.
-pub(crate) fn unexpected(reply: &impl std::fmt::Debug) -> CliError {
-    CliError::internal(format!("the supervisor sent an unexpected reply: {reply:?}"))
 }

@@ -15,14 +15,14 @@ pub struct Contract {
     /// Flags that every command accepts.
     pub global: Vec<Argument>,
     /// Every command without subcommands, in the order of `--help`.
-    pub commands: Vec<Verb>,
+    pub commands: Vec<CommandVerb>,
     /// The exit codes.
     pub exit_codes: Vec<ExitCode>,
 }
 
 /// A command.
 #[derive(Debug, Serialize)]
-pub struct Verb {
+pub struct CommandVerb {
     /// Full name, such as `template add-startup`.
     pub command: String,
     /// One line of help.
@@ -93,7 +93,7 @@ pub fn contract() -> Contract {
     Contract { version: env!("CARGO_PKG_VERSION").to_owned(), global, commands, exit_codes }
 }
 
-fn verbs(command: &Command, path: &str, all: &mut Vec<Verb>) {
+fn verbs(command: &Command, path: &str, all: &mut Vec<CommandVerb>) {
     let mut leaf = true;
     for sub in command.get_subcommands().filter(|sub| !sub.is_hide_set()) {
         leaf = false;
@@ -109,7 +109,7 @@ fn verbs(command: &Command, path: &str, all: &mut Vec<Verb>) {
         let arguments = own.map(argument).collect();
         let usage = command.clone().render_usage().to_string();
         let usage = usage.trim_start_matches("Usage:").trim().replace("\n       ", "\n");
-        all.push(Verb { command: path.to_owned(), about, usage, arguments });
+        all.push(CommandVerb { command: path.to_owned(), about, usage, arguments });
     }
 }
 

@@ -1,7 +1,7 @@
 //! The command line of vm-system: everything of the binary except its first line.
 //!
 //! Invariants: verbs have no logic here, only in the supervisor; nothing here parses JavaScript, opens the database or
-//! knows the sandbox. A command turns arguments into [`Op`](vm_system_protocol::control::Op)s and
+//! knows the sandbox. A command turns arguments into [verbs](vm_system_protocol::control::Verb) and
 //! replies into text.
 //!
 //! Reading order:

@@ -9,7 +9,7 @@ use std::collections::{HashSet, VecDeque};
 use std::path::{Path, PathBuf};
 use vm_system_api::mcp::FileRefusal;
 use vm_system_cvm::{SourceFile, candidates, imports};
-use vm_system_protocol::control::ProgramText;
+use vm_system_protocol::control::ProgramLoad;
 use vm_system_protocol::program_source::PROGRAM_FILES;
 
 /// Whether the name of a file says that it is TypeScript (true) or JavaScript (false).
@@ -50,7 +50,7 @@ pub(crate) fn gather(
     source: String,
     most: usize,
     read: impl Fn(&Path, usize) -> Result<String, FileRefusal>,
-) -> Result<ProgramText, RefusedImport> {
+) -> Result<ProgramLoad, RefusedImport> {
     let refused = |refusal, file: &Path, importer: &SourceFile, line| RefusedImport {
         refusal,
         file: file.to_owned(),
@@ -99,7 +99,7 @@ pub(crate) fn gather(
     let files = list.into_iter().map(|file| (file.name, file.text)).collect();
     let typescript = language_of(path);
     let file = has_imports.then_some(entry.name);
-    Ok(ProgramText { name: String::new(), source: entry.text, typescript, file, files })
+    Ok(ProgramLoad { name: String::new(), source: entry.text, typescript, file, files })
 }
 
 /// The files of a program that its user names: beneath the source's folder, or beneath `root`.
@@ -108,7 +108,7 @@ pub(crate) fn of_user(
     source: String,
     root: Option<&PathBuf>,
     most: usize,
-) -> Result<ProgramText, CliError> {
+) -> Result<ProgramLoad, CliError> {
     let beside = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let (root, is_named) = (root.map_or(beside, PathBuf::as_path), root.is_some());
     if is_named && !root.is_dir() {

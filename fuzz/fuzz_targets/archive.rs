@@ -7,7 +7,7 @@ use std::cell::OnceCell;
 use std::fmt::Write as _;
 use vm_system_fuzz::verbs;
 use vm_system_ops::Ops;
-use vm_system_protocol::control::{DurableOp, DurableReply, Op, Reply};
+use vm_system_protocol::control::{ImportBegin, ImportEnd, ImportPart};
 
 thread_local! {
     static SUPERVISOR: OnceCell<(tokio::runtime::Runtime, Ops)> = const { OnceCell::new() };
@@ -39,19 +39,17 @@ fn sealed(data: &[u8]) -> Vec<u8> {
 }
 
 async fn import(ops: &Ops, file: &[u8], part: usize) {
-    let durable = |op| verbs::run(ops, Op::Durable(op), None);
-    let begun = durable(DurableOp::ImportBegin(Box::default())).await;
-    let Ok(Reply::Durable(DurableReply::Importing(import))) = begun else { return };
+    let Ok(import) = verbs::call(ops, ImportBegin::default()).await else { return };
     let mut at = 0;
     for bytes in file.chunks(part) {
         let (import, bytes) = (import.clone(), bytes.to_vec());
         let len = bytes.len() as u64;
-        if durable(DurableOp::ImportPart { import, at, bytes }).await.is_err() {
+        if verbs::call(ops, ImportPart { import, at, bytes }).await.is_err() {
             return;
         }
         at += len;
     }
-    let _ = durable(DurableOp::ImportEnd { import }).await;
+    let _ = verbs::call(ops, ImportEnd { import }).await;
 }
 
 vm_system_fuzz::fuzz_target!(|data: &[u8]| {

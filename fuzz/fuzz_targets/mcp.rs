@@ -7,7 +7,7 @@ use std::sync::Arc;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use vm_system_api::mcp::lines::LineTransport;
 use vm_system_api::mcp::{Extensions, McpBackend, McpClient, VerbFuture, serve};
-use vm_system_protocol::control::{DurableOp, DurableReply, ErrorCode, Op, OpError, Reply};
+use vm_system_protocol::control::{CurrentGet, ErrorCode, Op, OpError, Reply, Verb as _};
 
 struct NoBackend;
 
@@ -18,7 +18,7 @@ impl McpBackend for NoBackend {
 
     fn perform<'a>(&'a self, _: &'a McpClient, op: Op, _: String) -> VerbFuture<'a, Result<Reply, OpError>> {
         let reply = match op {
-            Op::Durable(DurableOp::CurrentGet { .. }) => Ok(Reply::Durable(DurableReply::Runs(Vec::new()))),
+            Op::CurrentGet(_) => Ok(CurrentGet::any_reply(None)),
             _ => Err(OpError::new(ErrorCode::NotFound, "nothing is here")),
         };
         Box::pin(std::future::ready(reply))

@@ -6,10 +6,9 @@ use tokio_util::sync::CancellationToken;
 use vm_system_core::ExecuteRequest;
 use vm_system_core::durable::SubmittedAnswer;
 use vm_system_ops::{Caller, ClientPresence, Ops, OpsOptions, VerbHandler, VerbRequest};
-use vm_system_protocol::control::{DoctorReport, ErrorCode, Op, OpError, Reply, UpgradeReport};
+use vm_system_protocol::control::{DoctorReport, ErrorCode, Op, OpError, Reply, UpgradeReport, Verb};
 use vm_system_protocol::ids::{ExecutionId, SessionId, TaskId};
-use vm_system_protocol::json::JsonText;
-use vm_system_protocol::model::{Execution, Session, SessionCheckpoint, SessionInspection};
+use vm_system_protocol::model::{Execution, RestoredInputs, Session, SessionCheckpoint, SessionInspection};
 use vm_system_record::{Owner, PolicySnapshot};
 use vm_system_runtime::client_memory::ReplyMemory;
 use vm_system_runtime::shares::Holder;
@@ -103,7 +102,7 @@ impl RuntimeApi for NoRuntime {
         &self,
         _: SessionId,
         _: Option<String>,
-        _: JsonText,
+        _: RestoredInputs,
     ) -> BoxFuture<'_, Result<Session, RuntimeError>> {
         not_live()
     }
@@ -165,6 +164,11 @@ pub async fn run(ops: &Ops, op: Op, key: Option<String>) -> Result<Reply, OpErro
         memory: ReplyMemory::default(),
     })
     .await
+}
+
+/// As [`run`], of one verb without a key.
+pub async fn call<V: Verb>(ops: &Ops, verb: V) -> Result<V::Reply, OpError> {
+    Ok(V::reply_from(run(ops, verb.into(), None).await?)?)
 }
 
 /// Refuses every verb.

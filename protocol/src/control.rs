@@ -1,5 +1,5 @@
-//! Client ⇄ supervisor over the local socket, and the verbs of the product: [`Op`] and [`Reply`] are the requests and results of
-//! every API (control, REST, MCP); the handlers are in the supervisor.
+//! Client ⇄ supervisor over the local socket, and the verbs of the product: each is a [`Verb`] with its own type of reply, the same
+//! for every API (control, REST, MCP); the handlers are in the supervisor. [`Op`] and [`Reply`] are any verb and any reply on the wire.
 //!
 //! A connection is a byte stream of frames: `length u32` (little endian, at most
 //! [`CONTROL_FRAME_BYTES`](crate::limits::CONTROL_FRAME_BYTES)), then the value. First the client's [`ClientHello`], then the
@@ -10,30 +10,21 @@ mod database;
 mod durable;
 pub mod frame;
 mod lists;
-mod op;
 mod reply;
 mod restoration;
+mod verbs;
 
-pub use archive::{ArchiveKind, ExportCursor, ExportPart, ExportPlace, NewImport, PART_BYTES};
+pub use archive::{ArchiveKind, ExportCursor, ExportPart, ExportPlace, PART_BYTES};
 pub use database::{BackupInfo, CHECK_FINDINGS, CheckFinding, CheckReport, DatabaseSize};
-pub use durable::{
-    CompiledPlan, DurableOp, DurableReply, GivenAnswer, NewRun, PendingPrompt, PlanText, ProgramCounts,
-    ProgramText,
-};
-pub use lists::{
-    ExecutionFilter, ListCursor, ListPage, Listed, NoCursor, Period, ProgramFilter, RunFilter, SessionFilter,
-    TaskFilter,
-};
-pub use op::{
-    AGENT_TEMPLATE, INTERACTIVE_INPUT, NewCapability, NewExecution, NewLibrary, NewSession, NewStartupFile,
-    Op, TYPESCRIPT_INPUT, TemplateChange,
-};
+pub use durable::{CompiledPlan, PendingPrompt, ProgramCounts};
+pub use lists::{ListCursor, ListPage, Listed, NoCursor, Period};
 pub use reply::{
-    AuditRecord, BuildUse, DoctorReport, ErrorCode, Health, HostFinding, LibraryCheck, LibraryInfo,
-    MemoryOwner, ModuleInfo, OpError, Reply, RuntimeInfo, RuntimeSummary, SandboxLayer, SessionEventPage,
-    TemplateName, UpgradeReport, ZygoteInfo,
+    AuditRecord, BuildUse, DoctorReport, ErrorCode, ExecutionState, Health, HostFinding, ImportedObject,
+    LibraryCheck, LibraryInfo, MemoryOwner, ModuleInfo, OpError, RuntimeInfo, RuntimeSummary, SandboxLayer,
+    SessionEventPage, TemplateDeleted, TemplateName, UpgradeReport, ZygoteInfo,
 };
-pub use restoration::{GivenInput, NewRestoration};
+pub use restoration::GivenInput;
+pub use verbs::*;
 
 use crate::codec::{Decode, Encode};
 use crate::model::Event;
@@ -98,7 +89,7 @@ pub enum ServerFrame {
         events: Vec<Event>,
     },
     /// The reply to a request, its last frame.
-    Reply { id: u32, result: Result<Box<Reply>, Box<OpError>> },
+    Reply { id: u32, result: Result<Reply, Box<OpError>> },
 }
 
 #[cfg(test)]

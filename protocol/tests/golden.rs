@@ -118,8 +118,8 @@ fn current() -> Table {
         CapabilityKind,
         StartupMode,
         ErrorCode,
-        DurableOp,
-        DurableReply,
+        ExecutionState,
+        ImportedObject,
         GivenAnswer,
         ArchiveKind,
         ExportPlace,
@@ -131,7 +131,7 @@ fn current() -> Table {
         DurableLimit,
     );
     every_variant::<Result<BrokerReply, HostError>>("CallResult", &mut now);
-    every_variant::<Result<Box<Reply>, Box<OpError>>>("OpResult", &mut now);
+    every_variant::<Result<Reply, Box<OpError>>>("OpResult", &mut now);
     structs!(ClientHello, ServerHello, WorkerRecord, Execution, TemplateDetail, StartupFile, Capability);
     now
 }

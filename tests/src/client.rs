@@ -8,8 +8,9 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 use vm_system_protocol::codec::{decode, encode};
 use vm_system_protocol::control::{
-    CONTROL_PROTOCOL, ClientFrame, ClientHello, ErrorCode, NewExecution, NewSession, Op, OpError, Reply,
-    ServerFrame, ServerHello,
+    CONTROL_PROTOCOL, ClientFrame, ClientHello, ErrorCode, ExecEvents, ExecGet, ExecStart, ExecutionState,
+    Op, OpError, Reply, ServerFrame, ServerHello, SessionClose, SessionCreate, SessionFork, SessionGet,
+    SessionInspect, TemplateCreate, Verb,
 };
 use vm_system_protocol::limits::CONTROL_FRAME_BYTES;
 use vm_system_protocol::model::{
@@ -78,13 +79,13 @@ impl Client {
     }
 
     /// Sends a request and does not wait; its number.
-    pub fn send(&mut self, op: Op) -> u32 {
+    pub fn send(&mut self, op: impl Into<Op>) -> u32 {
         self.send_with_key(op, None)
     }
 
     /// As [`Client::send`], with an idempotency key.
-    pub fn send_with_key(&mut self, op: Op, key: Option<&str>) -> u32 {
-        let (id, frame) = self.request(op, key);
+    pub fn send_with_key(&mut self, op: impl Into<Op>, key: Option<&str>) -> u32 {
+        let (id, frame) = self.request(op.into(), key);
         self.write(&frame);
         id
     }
@@ -113,26 +114,33 @@ impl Client {
             match self.frame() {
                 ServerFrame::Events { id: of, events } if of == id => gathered.extend(events),
                 ServerFrame::Reply { id: of, result } if of == id => {
-                    return (gathered, result.map(|reply| *reply).map_err(|error| *error));
+                    return (gathered, result.map_err(|error| *error));
                 }
                 other => panic!("a response to another request: {other:?}"),
             }
         }
     }
 
+    /// As [`Client::response`], to a request of this verb and without the events.
+    pub fn reply<V: Verb>(&mut self, id: u32) -> Result<V::Reply, OpError> {
+        let reply = self.response(id).1?;
+        Ok(V::reply_from(reply).expect("the reply of the verb"))
+    }
+
     /// One request and its response.
-    pub fn op(&mut self, op: Op) -> Result<Reply, OpError> {
-        let id = self.send(op);
-        self.response(id).1
+    pub fn op<V: Verb>(&mut self, verb: V) -> Result<V::Reply, OpError> {
+        let id = self.send(verb);
+        self.reply::<V>(id)
     }
 
     /// As [`Client::op`] for a request without events; an error if the daemon was killed meanwhile.
-    pub fn try_op(&mut self, op: Op) -> io::Result<Result<Reply, OpError>> {
-        let (id, frame) = self.request(op, None);
+    pub fn try_op<V: Verb>(&mut self, verb: V) -> io::Result<Result<V::Reply, OpError>> {
+        let (id, frame) = self.request(verb.into(), None);
         self.try_write(&frame)?;
         match decode(&self.try_read()?).expect("server frame") {
             ServerFrame::Reply { id: of, result } if of == id => {
-                Ok(result.map(|reply| *reply).map_err(|error| *error))
+                let reply = result.map_err(|error| *error);
+                Ok(reply.map(|reply| V::reply_from(reply).expect("the reply of the verb")))
             }
             other => panic!("a response to another request: {other:?}"),
         }
@@ -151,17 +159,13 @@ impl Client {
     fn template_of(&mut self, engine: Engine, settings: Settings, modules: &[&str]) -> String {
         // Names are unique among an owner's templates, over all connections of a test.
         static NUMBER: AtomicU32 = AtomicU32::new(1);
-        let op = Op::TemplateCreate {
+        let op = TemplateCreate {
             name: format!("template-{}", NUMBER.fetch_add(1, Ordering::Relaxed)),
             engine,
-            settings: Box::new(settings),
+            settings,
             modules: modules.iter().map(|name| (*name).to_owned()).collect(),
         };
-        match self.op(op).expect("template") {
-            Reply::Template(template) => template.id.to_string(),
-            Reply::TemplateDetail(detail) => detail.template.id.to_string(),
-            other => panic!("{other:?}"),
-        }
+        self.op(op).expect("template").id.to_string()
     }
 
     /// A session of a template.
@@ -190,7 +194,7 @@ impl Client {
         worktree: &Path,
         (user, name): (Option<&str>, Option<&str>),
     ) -> Result<Session, OpError> {
-        let op = Op::SessionCreate(Box::new(NewSession {
+        let op = SessionCreate {
             template: template.to_owned(),
             workspace_id: "tests".to_owned(),
             base_commit_oid: "none".to_owned(),
@@ -199,19 +203,13 @@ impl Client {
             name: name.map(str::to_owned),
             ttl_s: None,
             idle_timeout_s: None,
-        }));
-        self.op(op).map(|reply| match reply {
-            Reply::Session(session) => *session,
-            other => panic!("{other:?}"),
-        })
+        };
+        self.op(op)
     }
 
     /// Forks of a session.
     pub fn fork(&mut self, session: &Session, count: u32) -> Result<Vec<Session>, OpError> {
-        self.op(Op::SessionFork { session: session.id.to_string(), count }).map(|reply| match reply {
-            Reply::Sessions(sessions) => sessions,
-            other => panic!("{other:?}"),
-        })
+        self.op(SessionFork { session: session.id.to_string(), count })
     }
 
     /// Runs code that must succeed; the preview of its value.
@@ -224,23 +222,17 @@ impl Client {
 
     /// Ends a session; no error if it has ended already.
     pub fn close(&mut self, session: &Session) {
-        self.op(Op::SessionClose { session: session.id.to_string() }).expect("close");
+        self.op(SessionClose { session: session.id.to_string() }).expect("close");
     }
 
     /// A session's record.
     pub fn session_record(&mut self, session: &Session) -> Session {
-        match self.op(Op::SessionGet { session: session.id.to_string() }).expect("session") {
-            Reply::Session(session) => *session,
-            other => panic!("{other:?}"),
-        }
+        self.op(SessionGet { session: session.id.to_string() }).expect("session")
     }
 
     /// The kernel's data about a live session.
     pub fn inspect(&mut self, session: &Session) -> Result<SessionInspection, OpError> {
-        self.op(Op::SessionInspect { session: session.id.to_string() }).map(|reply| match reply {
-            Reply::Inspection(inspection) => *inspection,
-            other => panic!("{other:?}"),
-        })
+        self.op(SessionInspect { session: session.id.to_string() })
     }
 
     /// Polls until the session is in this state: there is no notification of its end. Fails at the deadline.
@@ -260,7 +252,7 @@ impl Client {
     #[track_caller]
     pub fn until_final(&mut self, execution: &Execution) -> Execution {
         let id = execution.id.to_string();
-        let follow = Op::ExecEvents { execution: id.clone(), after_seq: 0, limit: 0, follow: true };
+        let follow = ExecEvents { execution: id.clone(), after_seq: 0, limit: 0, follow: true };
         self.op(follow).expect("followed to its end");
         let record = self.execution_record(&id);
         assert!(record.status.is_final(), "still {}", record.status);
@@ -269,27 +261,20 @@ impl Client {
 
     /// An execution's record.
     pub fn execution_record(&mut self, execution: &str) -> Execution {
-        match self.op(Op::ExecGet { execution: execution.to_owned() }).expect("execution") {
-            Reply::Execution(execution) => *execution,
-            other => panic!("{other:?}"),
-        }
+        self.op(ExecGet { execution: execution.to_owned() }).expect("execution")
     }
 
     /// Stored events of an execution.
     pub fn events(&mut self, execution: &str) -> Vec<Event> {
-        let op = Op::ExecEvents { execution: execution.to_owned(), after_seq: 0, limit: 0, follow: false };
-        match self.op(op).expect("events") {
-            Reply::Events(events) => events,
-            other => panic!("{other:?}"),
-        }
+        let op = ExecEvents { execution: execution.to_owned(), after_seq: 0, limit: 0, follow: false };
+        self.op(op).expect("events")
     }
 
     /// Runs code to its end. An execution over its output limit is reported as an error with its id; its record is returned
     /// here, too.
     pub fn eval(&mut self, session: &Session, code: &str) -> Result<Execution, OpError> {
         match self.op(repl(session, code, true)) {
-            Ok(Reply::Execution(execution)) => Ok(*execution),
-            Ok(other) => panic!("{other:?}"),
+            Ok(state) => Ok(record(state)),
             Err(error) if error.code == ErrorCode::OutputLimitExceeded => {
                 let details = error.details.and_then(|details| details.to_value()).expect("details");
                 let id = details["execution_id"].as_str().expect("the execution's id");
@@ -301,33 +286,35 @@ impl Client {
 
     /// Starts code; its record as soon as it runs.
     pub fn start(&mut self, session: &Session, code: &str) -> Execution {
-        match self.op(repl(session, code, false)).expect("start") {
-            Reply::Execution(execution) => *execution,
-            other => panic!("{other:?}"),
-        }
+        record(self.op(repl(session, code, false)).expect("start"))
     }
 
     /// Runs a file of the worktree to its end.
     pub fn run_file(&mut self, session: &Session, path: &str) -> Result<Execution, OpError> {
         let mut new = execution(session, ExecutionKind::RunFile);
         new.path = Some(path.to_owned());
-        self.op(Op::ExecStart(Box::new(new))).map(|reply| match reply {
-            Reply::Execution(execution) => *execution,
-            other => panic!("{other:?}"),
-        })
+        self.op(new).map(record)
+    }
+}
+
+/// The record of an execution that does not wait for an answer.
+pub fn record(state: ExecutionState) -> Execution {
+    match state {
+        ExecutionState::Execution(execution) => execution,
+        ExecutionState::Run(run) => panic!("it waits: {run:?}"),
     }
 }
 
 /// The request that runs code.
-pub fn repl(session: &Session, code: &str, wait: bool) -> Op {
+pub fn repl(session: &Session, code: &str, wait: bool) -> ExecStart {
     let mut new = execution(session, ExecutionKind::Repl);
     new.input = Some(code.to_owned());
     new.wait = wait;
-    Op::ExecStart(Box::new(new))
+    new
 }
 
-fn execution(session: &Session, kind: ExecutionKind) -> NewExecution {
-    NewExecution::new(session.id.to_string(), kind)
+fn execution(session: &Session, kind: ExecutionKind) -> ExecStart {
+    ExecStart::new(session.id.to_string(), kind)
 }
 
 /// The preview of the last value event.

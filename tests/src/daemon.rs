@@ -14,7 +14,7 @@ use std::os::unix::net::UnixDatagram;
 use std::path::PathBuf;
 use std::process::{Child, Stdio};
 use std::sync::Arc;
-use vm_system_protocol::control::{Op, Reply, RuntimeInfo};
+use vm_system_protocol::control::{RuntimeInfo, RuntimeInfoGet};
 use vm_system_sandbox::pidfd::PidFd;
 
 /// How to start a daemon.
@@ -219,10 +219,7 @@ impl Daemon {
 
     /// The response of `ops runtime`.
     pub fn info(&self) -> RuntimeInfo {
-        match self.client().op(Op::RuntimeInfo).expect("runtime info") {
-            Reply::RuntimeInfo(info) => *info,
-            other => panic!("{other:?}"),
-        }
+        self.client().op(RuntimeInfoGet).expect("runtime info")
     }
 
     /// Every process that belongs to it: its descendants, and those of the jail (the keeper is no descendant).

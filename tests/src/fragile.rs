@@ -6,7 +6,7 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use vm_system_protocol::codec::{decode, encode};
 use vm_system_protocol::control::{
-    CONTROL_PROTOCOL, ClientFrame, ClientHello, Op, OpError, Reply, ServerFrame, ServerHello,
+    CONTROL_PROTOCOL, ClientFrame, ClientHello, Op, OpError, Reply, ServerFrame, ServerHello, Verb,
 };
 use vm_system_protocol::limits::CONTROL_FRAME_BYTES;
 use vm_system_protocol::model::Event;
@@ -33,7 +33,13 @@ impl Fragile {
     }
 
     /// One request and its response. `sent` is called once the request is written.
-    pub fn op(&mut self, op: Op, sent: impl FnOnce()) -> io::Result<Result<Reply, OpError>> {
+    pub fn op<V: Verb>(&mut self, verb: V, sent: impl FnOnce()) -> io::Result<Result<V::Reply, OpError>> {
+        let result = self.any(verb.into(), sent)?;
+        Ok(result.map(|reply| V::reply_from(reply).expect("the reply of the verb")))
+    }
+
+    /// As [`Self::op`], of any verb.
+    pub fn any(&mut self, op: Op, sent: impl FnOnce()) -> io::Result<Result<Reply, OpError>> {
         let result = self.try_op(op, sent);
         if result.is_err() {
             self.stream = None;
@@ -52,7 +58,8 @@ impl Fragile {
     }
 
     /// Sends a request, of which [`Self::receive`] reads the events and the reply.
-    pub fn send(&mut self, op: Op) -> io::Result<()> {
+    pub fn send(&mut self, op: impl Into<Op>) -> io::Result<()> {
+        let op = op.into();
         let stream = match &mut self.stream {
             Some(stream) => stream,
             none => none.insert(connect(&self.socket)?),
@@ -68,7 +75,7 @@ impl Fragile {
         let stream = self.stream.as_mut().ok_or(io::ErrorKind::NotConnected)?;
         match decode(&read(stream)?).map_err(io::Error::other)? {
             ServerFrame::Reply { id, result } if id + 1 == self.next => {
-                Ok(Incoming::Reply(result.map(|reply| *reply).map_err(|error| *error)))
+                Ok(Incoming::Reply(result.map_err(|error| *error)))
             }
             ServerFrame::Events { events, .. } => Ok(Incoming::Events(events)),
             other @ ServerFrame::Reply { .. } => Err(io::Error::other(format!("{other:?}"))),

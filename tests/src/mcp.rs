@@ -12,7 +12,7 @@ use std::io::Write as _;
 use std::os::unix::net::UnixStream;
 use std::process::{Child, ChildStdin, Stdio};
 use std::sync::mpsc::Receiver;
-use vm_system_protocol::control::{Op, Reply};
+use vm_system_protocol::control::{RuntimeInfoGet, Shutdown};
 use vm_system_sandbox::pidfd::PidFd;
 
 /// The server process of an agent. Killed when the test ends, if it was not closed before.
@@ -236,8 +236,8 @@ impl OnDemand {
     /// The running daemon, if there is one.
     pub fn daemon(&self) -> Option<PidFd> {
         UnixStream::connect(self.place.socket()).ok()?;
-        match Client::connect(&self.place.socket()).op(Op::RuntimeInfo) {
-            Ok(Reply::RuntimeInfo(info)) => PidFd::open(info.pid).ok(),
+        match Client::connect(&self.place.socket()).op(RuntimeInfoGet) {
+            Ok(info) => PidFd::open(info.pid).ok(),
             _ => None,
         }
     }
@@ -250,7 +250,7 @@ impl Drop for OnDemand {
             eprintln!("---- the daemon's log ----\n{log}");
         }
         if let Some(daemon) = self.daemon() {
-            let _ = Client::connect(&self.place.socket()).op(Op::Shutdown);
+            let _ = Client::connect(&self.place.socket()).op(Shutdown);
             if !readable(&daemon, PATIENCE) {
                 let _ = daemon.kill();
             }

@@ -3,8 +3,8 @@
 use crate::client::Client;
 use crate::watch::Watch;
 use vm_system_protocol::control::{
-    DurableOp, DurableReply, ErrorCode, GivenAnswer, ListPage, NewRun, Op, OpError, ProgramText, Reply,
-    TaskFilter,
+    CheckpointList, ErrorCode, GivenAnswer, ListPage, OpError, ProgramLoad, ProgramStart, RunGet, StateGet,
+    TaskGet, TaskList, TaskSubmit,
 };
 use vm_system_protocol::model::{CheckpointInfo, ExecutionStatus, ProgramState, Run, Task, TaskStatus};
 
@@ -42,47 +42,28 @@ pub fn ended(client: &mut Client, execution: &str) -> Run {
 }
 
 impl Client {
-    /// One verb of durable programs.
-    pub fn durable(&mut self, op: DurableOp) -> Result<DurableReply, OpError> {
-        self.op(Op::Durable(op)).map(|reply| match reply {
-            Reply::Durable(reply) => reply,
-            other => panic!("{other:?}"),
-        })
-    }
-
-    /// A verb that replies with the state of an execution.
-    pub fn run_op(&mut self, op: DurableOp) -> Result<Run, OpError> {
-        self.durable(op).map(|reply| match reply {
-            DurableReply::Run(run) => *run,
-            other => panic!("{other:?}"),
-        })
-    }
-
     /// Loads a source under [`NAME`].
     pub fn load(&mut self, source: &str) {
-        let op = DurableOp::ProgramLoad(Box::new(ProgramText {
-            name: NAME.to_owned(),
-            source: source.to_owned(),
-            ..ProgramText::default()
-        }));
-        self.durable(op).expect("a program that compiles");
+        let op = ProgramLoad { name: NAME.to_owned(), source: source.to_owned(), ..ProgramLoad::default() };
+        self.op(op).expect("a program that compiles");
     }
 
     /// Loads a program and starts it as a named execution.
     pub fn begin(&mut self, source: &str, name: &str) -> Run {
         self.load(source);
-        self.start_program(NewRun { name: Some(name.to_owned()), ..NewRun::default() }).expect("started")
+        self.start_program(ProgramStart { name: Some(name.to_owned()), ..ProgramStart::default() })
+            .expect("started")
     }
 
     /// Starts [`NAME`].
-    pub fn start_program(&mut self, new: NewRun) -> Result<Run, OpError> {
-        let new = NewRun { program: NAME.to_owned(), ..new };
-        self.run_op(DurableOp::ProgramStart(Box::new(new)))
+    pub fn start_program(&mut self, new: ProgramStart) -> Result<Run, OpError> {
+        let new = ProgramStart { program: NAME.to_owned(), ..new };
+        self.op(new)
     }
 
     /// Answers the task of an execution.
     pub fn submit(&mut self, execution: &str, answer: &str) -> Result<Run, OpError> {
-        self.run_op(DurableOp::TaskSubmit {
+        self.op(TaskSubmit {
             execution: execution.to_owned(),
             task: None,
             result: GivenAnswer::Typed(answer.to_owned()),
@@ -92,40 +73,28 @@ impl Client {
 
     /// The state of an execution.
     pub fn get_run(&mut self, execution: &str) -> Run {
-        self.run_op(DurableOp::RunGet { execution: execution.to_owned() }).expect("there")
+        self.op(RunGet { execution: execution.to_owned() }).expect("there")
     }
 
     /// The task of an execution, or its end.
     pub fn task(&mut self, execution: &str) -> TaskStatus {
-        match self.durable(DurableOp::TaskGet { execution: execution.to_owned() }).expect("there") {
-            DurableReply::TaskStatus(status) => *status,
-            other => panic!("{other:?}"),
-        }
+        self.op(TaskGet { execution: execution.to_owned() }).expect("there")
     }
 
     /// All open tasks.
     pub fn tasks(&mut self) -> Vec<Task> {
-        match self.durable(DurableOp::TaskList(TaskFilter::pending(ListPage::first(10_000)))).expect("a list")
-        {
-            DurableReply::Tasks(tasks) => tasks.into_iter().map(|listed| listed.task).collect(),
-            other => panic!("{other:?}"),
-        }
+        let tasks = self.op(TaskList::pending(ListPage::first(10_000))).expect("a list");
+        tasks.into_iter().map(|listed| listed.task).collect()
     }
 
     /// The stored checkpoints.
     pub fn checkpoints(&mut self, execution: &str) -> Vec<CheckpointInfo> {
-        match self.durable(DurableOp::CheckpointList { execution: execution.to_owned() }).expect("a list") {
-            DurableReply::Checkpoints(list) => list,
-            other => panic!("{other:?}"),
-        }
+        self.op(CheckpointList { execution: execution.to_owned() }).expect("a list")
     }
 
     /// The frames and variables of a program.
     pub fn state(&mut self, execution: &str) -> ProgramState {
-        let op = DurableOp::StateGet { execution: execution.to_owned(), checkpoint: None };
-        match self.durable(op).expect("a state") {
-            DurableReply::State(state) => *state,
-            other => panic!("{other:?}"),
-        }
+        let op = StateGet { execution: execution.to_owned(), checkpoint: None };
+        self.op(op).expect("a state")
     }
 }

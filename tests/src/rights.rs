@@ -6,7 +6,7 @@ use crate::place::{TestDir, UNPRIVILEGED_UID, User};
 use crate::skip;
 use std::path::Path;
 use vm_system_protocol::broker::FsTerms;
-use vm_system_protocol::control::{NewCapability, Op, OpError, Reply};
+use vm_system_protocol::control::{NewCapability, OpError, TemplateAddCapability, TemplateRemoveCapability};
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{CapabilityKind, EventPayload, ExecutionStatus, Session, Settings};
 use vm_system_runtime::worktree::{Roots, Worktree, WorktreeClient};
@@ -60,12 +60,9 @@ impl Bench {
         config: &str,
     ) -> Result<String, OpError> {
         let config = JsonText::from_untrusted(config.to_owned());
-        let capability = Box::new(NewCapability { kind, name: name.to_owned(), enabled, config });
-        let op = Op::TemplateAddCapability { template: self.template.clone(), capability };
-        self.client.op(op).map(|reply| match reply {
-            Reply::Capability(row) => row.id.to_string(),
-            other => panic!("{other:?}"),
-        })
+        let capability = NewCapability { kind, name: name.to_owned(), enabled, config };
+        let op = TemplateAddCapability { template: self.template.clone(), capability };
+        self.client.op(op).map(|row| row.id.to_string())
     }
 
     /// Adds an enabled row; its id.
@@ -75,7 +72,7 @@ impl Bench {
 
     /// Removes a row.
     pub fn remove_row(&mut self, capability: String) {
-        let op = Op::TemplateRemoveCapability { template: self.template.clone(), capability };
+        let op = TemplateRemoveCapability { template: self.template.clone(), capability };
         self.client.op(op).expect("removed");
     }
 

@@ -3,7 +3,7 @@
 
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use std::os::unix::net::UnixStream;
-use vm_system_protocol::control::{ErrorCode, Op};
+use vm_system_protocol::control::{ErrorCode, HealthGet};
 use vm_system_protocol::model::Settings;
 use vm_system_sandbox::identity::user_of;
 use vm_system_tests::daemon::Daemon;
@@ -63,7 +63,7 @@ fn all_descriptors_are_used_and_their_shortage_is_reported_as_such() {
         client.close(session);
     }
     let mut other = daemon.client();
-    other.op(Op::Health).expect("health");
+    other.op(HealthGet).expect("health");
     let session = other.session(&template, &worktree).expect("session");
     assert_eq!(other.preview_of(&session, "6 * 7"), "42");
     drop((client, other));

@@ -15,7 +15,7 @@ use vm_system_benches::durable_peer;
 use vm_system_benches::figure::{Figure, micros};
 use vm_system_benches::floor;
 use vm_system_benches::written;
-use vm_system_protocol::control::{DurableOp, NewRun, Op, Reply};
+use vm_system_protocol::control::{ExecCancel, ProgramStart, TemplateCreate};
 use vm_system_protocol::model::{Engine, ExecutionStatus, Run, Settings};
 use vm_system_tests::client::Client;
 use vm_system_tests::daemon::{Daemon, DaemonOptions};
@@ -105,17 +105,8 @@ fn roomy(client: &mut Client) -> String {
     let mut settings = Settings::default();
     (settings.limits.max_state_mb, settings.limits.cpu_ms) = (512, 60_000);
     settings.limits.wall_ms = 60_000;
-    let op = Op::TemplateCreate {
-        name: "roomy".to_owned(),
-        engine: Engine::Cvm,
-        settings: Box::new(settings),
-        modules: Vec::new(),
-    };
-    match client.op(op).expect("template") {
-        Reply::Template(template) => template.id.to_string(),
-        Reply::TemplateDetail(detail) => detail.template.id.to_string(),
-        other => panic!("{other:?}"),
-    }
+    let op = TemplateCreate { name: "roomy".to_owned(), engine: Engine::Cvm, settings, modules: Vec::new() };
+    client.op(op).expect("template").id.to_string()
 }
 
 /// The figure of the small state.
@@ -131,8 +122,11 @@ fn steps(config: &str, how: &str) -> Option<Figure> {
     let states = [(1, "1 KB", 1), (1 << 10, "1 MB", 2), (LARGEST_KIB, "100 MB", 15)];
     for (kib, name, share) in states.into_iter().filter(|(kib, ..)| *kib <= most) {
         let count = if how == "warm" { STEPS } else { STEPS / share };
-        let new =
-            NewRun { args: vec![kib.to_string()], template: Some(template.clone()), ..NewRun::default() };
+        let new = ProgramStart {
+            args: vec![kib.to_string()],
+            template: Some(template.clone()),
+            ..ProgramStart::default()
+        };
         let begin = Instant::now();
         let run = client.start_program(new).expect("started");
         assert_eq!(run.execution.status, ExecutionStatus::Waiting, "{:?}", run.execution.error);
@@ -149,7 +143,7 @@ fn steps(config: &str, how: &str) -> Option<Figure> {
         figure.print(Some(small.as_ref().unwrap_or(&floor)));
         println!("  of the supervisor, each: {cpu_us:.0} us on a processor, {sleeps:.1} sleeps");
         small.get_or_insert(figure);
-        client.op(Op::ExecCancel { execution: id }).expect("ended");
+        client.op(ExecCancel { execution: id }).expect("ended");
     }
     daemon.stop();
     small
@@ -201,8 +195,12 @@ fn many() {
     let before = (bytes_beneath(&state), observe::anonymous_kib(first.pid()));
     let half = count / 2;
     let start = |client: &mut Client, number: usize| {
-        let new = NewRun { program: NAME.to_owned(), name: Some(number.to_string()), ..NewRun::default() };
-        let run = client.run_op(DurableOp::ProgramStart(Box::new(new))).expect("started");
+        let new = ProgramStart {
+            program: NAME.to_owned(),
+            name: Some(number.to_string()),
+            ..ProgramStart::default()
+        };
+        let run = client.op(new).expect("started");
         assert_eq!(run.execution.status, ExecutionStatus::Waiting);
     };
     let cost = Cost::of_process(first.pid());
@@ -255,8 +253,9 @@ fn growth() {
     let mut client = daemon.client();
     let template = roomy(&mut client);
     client.load(APPENDER);
-    let run =
-        client.start_program(NewRun { template: Some(template), ..NewRun::default() }).expect("started");
+    let run = client
+        .start_program(ProgramStart { template: Some(template), ..ProgramStart::default() })
+        .expect("started");
     let id = run.execution.id.to_string();
     let answer = "0123456789abcdef";
     let mut times = Vec::new();
@@ -285,10 +284,10 @@ fn measure_beside(others: usize) {
     let mut client = daemon.client();
     client.load(FILLER);
     let fillers: Vec<String> = (0..others)
-        .map(|_| client.start_program(NewRun::default()).expect("started").execution.id.to_string())
+        .map(|_| client.start_program(ProgramStart::default()).expect("started").execution.id.to_string())
         .collect();
     client.load(HOLDER);
-    let small = NewRun { args: vec!["1".to_owned()], ..NewRun::default() };
+    let small = ProgramStart { args: vec!["1".to_owned()], ..ProgramStart::default() };
     let small = client.start_program(small).expect("started").execution.id.to_string();
     let alone = Figure::of_times("durable step alone, FULL", STEPS, |_| {
         client.submit(&small, "y").expect("accepted");

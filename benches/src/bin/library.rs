@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 use std::time::Instant;
 use vm_system_benches::figure::{Figure, micros};
-use vm_system_protocol::control::{NewLibrary, Op};
+use vm_system_protocol::control::{LibraryInstall, TemplateAddLibrary};
 use vm_system_protocol::model::Settings;
 use vm_system_tests::client::Client;
 use vm_system_tests::daemon::{Daemon, DaemonOptions};
@@ -23,17 +23,17 @@ fn main() -> anyhow::Result<()> {
     let daemon = Daemon::start_with(TestDir::new(User::AsStarted), &options);
     let mut client = daemon.client();
     let bytes = source.len();
-    let library = NewLibrary {
+    let library = LibraryInstall {
         id: "bench".to_owned(),
         version: "1.0.0".to_owned(),
         global: None,
         source,
         unchecked: false,
     };
-    client.op(Op::LibraryInstall(Box::new(library)))?;
+    client.op(library)?;
     let plain = client.template(Settings::default(), &[]);
     let with = client.template(Settings::default(), &[]);
-    client.op(Op::TemplateAddLibrary { template: with.clone(), name: "bench".to_owned() })?;
+    client.op(TemplateAddLibrary { template: with.clone(), name: "bench".to_owned() })?;
 
     let begin = Instant::now();
     let first = client.session(&with, &daemon.place.worktree())?;

@@ -16,7 +16,7 @@ use vm_system_benches::awake::Awake;
 use vm_system_benches::cost::Cost;
 use vm_system_benches::figure::{Figure, micros};
 use vm_system_benches::{floor, peer};
-use vm_system_protocol::control::Op;
+use vm_system_protocol::control::{HealthGet, SessionAddCheckpoint, SessionRollback};
 use vm_system_protocol::ids::SessionId;
 use vm_system_protocol::model::{OnCrash, Session, Settings};
 use vm_system_spawn::{SpawnConfig, Spawner, WorkerKind, WorkerLimits};
@@ -282,10 +282,10 @@ fn rollbacks(side: &Side) {
 
 fn way_back(side: &Side, client: &mut Client, session: &Session, mib: usize) {
     let id = session.id.to_string();
-    client.op(Op::SessionCheckpoint { session: id.clone(), name: None }).expect("a checkpoint");
+    client.op(SessionAddCheckpoint { session: id.clone(), name: None }).expect("a checkpoint");
     let samples = (0..FORKS / 4).map(|_| {
         let begin = Instant::now();
-        client.op(Op::SessionRollback { session: id.clone(), checkpoint: None }).expect("rolled back");
+        client.op(SessionRollback { session: id.clone(), checkpoint: None }).expect("rolled back");
         micros(begin.elapsed())
     });
     let samples = samples.collect();
@@ -409,7 +409,7 @@ fn round_trips(scene: &Scene, peer: Option<&Figure>) {
         let (worker_us, worker_sleeps) = run.worker.each(count);
         for _ in 0..EVALS {
             let begin = Instant::now();
-            run.client.op(Op::Health).expect("health");
+            run.client.op(HealthGet).expect("health");
             run.nothings.push(micros(begin.elapsed()));
         }
         let is_full = std::ptr::eq(run.side, &raw const scene.full);

@@ -1,7 +1,7 @@
 //! `check`: the types of files, by TypeScript's own compiler of the folder's `node_modules`, which runs in a session of a supervisor inside
 //! this process, as any script does.
 
-use super::exec::start::{self, ExecutionStop};
+use super::exec::start;
 use super::run::source::{beneath, check_readable};
 use super::run::{Grants, embedded, session};
 use crate::args::{GlobalArgs, OutputFormat, SandboxArg};
@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use vm_system_daemon::Operator;
 use vm_system_daemon::type_checks::{self, PrintedCheck};
-use vm_system_protocol::control::NewExecution;
+use vm_system_protocol::control::{ExecStart, ExecutionState};
 use vm_system_protocol::counted::counted;
 use vm_system_protocol::model::{Execution, ExecutionKind};
 
@@ -86,22 +86,22 @@ async fn in_embedded(context: &Context, args: Args) -> Result<u8, CliError> {
             () = interrupts.next() => return Err(CliError::silent(interrupts.exit_code())),
         };
         let output = ScriptOutput::new(context.out.style, ShowValues::Never);
-        let new = NewExecution {
+        let new = ExecStart {
             input: Some(script),
             path: Some("vm-system-check.js".to_owned()),
             follow: true,
-            ..NewExecution::new(session, ExecutionKind::RunFile)
+            ..ExecStart::new(session, ExecutionKind::RunFile)
         };
         // The check's output is always text, whatever the format of results.
         let global = GlobalArgs { output: OutputFormat::Table, ..context.global.clone() };
         let shown = Context::new(global, context.out.style);
         match start::to_its_stop(&shown, own.backend(), &interrupts, new, None, &output).await? {
-            ExecutionStop::Ended(execution) => {
+            ExecutionState::Execution(execution) => {
                 let errors = if as_value { print_report(context, &execution)? } else { 0 };
                 let code = start::ended(&shown, &interrupts, &execution, &output)?;
                 Ok(if errors > 0 { exit::FAILED } else { code })
             }
-            ExecutionStop::Waits(run) => start::at_task(&shown, own.backend(), &run).await,
+            ExecutionState::Run(run) => start::at_task(&shown, own.backend(), &run).await,
         }
     }
     .await;

@@ -8,10 +8,10 @@ pub(super) mod list;
 mod remove;
 mod verify;
 
-use crate::context::{Context, expect_reply};
+use crate::context::Context;
 use crate::error::CliError;
 use clap::Subcommand;
-use vm_system_protocol::control::{LibraryInfo, NewLibrary, Op, Reply};
+use vm_system_protocol::control::{LibraryCatalog, LibraryInfo, LibraryInstall};
 use vm_system_protocol::counted::counted;
 
 /// Verbs of libraries.
@@ -41,13 +41,12 @@ pub(crate) async fn run(context: &Context, command: Command) -> Result<u8, CliEr
 
 /// The installed libraries and the rest of the catalog.
 async fn catalog(context: &Context) -> Result<Vec<LibraryInfo>, CliError> {
-    Ok(expect_reply!(context.call(Op::LibraryCatalog).await?, Reply::Libraries(list) => list))
+    context.call(LibraryCatalog).await
 }
 
 /// Sends a library to the daemon.
-async fn send(context: &Context, library: NewLibrary) -> Result<LibraryInfo, CliError> {
-    let reply = context.call(Op::LibraryInstall(Box::new(library))).await?;
-    Ok(*expect_reply!(reply, Reply::Library(library) => library))
+async fn send(context: &Context, library: LibraryInstall) -> Result<LibraryInfo, CliError> {
+    context.call(library).await
 }
 
 /// `Installed library: lodash-4.17.21 (73015 bytes of lodash.min.js, global _)`.

@@ -22,11 +22,9 @@ mod status;
 pub(crate) mod step;
 mod versions;
 
-use crate::context::{Context, expect_reply};
+use crate::context::Context;
 use crate::error::CliError;
 use clap::Subcommand;
-use vm_system_protocol::control::{DurableOp, DurableReply, Op, Reply};
-use vm_system_protocol::model::Run;
 
 /// Verbs of durable programs.
 #[derive(Debug, Subcommand)]
@@ -90,24 +88,4 @@ pub(crate) async fn run(context: &Context, command: Command) -> Result<u8, CliEr
         Command::Forget(args) => forget::run(context, args).await,
         Command::Current(args) => current::run(context, args).await,
     }
-}
-
-/// Runs one verb of durable programs.
-pub(crate) async fn call(
-    context: &Context,
-    op: DurableOp,
-    key: Option<String>,
-) -> Result<DurableReply, CliError> {
-    let reply = context.call_once(Op::Durable(op), key).await?;
-    Ok(expect_reply!(reply, Reply::Durable(reply) => reply))
-}
-
-/// Runs a verb that replies with the status of an execution.
-pub(crate) async fn call_run(
-    context: &Context,
-    op: DurableOp,
-    key: Option<String>,
-) -> Result<Box<Run>, CliError> {
-    let reply = call(context, op, key).await?;
-    Ok(expect_reply!(reply, DurableReply::Run(run) => run))
 }

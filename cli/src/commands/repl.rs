@@ -8,11 +8,11 @@ mod dot;
 mod input;
 mod properties;
 
-use super::exec::{repl::new_execution, start, start::ExecutionStop};
+use super::exec::{repl::new_execution, start};
 use super::run::{Grants, embedded, session};
 use crate::args::{OutputFormat, SandboxArg};
 use crate::backend::Backend;
-use crate::context::{Context, expect_reply};
+use crate::context::Context;
 use crate::error::{CliError, exit};
 use crate::parse;
 use crate::script_output::{ScriptOutput, ShowValues, exit_of_input};
@@ -22,7 +22,9 @@ use input::{Input, Line};
 use properties::Properties;
 use std::time::Duration;
 use vm_system_daemon::Operator;
-use vm_system_protocol::control::{DurableOp, DurableReply, INTERACTIVE_INPUT, Op, Reply};
+use vm_system_protocol::control::{
+    ExecGet, ExecutionState, INTERACTIVE_INPUT, SessionGet, SessionInspect, TaskGet,
+};
 use vm_system_protocol::ids::ExecutionId;
 use vm_system_protocol::model::{Execution, SessionStatus, Task, TaskStatus};
 
@@ -63,8 +65,7 @@ pub(crate) fn run(context: &Context, args: Args) -> Result<u8, CliError> {
 
 async fn in_session(context: &Context, session: String) -> Result<u8, CliError> {
     let interrupts = Interrupts::listen_to_ctrl_c()?;
-    let reply = context.call(Op::SessionGet { session }).await?;
-    let session = expect_reply!(reply, Reply::Session(session) => session);
+    let session = context.call(SessionGet { session }).await?;
     // A session is ready or waiting while an execution of it waits.
     let pending = match session.status {
         SessionStatus::Ready | SessionStatus::Waiting => {
@@ -113,10 +114,10 @@ enum Outcome {
 }
 
 impl Outcome {
-    fn of(stop: ExecutionStop, output: ScriptOutput) -> Self {
+    fn of(stop: ExecutionState, output: ScriptOutput) -> Self {
         match stop {
-            ExecutionStop::Ended(execution) => Self::Ended(execution, output),
-            ExecutionStop::Waits(run) => {
+            ExecutionState::Execution(execution) => Self::Ended(Box::new(execution), output),
+            ExecutionState::Run(run) => {
                 Self::Waits(Pending { execution: run.execution.id, task: run.task, output })
             }
         }
@@ -160,7 +161,7 @@ async fn converse(
             }
             (Some(Dot::Cancel), Some(Pending { execution, output, .. })) => {
                 let ended = start::cancelled(backend, execution, &output).await;
-                ended.map(|execution| Outcome::Ended(execution, output))
+                ended.map(|execution| Outcome::Ended(Box::new(execution), output))
             }
             (Some(Dot::Load(_) | Dot::Editor), before @ Some(_)) => {
                 CliError::usage("the session waits for an answer")
@@ -251,9 +252,8 @@ async fn answer_pending(
             error.print(context.out.style);
             let now = status(backend, execution).await?;
             if now.status.is_final() {
-                let reply = backend.call(Op::ExecGet { execution: execution.to_string() }, None).await?;
-                let ended = expect_reply!(reply, Reply::Execution(execution) => execution);
-                return Ok(Outcome::Ended(ended, output));
+                let ended = backend.call(ExecGet { execution: execution.to_string() }, None).await?;
+                return Ok(Outcome::Ended(Box::new(ended), output));
             }
             Ok(Outcome::Waits(Pending { execution, task: now.task, output }))
         }
@@ -261,16 +261,14 @@ async fn answer_pending(
     }
 }
 
-async fn status(backend: &Backend, execution: ExecutionId) -> Result<Box<TaskStatus>, CliError> {
-    let op = DurableOp::TaskGet { execution: execution.to_string() };
-    let reply = backend.call(Op::Durable(op), None).await?;
-    Ok(expect_reply!(reply, Reply::Durable(DurableReply::TaskStatus(status)) => status))
+async fn status(backend: &Backend, execution: ExecutionId) -> Result<TaskStatus, CliError> {
+    let op = TaskGet { execution: execution.to_string() };
+    backend.call(op, None).await
 }
 
 /// The execution of a session that waits for an answer; its output up to now is not shown again.
 async fn waiting(context: &Context, backend: &Backend, session: String) -> Result<Option<Pending>, CliError> {
-    let reply = backend.call(Op::SessionInspect { session }, None).await?;
-    let inspection = expect_reply!(reply, Reply::Inspection(inspection) => inspection);
+    let inspection = backend.call(SessionInspect { session }, None).await?;
     let Some(execution) = inspection.running_execution else { return Ok(None) };
     // None: it runs, or has ended in the meantime.
     let Ok(Some(task)) = status(backend, execution).await.map(|now| now.task) else { return Ok(None) };
@@ -287,9 +285,9 @@ fn show_schema(context: &Context, task: &Task) {
 
 /// Whether the session still runs inputs or waits, so that the shell can continue after an error.
 async fn is_usable(backend: &Backend, session: &str) -> bool {
-    let op = Op::SessionGet { session: session.to_owned() };
+    let op = SessionGet { session: session.to_owned() };
     matches!(
         backend.call(op, None).await,
-        Ok(Reply::Session(session)) if matches!(session.status, SessionStatus::Ready | SessionStatus::Waiting | SessionStatus::Suspended)
+        Ok(session) if matches!(session.status, SessionStatus::Ready | SessionStatus::Waiting | SessionStatus::Suspended)
     )
 }

@@ -11,7 +11,7 @@ use super::exec::start;
 use super::serve::net_rule;
 use crate::args::SandboxArg;
 use crate::backend::Backend;
-use crate::context::{Context, expect_reply};
+use crate::context::Context;
 use crate::error::{CliError, exit};
 use crate::parse;
 use crate::script_output::ScriptOutput;
@@ -21,7 +21,9 @@ use source::Script;
 use std::path::PathBuf;
 use std::time::Duration;
 use vm_system_daemon::Operator;
-use vm_system_protocol::control::{NewCapability, NewExecution, NewSession, Op, Reply};
+use vm_system_protocol::control::{
+    ExecStart, NewCapability, SessionCreate, TemplateAddCapability, TemplateCreate,
+};
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{CapabilityKind, Engine, Limits, Settings};
 
@@ -236,19 +238,19 @@ pub(crate) async fn session(
     grants: &Grants,
 ) -> Result<String, CliError> {
     let backend: &Backend = own.backend();
-    let template = Op::TemplateCreate {
+    let template = TemplateCreate {
         name: "run".to_owned(),
         engine: Engine::Quickjs,
-        settings: Box::new(settings),
+        settings,
         modules: vec!["fs".to_owned()],
     };
-    let template = super::template::template_of(backend.call(template, None).await?)?;
+    let template = backend.call(template, None).await?;
     for capability in &grants.rows {
         let template = template.id.to_string();
-        let grant = Op::TemplateAddCapability { template, capability: Box::new(capability.clone()) };
+        let grant = TemplateAddCapability { template, capability: capability.clone() };
         backend.call(grant, None).await?;
     }
-    let session = Op::SessionCreate(Box::new(NewSession {
+    let session = SessionCreate {
         template: template.id.to_string(),
         workspace_id: "run".to_owned(),
         base_commit_oid: "none".to_owned(),
@@ -257,19 +259,19 @@ pub(crate) async fn session(
         name: None,
         ttl_s: None,
         idle_timeout_s: None,
-    }));
-    let session = expect_reply!(backend.call(session, None).await?, Reply::Session(session) => session);
+    };
+    let session = backend.call(session, None).await?;
     Ok(session.id.to_string())
 }
 
-fn execution(session: String, script: source::Sent, allow_env: &[String]) -> NewExecution {
+fn execution(session: String, script: source::Sent, allow_env: &[String]) -> ExecStart {
     let granted = |name: &String| std::env::var(name).ok().map(|value| (name.clone(), value));
-    NewExecution {
+    ExecStart {
         input: script.input,
         path: script.path,
         env: allow_env.iter().filter_map(granted).collect(),
         argv: script.argv,
         follow: true,
-        ..NewExecution::new(session, script.kind)
+        ..ExecStart::new(session, script.kind)
     }
 }

@@ -11,12 +11,12 @@ mod settings;
 mod startup;
 mod update;
 
-use crate::context::{Context, expect_reply};
+use crate::context::Context;
 use crate::error::CliError;
 use crate::lists::ListArgs;
 use clap::Subcommand;
-use vm_system_protocol::control::{Op, Reply};
-use vm_system_protocol::model::{Template, TemplateDetail};
+use vm_system_protocol::control::TemplateGet;
+use vm_system_protocol::model::TemplateDetail;
 
 /// Arguments of a verb that needs only a template.
 #[derive(Debug, clap::Args)]
@@ -95,15 +95,5 @@ pub(crate) async fn run(context: &Context, command: Command) -> Result<u8, CliEr
 
 /// One template with its parts.
 async fn detail(context: &Context, template: String) -> Result<TemplateDetail, CliError> {
-    let reply = context.call(Op::TemplateGet { template }).await?;
-    Ok(*expect_reply!(reply, Reply::TemplateDetail(detail) => detail))
-}
-
-/// The template of a reply that may also have the template's parts.
-pub(crate) fn template_of(reply: Reply) -> Result<Template, CliError> {
-    Ok(expect_reply!(
-        reply,
-        Reply::Template(template) => template,
-        Reply::TemplateDetail(detail) => detail.template
-    ))
+    context.call(TemplateGet { template }).await
 }

@@ -6,7 +6,12 @@ use std::sync::{Arc, Mutex};
 use vm_system_api::control::{self, ControlLimits, OwnUser, PeerPolicy, ServerState};
 use vm_system_ops::{VerbHandler, VerbRequest};
 use vm_system_protocol::control::{
-    ErrorCode, Health, LibraryCheck, LibraryInfo, ListPage, ModuleInfo, Op, OpError, Reply, TemplateName,
+    ErrorCode, ExecEvents, ExecGet, ExecList, ExecStart, ExecutionState, Health, HealthGet, LibraryCatalog,
+    LibraryCheck, LibraryInfo, LibraryInstall, LibraryRemove, LibraryVerify, ModuleCatalog, ModuleInfo, Op,
+    OpError, Reply, SessionClose, SessionCreate, SessionGet, SessionKill, SessionList, Shutdown,
+    TemplateAddCapability, TemplateAddLibrary, TemplateAddModule, TemplateAddStartup, TemplateCreate,
+    TemplateDelete, TemplateDeleted, TemplateGet, TemplateList, TemplateName, TemplateRemoveLibrary,
+    TemplateRemoveModule, TemplateUpdate, Verb as _,
 };
 use vm_system_protocol::ids::{CapabilityId, ExecutionId, SessionId, StartupFileId, TemplateId};
 use vm_system_protocol::json::JsonText;
@@ -72,87 +77,102 @@ impl VerbHandler for Fake {
 
 fn answer(op: Op) -> Result<Reply, OpError> {
     Ok(match op {
-        Op::TemplateCreate { name, .. } => Reply::Template(Template { name, ..template() }),
+        Op::TemplateCreate(new) => TemplateCreate::any_reply(Template { name: new.name, ..template() }),
         // Behind the first part there is nothing.
-        Op::TemplateList { page: ListPage { after: Some(_), .. }, .. } => Reply::Templates(Vec::new()),
-        Op::SessionList(filter) if filter.page.after.is_some() => Reply::Sessions(Vec::new()),
-        Op::ExecList(filter) if filter.page.after.is_some() => Reply::Executions(Vec::new()),
-        Op::TemplateList { .. } => {
-            Reply::Templates(vec![template(), Template { name: "\x1b[31mred".into(), ..template() }])
+        Op::TemplateList(list) if list.page.after.is_some() => TemplateList::any_reply(Vec::new()),
+        Op::SessionList(list) if list.page.after.is_some() => SessionList::any_reply(Vec::new()),
+        Op::ExecList(list) if list.page.after.is_some() => ExecList::any_reply(Vec::new()),
+        Op::TemplateList(_) => {
+            let red = Template { name: "\x1b[31mred".into(), ..template() };
+            TemplateList::any_reply(vec![template(), red])
         }
-        Op::TemplateGet { .. } => Reply::TemplateDetail(Box::new(TemplateDetail {
-            template: template(),
-            settings: Settings::default(),
-            capabilities: Vec::new(),
-            startup_files: Vec::new(),
-        })),
-        Op::ModuleCatalog => Reply::Modules(vec![ModuleInfo {
+        Op::TemplateGet(_) => TemplateGet::any_reply(detail()),
+        Op::TemplateUpdate(_) => TemplateUpdate::any_reply(detail()),
+        Op::TemplateDelete(_) => {
+            let template_id = TemplateId::from_bytes([1; 16]);
+            TemplateDelete::any_reply(TemplateDeleted { status: "ok".into(), template_id })
+        }
+        Op::ModuleCatalog(_) => ModuleCatalog::any_reply(vec![ModuleInfo {
             name: "fs".into(),
             description: "Reads files of the worktree".into(),
         }]),
-        Op::SessionCreate(_) | Op::SessionGet { .. } | Op::SessionClose { .. } => {
-            Reply::Session(Box::new(session()))
-        }
-        Op::SessionList(_) => Reply::Sessions(vec![session()]),
+        Op::SessionCreate(_) => SessionCreate::any_reply(session()),
+        Op::SessionGet(_) => SessionGet::any_reply(session()),
+        Op::SessionClose(_) => SessionClose::any_reply(session()),
+        Op::SessionKill(_) => SessionKill::any_reply(()),
+        Op::SessionList(_) => SessionList::any_reply(vec![session()]),
         Op::ExecStart(new) if new.input.as_deref() == Some("slow") => {
             return Err(refused(ErrorCode::SessionBusy));
         }
         Op::ExecStart(new) => {
             let events = (!new.follow).then(events_of_the_fake);
-            Reply::Execution(Box::new(Execution {
-                events,
-                ..execution(new.input.as_deref().unwrap_or_default())
-            }))
+            let execution = execution(new.input.as_deref().unwrap_or_default());
+            ExecStart::any_reply(ExecutionState::Execution(Execution { events, ..execution }))
         }
-        Op::ExecGet { .. } => Reply::Execution(Box::new(execution("ok"))),
-        Op::ExecList(_) => Reply::Executions(vec![execution("ok")]),
-        Op::ExecEvents { follow: false, after_seq, .. } => {
-            let newer = |event: &Event| event.seq > after_seq;
+        Op::ExecGet(_) => ExecGet::any_reply(execution("ok")),
+        Op::ExecList(_) => ExecList::any_reply(vec![execution("ok")]),
+        Op::ExecEvents(list) if !list.follow => {
+            let newer = |event: &Event| event.seq > list.after_seq;
             // Two at a time, as if larger replies were impossible.
-            Reply::Events(events_of_the_fake().into_iter().filter(newer).take(2).collect())
+            ExecEvents::any_reply(events_of_the_fake().into_iter().filter(newer).take(2).collect())
         }
-        Op::ExecEvents { .. } => Reply::Events(Vec::new()),
-        Op::ExecCancel { execution } => {
+        Op::ExecEvents(_) => ExecEvents::any_reply(Vec::new()),
+        Op::ExecCancel(cancel) => {
             return Err(refused(
-                execution.parse::<ErrorText>().map_or(ErrorCode::ExecutionNotFound, |text| text.0),
+                cancel.execution.parse::<ErrorText>().map_or(ErrorCode::ExecutionNotFound, |text| text.0),
             ));
         }
-        Op::TemplateAddCapability { capability, .. } => Reply::Capability(Box::new(Capability {
+        Op::TemplateAddCapability(add) => TemplateAddCapability::any_reply(Capability {
             id: CapabilityId::from_bytes([4; 16]),
             vm_id: TemplateId::from_bytes([1; 16]),
-            kind: capability.kind,
-            name: capability.name,
-            enabled: capability.enabled,
-            config: capability.config,
-        })),
-        Op::TemplateAddStartup { file, .. } => Reply::StartupFile(Box::new(StartupFile {
+            kind: add.capability.kind,
+            name: add.capability.name,
+            enabled: add.capability.enabled,
+            config: add.capability.config,
+        }),
+        Op::TemplateAddStartup(add) => TemplateAddStartup::any_reply(StartupFile {
             id: StartupFileId::from_bytes([5; 16]),
             vm_id: TemplateId::from_bytes([1; 16]),
-            path: file.path,
-            order_index: file.order_index,
-            mode: file.mode.parse().unwrap_or(StartupMode::Eval),
-        })),
-        Op::TemplateAddLibrary { name, .. } | Op::TemplateRemoveLibrary { name, .. } => {
-            Reply::TemplateName(TemplateName { template_id: TemplateId::from_bytes([1; 16]), name })
-        }
-        Op::LibraryCatalog => Reply::Libraries(vec![library("a", true), library("b", false)]),
+            path: add.file.path,
+            order_index: add.file.order_index,
+            mode: add.file.mode.parse().unwrap_or(StartupMode::Eval),
+        }),
+        Op::TemplateAddModule(add) => TemplateAddModule::any_reply(template_name(add.name)),
+        Op::TemplateRemoveModule(remove) => TemplateRemoveModule::any_reply(template_name(remove.name)),
+        Op::TemplateAddLibrary(add) => TemplateAddLibrary::any_reply(template_name(add.name)),
+        Op::TemplateRemoveLibrary(remove) => TemplateRemoveLibrary::any_reply(template_name(remove.name)),
+        Op::LibraryCatalog(_) => LibraryCatalog::any_reply(vec![library("a", true), library("b", false)]),
         Op::LibraryInstall(new) => {
             let bytes = Some(new.source.len() as u64);
-            Reply::Library(Box::new(LibraryInfo { global: new.global, bytes, ..library(&new.id, true) }))
+            LibraryInstall::any_reply(LibraryInfo { global: new.global, bytes, ..library(&new.id, true) })
         }
-        Op::LibraryRemove { name } => Reply::Library(Box::new(library(&name, true))),
-        Op::LibraryVerify { .. } => Reply::LibraryChecks(vec![
+        Op::LibraryRemove(remove) => LibraryRemove::any_reply(library(&remove.name, true)),
+        Op::LibraryVerify(_) => LibraryVerify::any_reply(vec![
             LibraryCheck { name: "a-1.0.0".into(), ok: true, problem: None },
             LibraryCheck { name: "b-1.0.0".into(), ok: false, problem: Some("its file is gone".into()) },
         ]),
-        Op::Health => Reply::Health(Health {
+        Op::HealthGet(_) => HealthGet::any_reply(Health {
             status: "ok".into(),
             memory: "normal".into(),
             largest_owner: None,
             database: None,
         }),
-        _ => Reply::Done,
+        Op::Shutdown(_) => Shutdown::any_reply(()),
+        other => panic!("the fake has no reply to {other:?}"),
     })
+}
+
+fn detail() -> TemplateDetail {
+    TemplateDetail {
+        template: template(),
+        settings: Settings::default(),
+        capabilities: Vec::new(),
+        startup_files: Vec::new(),
+    }
+}
+
+fn template_name(name: String) -> TemplateName {
+    TemplateName { template_id: TemplateId::from_bytes([1; 16]), name }
 }
 
 /// An error code by its text.

@@ -51,20 +51,3 @@ pub struct ExportPart {
     /// The position after this part; none after the last part.
     pub next: Option<ExportCursor>,
 }
-
-/// The options of an import.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Encode, Decode)]
-pub struct NewImport {
-    /// The required kind of the file; none = any.
-    pub kind: Option<ArchiveKind>,
-    /// Replaces the execution's or the program's name in the file.
-    pub name: Option<String>,
-    /// Executions: replaces the program's name in the file.
-    pub program_name: Option<String>,
-    /// Executions: the template with the limits; none = the built-in one.
-    pub template: Option<String>,
-    /// Executions: the folder with the files that the program may use; none = no files.
-    pub worktree_path: Option<String>,
-    /// Executions: as in [`NewSession`](super::NewSession).
-    pub as_user: Option<String>,
-}

@@ -1,10 +1,7 @@
-//! Lists: which elements are selected, and which part of them is sent.
+//! Parts of lists.
 
 use crate::codec::{Decode, Encode};
-use crate::model::{
-    Engine, Execution, ExecutionStatus, ListedTask, Program, ProgramVersion, Run, Session, SessionStatus,
-    TaskState, Template,
-};
+use crate::model::{Execution, ListedTask, Program, ProgramVersion, Run, Session, Template};
 use crate::time::Timestamp;
 use std::fmt;
 use std::str::FromStr;
@@ -108,77 +105,4 @@ pub struct Period {
     pub since: Option<Timestamp>,
     /// Before this time.
     pub until: Option<Timestamp>,
-}
-
-/// A selection of sessions.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Encode, Decode)]
-pub struct SessionFilter {
-    /// Only of this status.
-    pub status: Option<SessionStatus>,
-    /// Only of this template.
-    pub template: Option<String>,
-    /// Only of this workspace.
-    pub workspace_id: Option<String>,
-    /// Only of this engine; absent: sessions of scripts, or those of the given template.
-    pub engine: Option<Engine>,
-    pub page: ListPage,
-}
-
-/// A selection of the executions of a session.
-#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
-pub struct ExecutionFilter {
-    pub session: String,
-    /// Only of this status.
-    pub status: Option<ExecutionStatus>,
-    pub period: Period,
-    pub page: ListPage,
-}
-
-/// A selection of executions of programs.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Encode, Decode)]
-pub struct RunFilter {
-    /// Only of this status.
-    pub status: Option<ExecutionStatus>,
-    /// Only of this program.
-    pub program: Option<String>,
-    /// Only with exactly this name.
-    pub name: Option<String>,
-    pub period: Period,
-    /// Only of this owner; for administrators.
-    pub owner: Option<String>,
-    pub page: ListPage,
-}
-
-/// A selection of tasks: pending ones are sorted oldest first, those of one execution in the order in which it created them, all others
-/// newest first.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Encode, Decode)]
-pub struct TaskFilter {
-    /// Only of this status; absent: pending ones and those that have ended.
-    pub status: Option<TaskState>,
-    /// Only of this execution.
-    pub execution: Option<String>,
-    /// Only of executions of this program.
-    pub program: Option<String>,
-    pub period: Period,
-    /// Only of this owner; for administrators.
-    pub owner: Option<String>,
-    pub page: ListPage,
-}
-
-impl TaskFilter {
-    /// Pending tasks.
-    pub fn pending(page: ListPage) -> Self {
-        Self { status: Some(TaskState::Pending), page, ..Self::default() }
-    }
-}
-
-/// A selection of programs.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Encode, Decode)]
-pub struct ProgramFilter {
-    /// Only with exactly this name.
-    pub name: Option<String>,
-    pub period: Period,
-    /// Only of this owner; for administrators.
-    pub owner: Option<String>,
-    pub page: ListPage,
 }

@@ -1,72 +1,51 @@
 //! Results of verbs.
 
-use super::{BackupInfo, CheckReport, DatabaseSize, DurableReply};
+use super::DatabaseSize;
 use crate::codec::{Decode, Encode};
 use crate::ids::{SessionId, TemplateId};
 use crate::json::JsonText;
-use crate::model::{
-    Capability, Event, Execution, Session, SessionCheckpoint, SessionEvent, SessionInspection,
-    SessionRestoration, StartupFile, Template, TemplateDetail,
-};
+use crate::model::{Execution, Program, Run, SessionEvent};
 use crate::time::Timestamp;
 use serde::Serialize;
 use std::fmt;
 
-/// The result of a verb that succeeded.
+/// A deleted template.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize)]
+pub struct TemplateDeleted {
+    /// `ok`.
+    pub status: String,
+    pub template_id: TemplateId,
+}
+
+/// An execution in a session as it is when its verb replies.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize)]
 #[serde(untagged)]
-pub enum Reply {
-    /// Success without data.
-    Done,
-    Template(Template),
-    Templates(Vec<Template>),
-    /// A template with its parts.
-    TemplateDetail(Box<TemplateDetail>),
-    /// A deleted template.
-    TemplateDeleted {
-        /// `ok`.
-        status: String,
-        template_id: TemplateId,
-    },
-    Session(Box<Session>),
-    Sessions(Vec<Session>),
-    /// A live session as the kernel sees it.
-    Inspection(Box<SessionInspection>),
-    Execution(Box<Execution>),
-    Executions(Vec<Execution>),
-    Events(Vec<Event>),
-    Health(Health),
-    /// Live sessions.
-    RuntimeSummary(RuntimeSummary),
-    /// The supervisor itself.
-    RuntimeInfo(Box<RuntimeInfo>),
-    Doctor(Box<DoctorReport>),
-    /// All host modules.
-    Modules(Vec<ModuleInfo>),
-    Capability(Box<Capability>),
-    StartupFile(Box<StartupFile>),
-    /// The name of a module or library that was added to a template or removed from it.
-    TemplateName(TemplateName),
-    /// All libraries.
-    Libraries(Vec<LibraryInfo>),
-    Library(Box<LibraryInfo>),
-    /// The checks of installed libraries.
-    LibraryChecks(Vec<LibraryCheck>),
-    Audit(Vec<AuditRecord>),
-    /// The result of a verb of durable programs.
-    Durable(DurableReply),
-    Checkpoint(Box<SessionCheckpoint>),
-    /// Oldest first.
-    Checkpoints(Vec<SessionCheckpoint>),
-    /// A copy of the database that can be transferred.
-    Backup(Box<BackupInfo>),
-    /// Bytes of a copy, at most [`PART_BYTES`](super::PART_BYTES); none at its end.
-    BackupPart(Vec<u8>),
-    Checked(Box<CheckReport>),
-    SessionEvents(SessionEventPage),
-    Restoration(Box<SessionRestoration>),
-    /// Which builds the workers run.
-    Upgrade(Box<UpgradeReport>),
+#[allow(clippy::large_enum_variant, reason = "one at a time, in the box of its reply")]
+pub enum ExecutionState {
+    /// It runs or has ended.
+    Execution(Execution),
+    /// It waits for the answer to a task, or belongs to a program.
+    Run(Run),
+}
+
+impl ExecutionState {
+    /// Its record.
+    pub fn execution(&self) -> &Execution {
+        match self {
+            Self::Execution(execution) => execution,
+            Self::Run(run) => &run.execution,
+        }
+    }
+}
+
+/// An imported object.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize)]
+#[serde(untagged)]
+#[allow(clippy::large_enum_variant, reason = "one at a time, in the box of its reply")]
+pub enum ImportedObject {
+    Program(Program),
+    /// An execution of a program.
+    Run(Run),
 }
 
 /// A part of the events of a session.

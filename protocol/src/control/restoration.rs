@@ -1,4 +1,4 @@
-//! The request to restore a session, and its inputs as JSON, which all clients write in the same form. No I/O.
+//! The inputs of a restoration as JSON, which all clients write in the same form. No I/O.
 
 use crate::codec::{Decode, Encode};
 use crate::input::read_value;
@@ -6,19 +6,6 @@ use crate::json::JsonText;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
-
-/// The options of a restoration.
-#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
-pub struct NewRestoration {
-    /// The ended session.
-    pub session: String,
-    /// Repeat inputs that had effects outside of the session, too.
-    pub repeat_effects: bool,
-    /// What the record of inputs does not have.
-    pub inputs: Vec<GivenInput>,
-    /// Reply when the new session is ready (true), or as soon as its startup files have run.
-    pub wait: bool,
-}
 
 /// What the record of an input does not have: values that were redacted, arguments, the text of a sent file.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]

@@ -199,8 +199,8 @@ text_enums!(
 );
 
 /// Structs, by their fields.
-macro_rules! structs { ($($name:ident { $($field:ident),+ $(,)? })+) => { $(impl Sample for $name {
-    fn sample(from: &mut Source<'_>) -> Self { Self { $($field: Sample::sample(from)),+ } }
+macro_rules! structs { ($($name:ident { $($field:ident),* $(,)? })+) => { $(impl Sample for $name {
+    fn sample(_from: &mut Source<'_>) -> Self { Self { $($field: Sample::sample(_from)),* } }
 })+ } }
 
 /// Enums, by their variants: `Unit`, `Tuple(a)`, `Struct { field }`.
@@ -232,6 +232,32 @@ macro_rules! enums {
             }
         }
     )+ }
+}
+
+/// [`Op`] and [`Reply`], by the table of verbs.
+macro_rules! verbs {
+    ($($verb:ident, $handler:ident, $name:literal, $effect:ident, $subject:expr => $reply:ty;)+) => {
+        verbs! { @enum Op { $($verb)+ } }
+        verbs! { @enum Reply { $($verb)+ } }
+    };
+    (@enum $name:ident { $($verb:ident)+ }) => {
+        impl Sample for $name {
+            fn sample(from: &mut Source<'_>) -> Self {
+                let makers: &[fn(&mut Source<'_>) -> Self] = &[$(|from| Self::$verb(Sample::sample(from))),+];
+                makers[from.below(makers.len())](from)
+            }
+        }
+        impl Variants for $name {
+            fn variants(from: &mut Source<'_>) -> Vec<(&'static str, Self)> {
+                vec![$((stringify!($verb), Self::$verb(Sample::sample(from)))),+]
+            }
+        }
+    };
+}
+vm_system_protocol::for_each_verb!(verbs);
+
+impl Sample for () {
+    fn sample(_: &mut Source<'_>) -> Self {}
 }
 
 mod types;

@@ -8,6 +8,74 @@ macro_rules! limits { ($($name:ident: $_type:ident = $_default:literal, $_ceilin
 vm_system_protocol::for_each_limit!(limits);
 
 structs! {
+    ArchiveExport { kind, reference, after }
+    ImportPart { import, at, bytes }
+    ImportEnd { import }
+    ImportDrop { import }
+    ExecGet { execution }
+    ExecEvents { execution, after_seq, limit, follow }
+    ExecWait { execution }
+    ExecCancel { execution }
+    LibraryCatalog {}
+    LibraryRemove { name }
+    LibraryVerify { name }
+    ProgramGet { program, version }
+    ProgramVersions { program, page }
+    ProgramDelete { program }
+    ProgramTotals {}
+    PlanLoad { name, plan, done }
+    RunGet { execution }
+    RunDelete { execution }
+    RunRewind { execution, checkpoint }
+    RunFork { execution, checkpoint, name }
+    StateGet { execution, checkpoint }
+    StateSet { execution, name, value, frame }
+    CheckpointList { execution }
+    CurrentGet { client }
+    CurrentSet { client, execution }
+    HealthGet {}
+    RuntimeSummaryGet {}
+    RuntimeInfoGet {}
+    Doctor {}
+    Shutdown {}
+    AuditList { before, limit }
+    BackupBegin {}
+    BackupPart { backup, at }
+    BackupEnd { backup }
+    DatabaseCheck {}
+    Upgrade {}
+    UpgradeDrain { drain_by }
+    SessionGet { session }
+    SessionClose { session }
+    SessionInspect { session }
+    SessionKill { session, signal }
+    SessionFork { session, count }
+    SessionAddCheckpoint { session, name }
+    SessionCheckpoints { session }
+    SessionDeleteCheckpoint { session, checkpoint }
+    SessionRollback { session, checkpoint }
+    SessionEvents { session, after_seq, limit, wait }
+    SessionSuspend { session }
+    SessionResume { session }
+    RestorationGet { session, wait_after }
+    TaskGet { execution }
+    TaskSubmit { execution, task, result, wait }
+    TaskPrompts { executions, bytes }
+    TemplateCreate { name, engine, settings, modules }
+    TemplateList { page, built_in }
+    TemplateGet { template }
+    TemplateUpdate { template, change }
+    TemplateDelete { template }
+    TemplateAddModule { template, name }
+    TemplateRemoveModule { template, name }
+    TemplateAddCapability { template, capability }
+    TemplateRemoveCapability { template, capability }
+    TemplateAddStartup { template, file }
+    TemplateRemoveStartup { template, file }
+    TemplateAddLibrary { template, name }
+    TemplateRemoveLibrary { template, name }
+    ModuleCatalog {}
+    TemplateDeleted { status, template_id }
     DirEntry { name, kind }
     FileStat { kind, size, mode, mtime_ms, ctime_ms, atime_ms }
     WriteMode { create, exclusive, truncate, append }
@@ -75,7 +143,7 @@ structs! {
         session, restored_from, status, inputs, repeated, not_repeated, different, differences, error,
     }
     InputDifference { input, execution_id, repeated_as, before, now }
-    NewRestoration { session, repeat_effects, inputs, wait }
+    SessionRestore { session, repeat_effects, inputs, wait }
     GivenInput { input, args, env, argv, source }
     Template { id, name, engine, is_active, exposed_modules, libraries, created_at, updated_at, built_in }
     TemplateDetail { template, settings, capabilities, startup_files }
@@ -84,20 +152,20 @@ structs! {
     ClientHello { protocol, version }
     ServerHello { protocol, version, refusal }
     TemplateChange { name, settings }
-    NewSession { template, workspace_id, base_commit_oid, worktree_path, as_user, name, ttl_s, idle_timeout_s }
+    SessionCreate { template, workspace_id, base_commit_oid, worktree_path, as_user, name, ttl_s, idle_timeout_s }
     NewCapability { kind, name, enabled, config }
     NewStartupFile { path, order_index, mode }
-    NewLibrary { id, version, global, source, unchecked }
+    LibraryInstall { id, version, global, source, unchecked }
     ListPage { limit, after }
     ListCursor { at, id }
-    SessionFilter { status, template, workspace_id, engine, page }
+    SessionList { status, template, workspace_id, engine, page }
     Period { since, until }
-    ExecutionFilter { session, status, period, page }
-    RunFilter { status, program, name, period, owner, page }
-    TaskFilter { status, execution, program, period, owner, page }
-    ProgramFilter { name, period, owner, page }
+    ExecList { session, status, period, page }
+    RunList { status, program, name, period, owner, page }
+    TaskList { status, execution, program, period, owner, page }
+    ProgramList { name, period, owner, page }
     AuditRecord { seq, at, owner, api, verb, subject, outcome }
-    NewExecution { session, kind, input, path, args, env, argv, wait, follow }
+    ExecStart { session, kind, input, path, args, env, argv, wait, follow }
     Program { id, name, version, source_hash, format, created_at, modified_at, source, typescript, owner }
     ProgramVersion { version, source_hash, format, created_at }
     Diagnostic { message, file, line, column, snippet }
@@ -113,10 +181,10 @@ structs! {
     Variable { name, value }
     ExportCursor { id, checkpoint, chain, records, place }
     ExportPart { text, next }
-    NewImport { kind, name, program_name, template, worktree_path, as_user }
-    NewRun { program, name, args, env, template, worktree_path, as_user, wait }
-    PlanText { file, text, parts }
-    ProgramText { name, source, typescript, file, files }
+    ImportBegin { kind, name, program_name, template, worktree_path, as_user }
+    ProgramStart { program, name, args, env, template, worktree_path, as_user, wait }
+    PlanCheck { file, text, parts }
+    ProgramLoad { name, source, typescript, file, files }
     CompiledPlan { valid, blocks, block_ids, plan }
     ProgramCounts { programs, executions }
     PendingPrompt { execution, task, text }
@@ -222,35 +290,9 @@ enums! {
     Cause { Started, Steps, Pause { prompt, options }, Effect(call), Edited, Ended(end), Request(request), Response }
     End { Ok { result }, Threw { message, stack, full_bytes }, Limit(limit), Interrupted, Corrupt(what) }
     DurableLimit { Heap, Stack, Steps, Cpu, Wall, Events, Output, Result }
-    DurableOp {
-        ProgramLoad(text), ProgramList(filter), ProgramGet { program, version }, ProgramDelete { program },
-        ProgramStart(run), RunGet { execution }, RunList(filter), TaskList(filter),
-        TaskGet { execution }, TaskSubmit { execution, task, result, wait }, StateGet { execution, checkpoint },
-        StateSet { execution, name, value, frame }, CheckpointList { execution }, Rewind { execution, checkpoint },
-        Fork { execution, checkpoint, name },
-        RunDelete { execution },
-        ProgramVersions { program, page },
-        Export { kind, reference, after },
-        ImportBegin(new),
-        ImportPart { import, at, bytes },
-        ImportEnd { import },
-        CurrentGet { client },
-        CurrentSet { client, execution },
-        PlanCheck(plan), PlanLoad { name, plan, done },
-        Prompts { executions, bytes }, Counts,
-        ImportDrop { import },
-    }
     GivenAnswer { Typed(text), Json(json) }
     ArchiveKind { Program, Execution }
     ExportPlace { Versions(version), Tasks(checkpoint), Events(seq), Pages(page, checkpoint) }
-    DurableReply {
-        Program(program), Programs(programs), Versions(versions), Run(run), Runs(runs), Tasks(tasks), TaskStatus(status), State(state),
-        Checkpoints(list),
-        Exported(part),
-        Importing(import),
-        Plan(plan),
-        Prompts(prompts), Counts(counts),
-    }
     SourceFormat { Script, Module, CommonJs, Json, TypeScript, TypeScriptModule }
     Outcome { Ok, Exception { message }, SyntaxError { message }, Limit(kind), Interrupted, Exit { code } }
     HostRequest { LoadModule { candidates, import, package }, Fs(request), Database(request), Exec(request), Http(call), Ask { number, prompt, options }, Stdin { max_bytes, wait_ms } }
@@ -266,36 +308,10 @@ enums! {
         InputEcho { text }, Console { level, text, more }, Value(value), Exception { message, stack, code, truncated, full_bytes },
         System { message, level, code }, Stdout { text }, Stderr { text }, Http(record), Task { task_id, prompt },
     }
+    ExecutionState { Execution(execution), Run(run) }
+    ImportedObject { Program(program), Run(run) }
     ClientFrame { Request { id, idempotency_key, cancel_on_disconnect, op }, Unfollow { id } }
     ServerFrame { Events { id, events }, Reply { id, result } }
-    Op {
-        TemplateCreate { name, engine, settings, modules }, TemplateList { page, built_in }, TemplateGet { template },
-        TemplateUpdate { template, change }, TemplateDelete { template }, TemplateAddModule { template, name },
-        TemplateRemoveModule { template, name }, SessionCreate(session), SessionList(filter), SessionGet { session },
-        SessionClose { session }, SessionInspect { session }, SessionKill { session, signal }, ExecStart(execution),
-        ExecList(filter), ExecGet { execution }, ExecEvents { execution, after_seq, limit, follow },
-        ExecCancel { execution }, Health, RuntimeSummary, RuntimeInfo, Doctor, Shutdown, ModuleCatalog,
-        TemplateAddCapability { template, capability }, TemplateRemoveCapability { template, capability },
-        TemplateAddStartup { template, file }, TemplateRemoveStartup { template, file },
-        TemplateAddLibrary { template, name }, TemplateRemoveLibrary { template, name }, LibraryCatalog,
-        LibraryInstall(library), LibraryRemove { name }, LibraryVerify { name },
-        AuditList { before, limit }, Durable(op), SessionFork { session, count }, ExecWait { execution },
-        SessionCheckpoint { session, name }, SessionCheckpoints { session },
-        SessionDeleteCheckpoint { session, checkpoint }, SessionRollback { session, checkpoint },
-        BackupBegin, BackupPart { backup, at }, BackupEnd { backup },
-        SessionEvents { session, after_seq, limit, wait }, DatabaseCheck,
-        SessionSuspend { session }, SessionResume { session }, SessionRestore(new), SessionRestoration { session, wait_after },
-        Upgrade, UpgradeDrain { drain_by },
-    }
-    Reply {
-        Done, Template(template), Templates(templates), TemplateDetail(detail), TemplateDeleted { status, template_id },
-        Session(session), Sessions(sessions), Inspection(inspection), Execution(execution), Executions(executions),
-        Events(events), Health(health), RuntimeSummary(summary), RuntimeInfo(info), Doctor(report),
-        Modules(modules), Capability(capability), StartupFile(file), TemplateName(name), Libraries(libraries),
-        Library(library), LibraryChecks(checks), Audit(records), Durable(reply),
-        Checkpoint(checkpoint), Checkpoints(checkpoints),
-        Backup(info), BackupPart(bytes), Checked(report), SessionEvents(page), Restoration(restoration), Upgrade(report),
-    }
 }
 
 /// Calls a macro with every message enum and top-level struct of the channels: the types that are sent by themselves.

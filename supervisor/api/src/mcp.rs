@@ -53,14 +53,18 @@ use std::sync::Arc;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::sync::CancellationToken;
 use vm_system_ops::Caller;
-use vm_system_protocol::control::{DurableOp, Op, OpError, ProgramText, Reply};
+use vm_system_protocol::control::{Op, OpError, ProgramLoad, Reply};
 
 /// The future of a method of a trait object.
 pub type VerbFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// Whether an agent waits for an execution in a session by this verb, so that the execution ends with an agent that goes.
 pub fn is_waited_for(op: &Op) -> bool {
-    matches!(op, Op::ExecWait { .. } | Op::Durable(DurableOp::TaskSubmit { wait: true, .. }))
+    match op {
+        Op::ExecWait(_) => true,
+        Op::TaskSubmit(submit) => submit.wait,
+        _ => false,
+    }
 }
 
 /// The client that calls a tool.
@@ -106,7 +110,7 @@ pub trait McpBackend: Send + Sync + 'static {
     }
 
     /// Reads a program's file and the files that it imports, with the client's own rights, if the client may name them.
-    fn read_program(&self, path: &Path, _most: usize) -> Result<ProgramText, FileRefusal> {
+    fn read_program(&self, path: &Path, _most: usize) -> Result<ProgramLoad, FileRefusal> {
         Err(FileRefusal::Denied(path.display().to_string()))
     }
 

@@ -9,7 +9,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use vm_system_ops::{Caller, ClientPresence, VerbHandler as _, VerbRequest};
 use vm_system_policy::Operator;
-use vm_system_protocol::control::{Op, OpError, Reply};
+use vm_system_protocol::control::{Op, OpError, Reply, Verb};
 use vm_system_protocol::model::Limits;
 use vm_system_record::Owner;
 use vm_system_runtime::client_memory::ReplyMemory;
@@ -89,6 +89,16 @@ impl Embedded {
     }
 
     /// Runs one verb.
+    pub async fn call<V: Verb>(
+        &self,
+        verb: V,
+        idempotency_key: Option<String>,
+        events: Follower,
+    ) -> Result<V::Reply, OpError> {
+        Ok(V::reply_from(self.handle(verb.into(), idempotency_key, events).await?)?)
+    }
+
+    /// Runs any verb.
     pub async fn handle(
         &self,
         op: Op,

@@ -6,13 +6,12 @@
 //! quota of their owner; those of changes of an owner above its quota are taken from the same budget. What an API refuses by itself
 //! it reports with [`VerbHandler::refused`](super::VerbHandler).
 
-use super::verbs::Effect;
 use super::{ApiRefusal, Caller, Ops, VerbCall, now};
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
-use vm_system_protocol::control::{ErrorCode, OpError};
+use vm_system_protocol::control::{Effect, ErrorCode, OpError};
 use vm_system_record::{AuditEntry, Owner, Write};
 
 /// The owner of lines of requests without a principal; no token and no user has this name.
@@ -61,7 +60,7 @@ impl Ops {
         code: ErrorCode,
     ) {
         let Caller { owner, admin, api } = call.caller;
-        if matters(effect == Effect::Changes, *admin, code) {
+        if matters(effect.changes(), *admin, code) {
             self.budgeted_line(owner, api, call.verb, subject, code.as_str()).await;
         }
     }

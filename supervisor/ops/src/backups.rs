@@ -11,7 +11,10 @@ use std::os::unix::fs::FileExt as _;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use uuid::Uuid;
-use vm_system_protocol::control::{BackupInfo, ErrorCode, OpError, PART_BYTES, Reply};
+use vm_system_protocol::control::{
+    BackupBegin, BackupEnd, BackupInfo, BackupPart, CheckReport, DatabaseCheck, ErrorCode, OpError,
+    PART_BYTES,
+};
 use vm_system_spawn::libraries::hex;
 
 /// A copy that was not read for so long is given up: its client has gone.
@@ -96,11 +99,15 @@ impl Backups {
 }
 
 impl Ops {
-    pub(super) async fn backup_begin(&self, call: &VerbCall<'_>) -> Result<Reply, OpError> {
+    pub(crate) async fn backup_begin(
+        &self,
+        call: &VerbCall<'_>,
+        _: BackupBegin,
+    ) -> Result<BackupInfo, OpError> {
         let result = self.make_backup(call).await;
         let subject = result.as_ref().map_or_else(|_| String::new(), |info| info.sha256.clone());
         self.audit(call, subject, &result).await;
-        result.map(|info| Reply::Backup(Box::new(info)))
+        result
     }
 
     async fn make_backup(&self, call: &VerbCall<'_>) -> Result<BackupInfo, OpError> {
@@ -132,32 +139,40 @@ impl Ops {
         Ok(BackupInfo { id, bytes, sha256, at })
     }
 
-    pub(super) async fn backup_part(
+    pub(crate) async fn backup_part(
         &self,
         call: &VerbCall<'_>,
-        backup: &str,
-        at: u64,
-    ) -> Result<Reply, OpError> {
+        BackupPart { backup, at }: BackupPart,
+    ) -> Result<Vec<u8>, OpError> {
         only_administrators(call, "copy the database")?;
-        let file = self.backups.file(backup)?;
+        let file = self.backups.file(&backup)?;
         let part = tokio::task::spawn_blocking(move || part_of(&file, at)).await;
         let part = part.map_err(|_| io::Error::from(io::ErrorKind::Interrupted)).and_then(|part| part);
-        Ok(Reply::BackupPart(part.map_err(|error| unreadable(&error))?))
+        part.map_err(|error| unreadable(&error))
     }
 
-    pub(super) fn backup_end(&self, call: &VerbCall<'_>, backup: &str) -> Result<Reply, OpError> {
+    #[expect(clippy::unused_async, reason = "as all handlers of verbs")]
+    pub(crate) async fn backup_end(
+        &self,
+        call: &VerbCall<'_>,
+        BackupEnd { backup }: BackupEnd,
+    ) -> Result<(), OpError> {
         only_administrators(call, "copy the database")?;
         if backup.is_empty() {
             return Err(invalid("a backup has an id"));
         }
-        self.backups.end(backup);
-        Ok(Reply::Done)
+        self.backups.end(&backup);
+        Ok(())
     }
 
-    pub(super) async fn database_check(&self, call: &VerbCall<'_>) -> Result<Reply, OpError> {
+    pub(crate) async fn database_check(
+        &self,
+        call: &VerbCall<'_>,
+        _: DatabaseCheck,
+    ) -> Result<CheckReport, OpError> {
         only_administrators(call, "check the database")?;
         let report = self.store.check().await.map_err(|error| self.stored(error))?;
-        Ok(Reply::Checked(Box::new(report)))
+        Ok(report)
     }
 }
 

@@ -3,7 +3,7 @@
 use super::errors::{invalid, not_found, stored};
 use super::{Ops, VerbCall, now, template_size};
 use vm_system_policy::{CapabilityRow, MAX_NET_PATTERNS, NO_HTTP, read_row};
-use vm_system_protocol::control::{ErrorCode, NewCapability, OpError, Reply};
+use vm_system_protocol::control::{ErrorCode, OpError, TemplateAddCapability, TemplateRemoveCapability};
 use vm_system_protocol::ids::CapabilityId;
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{Capability, CapabilityKind};
@@ -17,12 +17,11 @@ const NAME_CHARS: usize = 200;
 const CONFIG_BYTES: usize = 64 * 1024;
 
 impl Ops {
-    pub(super) async fn template_add_capability(
+    pub(crate) async fn template_add_capability(
         &self,
         call: &VerbCall<'_>,
-        template: &str,
-        new: NewCapability,
-    ) -> Result<Reply, OpError> {
+        TemplateAddCapability { template, capability: new }: TemplateAddCapability,
+    ) -> Result<Capability, OpError> {
         let name = name(new.kind, &new.name)?;
         let config = config(&new.config)?;
         // A mistyped right would have no effect: rows without a meaning are not stored.
@@ -32,8 +31,8 @@ impl Ops {
             return Err(invalid(format!("a capability for the module {name:?} has no effect: {NO_HTTP}"))
                 .with_hint("add a capability of kind net, with patterns of what it may reach"));
         }
-        let _deciding = self.deciding(call, template).await?;
-        let detail = self.template(call, template).await?.detail;
+        let _deciding = self.deciding(call, &template).await?;
+        let detail = self.template(call, &template).await?.detail;
         if detail.capabilities.len() >= ROWS {
             return Err(invalid(format!("a template has at most {ROWS} capabilities")));
         }
@@ -58,24 +57,23 @@ impl Ops {
         let write = Write::CapabilityAdd { capability: capability.clone(), at: now() };
         let refused = |error| taken(error, &capability);
         self.changed(call, id, write, refused).await?;
-        Ok(Reply::Capability(Box::new(capability)))
+        Ok(capability)
     }
 
-    pub(super) async fn template_remove_capability(
+    pub(crate) async fn template_remove_capability(
         &self,
         call: &VerbCall<'_>,
-        template: &str,
-        reference: &str,
-    ) -> Result<Reply, OpError> {
-        let detail = self.template(call, template).await?.detail;
+        TemplateRemoveCapability { template, capability: reference }: TemplateRemoveCapability,
+    ) -> Result<Capability, OpError> {
+        let detail = self.template(call, &template).await?.detail;
         let ids = detail.capabilities.iter().map(|row| row.id.to_string());
-        let place = super::resolve::among("capability", ids, reference)?;
+        let place = super::resolve::among("capability", ids, &reference)?;
         let capability = place.and_then(|place| detail.capabilities.into_iter().nth(place));
-        let capability = capability.ok_or_else(|| not_found(Entity::Capability, reference))?;
+        let capability = capability.ok_or_else(|| not_found(Entity::Capability, &reference))?;
         let template = detail.template.id;
         let write = Write::CapabilityRemove { template, id: capability.id, at: now() };
         self.part_changed(call, template, write).await?;
-        Ok(Reply::Capability(Box::new(capability)))
+        Ok(capability)
     }
 }
 

@@ -2,65 +2,64 @@
 
 use super::errors::invalid;
 use super::{Ops, VerbCall};
-use vm_system_protocol::control::{ErrorCode, OpError, Reply};
+use vm_system_protocol::control::{
+    ErrorCode, OpError, SessionAddCheckpoint, SessionCheckpoints, SessionDeleteCheckpoint, SessionRollback,
+};
 use vm_system_protocol::ids::SessionId;
-use vm_system_protocol::model::{Engine, Session};
+use vm_system_protocol::model::{Engine, Session, SessionCheckpoint};
 use vm_system_runtime::RuntimeError;
 
 /// Longest name of a checkpoint (characters).
 const NAME_CHARS: usize = 64;
 
 impl Ops {
-    pub(super) async fn session_checkpoint(
+    pub(crate) async fn session_checkpoint(
         &self,
         call: &VerbCall<'_>,
-        session: &str,
-        name: Option<String>,
-    ) -> Result<Reply, OpError> {
+        SessionAddCheckpoint { session, name }: SessionAddCheckpoint,
+    ) -> Result<SessionCheckpoint, OpError> {
         self.check_quota(call)?;
         let name = name.as_deref().map(checkpoint_name).transpose()?;
-        let id = self.visible(call, session).await?;
+        let id = self.visible(call, &session).await?;
         let result = self.runtime.checkpoint_session(id, name).await;
         let result = self.of_session(call, id, result).await;
         self.audit(call, id, &result).await;
-        result.map(|checkpoint| Reply::Checkpoint(Box::new(checkpoint)))
+        result
     }
 
-    pub(super) async fn session_checkpoints(
+    pub(crate) async fn session_checkpoints(
         &self,
         call: &VerbCall<'_>,
-        session: &str,
-    ) -> Result<Reply, OpError> {
-        let id = self.visible(call, session).await?;
+        SessionCheckpoints { session }: SessionCheckpoints,
+    ) -> Result<Vec<SessionCheckpoint>, OpError> {
+        let id = self.visible(call, &session).await?;
         let result = self.runtime.checkpoints(id).await;
-        self.of_session(call, id, result).await.map(Reply::Checkpoints)
+        self.of_session(call, id, result).await
     }
 
-    pub(super) async fn session_delete_checkpoint(
+    pub(crate) async fn session_delete_checkpoint(
         &self,
         call: &VerbCall<'_>,
-        session: &str,
-        checkpoint: String,
-    ) -> Result<Reply, OpError> {
-        let id = self.visible(call, session).await?;
+        SessionDeleteCheckpoint { session, checkpoint }: SessionDeleteCheckpoint,
+    ) -> Result<(), OpError> {
+        let id = self.visible(call, &session).await?;
         let result = self.runtime.delete_checkpoint(id, checkpoint).await;
         let result = self.of_session(call, id, result).await;
         self.audit(call, id, &result).await;
-        result.map(|()| Reply::Done)
+        result
     }
 
-    pub(super) async fn session_rollback(
+    pub(crate) async fn session_rollback(
         &self,
         call: &VerbCall<'_>,
-        session: &str,
-        checkpoint: Option<String>,
-    ) -> Result<Reply, OpError> {
-        let id = self.visible(call, session).await?;
+        SessionRollback { session, checkpoint }: SessionRollback,
+    ) -> Result<Session, OpError> {
+        let id = self.visible(call, &session).await?;
         let result = self.runtime.roll_back_session(id, checkpoint).await;
         let result = self.of_session(call, id, result).await;
         self.audit(call, id, &result).await;
         let owner = self.owner_of_live(call, id);
-        result.map(|session| Reply::Session(Box::new(Session { owner, ..session })))
+        result.map(|session| Session { owner, ..session })
     }
 
     /// The result of a request to a session that may not be live.

@@ -1,4 +1,4 @@
-//! Verbs of durable programs. Reading order: this file (rows of the table of verbs, and shared functions), `programs`, `runs`
+//! Verbs of durable programs. Reading order: this file (shared functions), `programs`, `runs`
 //! (executions), `tasks` (tasks and their answers), `answers` (threads for checks), `states` (checkpoints, inspecting, rewinding), `current` (a client's
 //! current execution), `archive` (the file of an export), `export`, `import` (receiving a file in parts), `imported` (storing
 //! it), `plans` (plans, and the program that walks through one).
@@ -19,11 +19,10 @@ pub(super) use answers::CheckThreads;
 pub(super) use import::Imports;
 
 use super::errors::{invalid, stored};
-use super::verbs::Effect::{self, Changes, Reads};
 use super::{Caller, Ops, VerbCall};
 use std::sync::Arc;
 use vm_system_core::durable::{DurableRefusal, RunStatus};
-use vm_system_protocol::control::{DurableOp, DurableReply, ErrorCode, OpError};
+use vm_system_protocol::control::{ErrorCode, OpError};
 use vm_system_protocol::counted::counted;
 use vm_system_protocol::ids::{ExecutionId, ProgramId};
 use vm_system_protocol::json::JsonText;
@@ -34,99 +33,7 @@ use vm_system_runtime::{Durables, RunIdentity};
 /// Longest name of a program or an execution (characters).
 const NAME_CHARS: usize = 200;
 
-/// The rows of [`super::verbs::facts`].
-pub(super) fn facts(op: &DurableOp) -> (&'static str, Effect, &str) {
-    match op {
-        DurableOp::ProgramLoad(text) => ("program load", Changes, &text.name),
-        DurableOp::PlanLoad { name, .. } => ("program load", Changes, name),
-        DurableOp::ProgramList(_) | DurableOp::Counts => ("program list", Reads, ""),
-        DurableOp::ProgramVersions { program, .. } => ("program versions", Reads, program),
-        DurableOp::ProgramGet { program, .. } => ("program get", Reads, program),
-        DurableOp::ProgramDelete { program } => ("program delete", Changes, program),
-        DurableOp::ProgramStart(new) => ("program start", Changes, &new.program),
-        DurableOp::RunGet { execution } => ("program status", Reads, execution),
-        DurableOp::RunList(filter) => {
-            ("program status", Reads, filter.program.as_deref().unwrap_or_default())
-        }
-        DurableOp::Prompts { .. } | DurableOp::TaskList(_) => ("task list", Reads, ""),
-        DurableOp::TaskGet { execution } => ("task get", Reads, execution),
-        DurableOp::TaskSubmit { execution, .. } => ("task submit", Changes, execution),
-        DurableOp::StateGet { execution, .. } => ("program state", Reads, execution),
-        DurableOp::StateSet { execution, .. } => ("program set", Changes, execution),
-        DurableOp::CheckpointList { execution } => ("program checkpoints", Reads, execution),
-        DurableOp::Rewind { execution, .. } => ("program rewind", Changes, execution),
-        DurableOp::Fork { execution, .. } => ("program fork", Changes, execution),
-        DurableOp::Export { reference, .. } => ("program export", Reads, reference),
-        // An import stores nothing before its end.
-        DurableOp::ImportBegin(_) => ("program import", Reads, ""),
-        DurableOp::ImportPart { import, .. } | DurableOp::ImportDrop { import } => {
-            ("program import", Reads, import)
-        }
-        DurableOp::ImportEnd { import } => ("program import", Changes, import),
-        DurableOp::RunDelete { execution } => ("program forget", Changes, execution),
-        DurableOp::CurrentGet { client } => ("program current", Reads, client),
-        DurableOp::CurrentSet { execution, .. } => ("program set-current", Changes, execution),
-        DurableOp::PlanCheck(plan) => ("plan check", Reads, &plan.file),
-    }
-}
-
-/// As [`super::verbs::reads_much`].
-pub(super) fn reads_much(op: &DurableOp) -> bool {
-    !matches!(
-        op,
-        DurableOp::Counts
-            | DurableOp::CheckpointList { .. }
-            | DurableOp::ImportBegin(_)
-            | DurableOp::ImportPart { .. }
-            | DurableOp::ImportDrop { .. }
-            | DurableOp::CurrentGet { .. }
-    ) && facts(op).1 == Reads
-}
-
 impl Ops {
-    pub(super) async fn durable(&self, call: &VerbCall<'_>, op: DurableOp) -> Result<DurableReply, OpError> {
-        match op {
-            DurableOp::ProgramLoad(text) => self.program_load(call, *text).await,
-            DurableOp::ProgramList(filter) => self.program_list(call, filter).await,
-            DurableOp::ProgramGet { program, version } => self.program_get(call, &program, version).await,
-            DurableOp::ProgramVersions { program, page } => self.program_versions(call, &program, page).await,
-            DurableOp::ProgramDelete { program } => self.program_delete(call, &program).await,
-            DurableOp::ProgramStart(new) => self.program_start(call, *new).await,
-            DurableOp::RunGet { execution } => self.run_get(call, &execution).await,
-            DurableOp::RunList(filter) => self.run_list(call, filter).await,
-            DurableOp::TaskList(filter) => self.task_list(call, filter).await,
-            DurableOp::TaskGet { execution } => self.task_get(call, &execution).await,
-            DurableOp::TaskSubmit { execution, task, result, wait } => {
-                self.task_submit(call, &execution, task.as_deref(), result, wait).await
-            }
-            DurableOp::StateGet { execution, checkpoint } => {
-                self.state_get(call, &execution, checkpoint).await
-            }
-            DurableOp::StateSet { execution, name, value, frame } => {
-                self.state_set(call, &execution, frame, name, value).await
-            }
-            DurableOp::CheckpointList { execution } => self.checkpoint_list(call, &execution).await,
-            DurableOp::Rewind { execution, checkpoint } => self.rewind(call, &execution, checkpoint).await,
-            DurableOp::Fork { execution, checkpoint, name } => {
-                self.branch_off(call, &execution, checkpoint, name).await
-            }
-            DurableOp::Export { kind, reference, after } => {
-                self.export(call, kind, &reference, after.map(|after| *after)).await
-            }
-            DurableOp::ImportBegin(new) => self.import_begin(call, *new),
-            DurableOp::ImportPart { import, at, bytes } => self.import_part(call, &import, at, bytes).await,
-            DurableOp::ImportEnd { import } => self.import_end(call, &import).await,
-            DurableOp::ImportDrop { import } => Ok(self.import_drop(call, &import)),
-            DurableOp::RunDelete { execution } => self.run_delete(call, &execution).await,
-            DurableOp::CurrentGet { client } => self.current_get(call, &client).await,
-            DurableOp::CurrentSet { client, execution } => self.current_set(call, &client, &execution).await,
-            DurableOp::Prompts { executions, bytes } => self.prompts(call, executions, bytes).await,
-            DurableOp::Counts => self.program_counts(call).await,
-            DurableOp::PlanCheck(plan) => self.plan_check(call, *plan).await,
-            DurableOp::PlanLoad { name, plan, done } => self.plan_load(call, &name, plan, &done).await,
-        }
-    }
-
     fn durables(&self) -> Result<&Arc<Durables>, OpError> {
         self.runtime.durables().ok_or_else(|| OpError::new(ErrorCode::Internal, "there is no durable engine"))
     }
@@ -232,16 +139,16 @@ fn checked_name<'a>(what: &str, name: &'a str) -> Result<&'a str, OpError> {
 }
 
 /// The response of a verb that returns the state of an execution.
-fn run_reply(caller: &Caller, status: RunStatus, identity: &RunIdentity) -> DurableReply {
+fn run_reply(caller: &Caller, status: RunStatus, identity: &RunIdentity) -> Run {
     let owner = caller.shown_owner(&identity.owner);
-    DurableReply::Run(Box::new(Run {
+    Run {
         execution: Execution { owner, ..status.record },
         name: identity.name.clone(),
         program_id: Some(identity.program),
         program: identity.program_name.clone(),
         program_version: Some(identity.version),
         task: status.task.as_ref().filter(|task| task.ended_at.is_none()).map(task_view),
-    }))
+    }
 }
 
 fn shown(caller: &Caller, row: RunRow, task: Option<&TaskRow>) -> Run {

@@ -10,7 +10,8 @@ use std::pin::pin;
 use vm_system_core::{ExecuteRequest, Source};
 use vm_system_policy::from_host;
 use vm_system_protocol::control::{
-    DurableOp, ErrorCode, ExecutionFilter, INTERACTIVE_INPUT, NewExecution, OpError, Reply, TYPESCRIPT_INPUT,
+    ErrorCode, ExecCancel, ExecEvents, ExecGet, ExecList, ExecStart, ExecWait, ExecutionState,
+    INTERACTIVE_INPUT, OpError, RunGet, TYPESCRIPT_INPUT,
 };
 use vm_system_protocol::ids::{ExecutionId, SessionId};
 use vm_system_protocol::input::json_for_script;
@@ -35,11 +36,11 @@ const LIST_MAX: u32 = 1_000;
 const EVENTS_PAGE: u32 = 2_000;
 
 impl Ops {
-    pub(super) async fn exec_start(
+    pub(crate) async fn exec_start(
         &self,
         call: &VerbCall<'_>,
-        mut new: NewExecution,
-    ) -> Result<Reply, OpError> {
+        mut new: ExecStart,
+    ) -> Result<ExecutionState, OpError> {
         let parsed_args = check_body(&new)?;
         let (session, source) = self.runnable(call, &mut new).await?;
         self.check_quota(call)?;
@@ -71,7 +72,7 @@ impl Ops {
             Err(error) => return Err(refused(error, session)),
         };
         if execution.status == ExecutionStatus::Waiting {
-            return Box::pin(self.live(call, execution)).await.map(Reply::Durable);
+            return Box::pin(self.live(call, execution)).await.map(ExecutionState::Run);
         }
         finished(execution)
     }
@@ -80,7 +81,7 @@ impl Ops {
     async fn runnable(
         &self,
         call: &VerbCall<'_>,
-        new: &mut NewExecution,
+        new: &mut ExecStart,
     ) -> Result<(SessionId, Source), OpError> {
         let id = match new.session.parse::<SessionId>() {
             Ok(id) => id,
@@ -119,14 +120,14 @@ impl Ops {
         looked.await.unwrap_or_else(|error| error)
     }
 
-    pub(super) async fn exec_list(
+    pub(crate) async fn exec_list(
         &self,
         call: &VerbCall<'_>,
-        filter: ExecutionFilter,
-    ) -> Result<Reply, OpError> {
+        filter: ExecList,
+    ) -> Result<Vec<Execution>, OpError> {
         let page = page(filter.page, LIST_MAX)?;
         let id = self.visible(call, &filter.session).await?;
-        let ExecutionFilter { status, period, .. } = filter;
+        let ExecList { status, period, .. } = filter;
         let query = ExecutionQuery { status, period };
         let rows = self.store.executions(&call.caller.scope(), id, query, page).await.map_err(stored)?;
         let executions = rows.into_iter().map(|row| {
@@ -137,24 +138,25 @@ impl Ops {
         // Of one whose end could not be stored, the store has another status.
         let executions =
             executions.filter(|execution| status.is_none_or(|status| execution.status == status));
-        Ok(Reply::Executions(fitting(executions, weight)))
+        Ok(fitting(executions, weight))
     }
 
-    pub(super) async fn exec_get(&self, call: &VerbCall<'_>, execution: &str) -> Result<Reply, OpError> {
-        let row = self.execution(call, execution).await?;
-        let owner = call.caller.shown_owner(&row.owner);
-        Ok(Reply::Execution(Box::new(Execution { owner, ..row.execution })))
-    }
-
-    pub(super) async fn exec_events(
+    pub(crate) async fn exec_get(
         &self,
         call: &VerbCall<'_>,
-        execution: &str,
-        after_seq: u64,
-        limit: u32,
-        follow: bool,
-    ) -> Result<Reply, OpError> {
-        let found = self.execution(call, execution).await?.execution;
+        ExecGet { execution }: ExecGet,
+    ) -> Result<Execution, OpError> {
+        let row = self.execution(call, &execution).await?;
+        let owner = call.caller.shown_owner(&row.owner);
+        Ok(Execution { owner, ..row.execution })
+    }
+
+    pub(crate) async fn exec_events(
+        &self,
+        call: &VerbCall<'_>,
+        ExecEvents { execution, after_seq, limit, follow }: ExecEvents,
+    ) -> Result<Vec<Event>, OpError> {
+        let found = self.execution(call, &execution).await?.execution;
         let id = found.id;
         match &call.follower {
             Some(follower) if follow => {
@@ -166,9 +168,9 @@ impl Ops {
                 if followed.is_none() {
                     self.stored_events(call.caller, id, after_seq, follower).await?;
                 }
-                Ok(Reply::Events(Vec::new()))
+                Ok(Vec::new())
             }
-            _ => self.some_events(call, id, after_seq, limit).await.map(Reply::Events),
+            _ => self.some_events(call, id, after_seq, limit).await,
         }
     }
 
@@ -246,8 +248,12 @@ impl Ops {
     }
 
     /// Replies once an execution does not run.
-    pub(super) async fn exec_wait(&self, call: &VerbCall<'_>, execution: &str) -> Result<Reply, OpError> {
-        let found = self.execution(call, execution).await?.execution;
+    pub(crate) async fn exec_wait(
+        &self,
+        call: &VerbCall<'_>,
+        ExecWait { execution }: ExecWait,
+    ) -> Result<ExecutionState, OpError> {
+        let found = self.execution(call, &execution).await?.execution;
         let (id, kind) = (found.id, found.kind);
         let stopping = self.until_stopped(call, found);
         let mut now = match kind {
@@ -256,17 +262,16 @@ impl Ops {
         };
         match (now.status, now.kind) {
             (ExecutionStatus::Waiting, ExecutionKind::Program) => {
-                Box::pin(self.durable(call, DurableOp::RunGet { execution: id.to_string() }))
-                    .await
-                    .map(Reply::Durable)
+                let get = RunGet { execution: id.to_string() };
+                Box::pin(self.run_get(call, get)).await.map(ExecutionState::Run)
             }
             (status, _) => {
                 call.memory.reserve(LARGE_READ_BYTES).await?;
                 now.events = Some(Box::pin(self.some_events(call, id, 0, 0)).await?);
                 if status == ExecutionStatus::Waiting {
-                    return Box::pin(self.live(call, now)).await.map(Reply::Durable);
+                    return Box::pin(self.live(call, now)).await.map(ExecutionState::Run);
                 }
-                Ok(Reply::Execution(Box::new(now)))
+                Ok(ExecutionState::Execution(now))
             }
         }
     }
@@ -290,8 +295,12 @@ impl Ops {
         }
     }
 
-    pub(super) async fn exec_cancel(&self, call: &VerbCall<'_>, execution: &str) -> Result<Reply, OpError> {
-        let execution = self.execution(call, execution).await?.execution;
+    pub(crate) async fn exec_cancel(
+        &self,
+        call: &VerbCall<'_>,
+        ExecCancel { execution }: ExecCancel,
+    ) -> Result<(), OpError> {
+        let execution = self.execution(call, &execution).await?.execution;
         let id = execution.id;
         let result = match execution.kind {
             // Its state is being written, which ends with its row.
@@ -302,12 +311,12 @@ impl Ops {
             _ => self.runtime.cancel_execution(id).await.map_err(OpError::from),
         };
         self.audit(call, id, &result).await;
-        result.map(|()| Reply::Done)
+        result
     }
 }
 
 /// Checks that need no row and no file; returns the parsed `args`.
-fn check_body(new: &NewExecution) -> Result<Value, OpError> {
+fn check_body(new: &ExecStart) -> Result<Value, OpError> {
     match new.kind {
         ExecutionKind::Repl => {
             if new.input.as_deref().is_none_or(str::is_empty) {
@@ -344,7 +353,7 @@ fn check_body(new: &NewExecution) -> Result<Value, OpError> {
 }
 
 /// The source of a body that was checked.
-fn source(new: &mut NewExecution) -> Result<Source, OpError> {
+fn source(new: &mut ExecStart) -> Result<Source, OpError> {
     match (new.input.take(), new.path.take()) {
         (Some(text), Some(file_name)) if new.kind == ExecutionKind::Repl => {
             let is_typescript = file_name == TYPESCRIPT_INPUT;
@@ -421,13 +430,13 @@ fn refused(error: RuntimeError, session: SessionId) -> OpError {
 }
 
 /// An execution with too much output is an error of the verb too; its record has the same code.
-fn finished(execution: Execution) -> Result<Reply, OpError> {
+fn finished(execution: Execution) -> Result<ExecutionState, OpError> {
     match &execution.error {
         Some(error) if error.code == ErrorCode::OutputLimitExceeded.as_str() => {
             Err(OpError::new(ErrorCode::OutputLimitExceeded, error.message.clone())
                 .with_details(&serde_json::json!({ "execution_id": execution.id })))
         }
-        _ => Ok(Reply::Execution(Box::new(execution))),
+        _ => Ok(ExecutionState::Execution(execution)),
     }
 }
 

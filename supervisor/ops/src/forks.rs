@@ -3,23 +3,22 @@
 use super::errors::{invalid, stored};
 use super::{Caller, Ops, VerbCall};
 use uuid::Uuid;
-use vm_system_protocol::control::{ErrorCode, OpError, Reply};
+use vm_system_protocol::control::{ErrorCode, OpError, SessionFork};
 use vm_system_protocol::ids::SessionId;
 use vm_system_protocol::limits::FORKS;
 use vm_system_protocol::model::{Engine, Session};
 use vm_system_runtime::{ForkSession, RuntimeError};
 
 impl Ops {
-    pub(super) async fn session_fork(
+    pub(crate) async fn session_fork(
         &self,
         call: &VerbCall<'_>,
-        session: &str,
-        count: u32,
-    ) -> Result<Reply, OpError> {
+        SessionFork { session, count }: SessionFork,
+    ) -> Result<Vec<Session>, OpError> {
         if !(1..=FORKS).contains(&count) {
             return Err(invalid(format!("count is {count}; one request forks 1 to {FORKS} sessions")));
         }
-        let parent = self.visible(call, session).await?;
+        let parent = self.visible(call, &session).await?;
         self.check_quota(call)?;
         let request = ForkSession { parent, children: children(call.subject, count).collect() };
         let result = match self.runtime.fork_session(request).await {
@@ -33,7 +32,7 @@ impl Ops {
             self.policies.made(session.id, session.template_id);
             session.owner.clone_from(&owner);
         }
-        Ok(Reply::Sessions(sessions))
+        Ok(sessions)
     }
 
     async fn not_forkable(&self, call: &VerbCall<'_>, id: SessionId) -> OpError {
@@ -55,7 +54,7 @@ impl Ops {
         caller: &Caller,
         subject: [u8; 16],
         count: u32,
-    ) -> Result<Option<Reply>, OpError> {
+    ) -> Result<Option<Vec<Session>>, OpError> {
         let (mut sessions, mut all) = (Vec::new(), true);
         for id in children(Uuid::from_bytes(subject), count.min(FORKS)) {
             match self.store.session(&caller.scope(), id).await.map_err(stored)? {
@@ -68,7 +67,7 @@ impl Ops {
             }
         }
         if all {
-            return Ok(Some(Reply::Sessions(sessions)));
+            return Ok(Some(sessions));
         }
         for session in sessions {
             self.runtime.close_session(session.id).await?;

@@ -12,7 +12,6 @@ mod made;
 
 use super::errors::{invalid, not_found, stored};
 use super::request::ClientPresence;
-use super::verbs::facts;
 use super::{Caller, Ops, VerbCall, now};
 use sha2::{Digest, Sha256};
 use std::collections::HashMap;
@@ -22,7 +21,9 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use tokio::sync::watch;
 use uuid::Uuid;
 use vm_system_protocol::codec;
-use vm_system_protocol::control::{DurableOp, DurableReply, ErrorCode, Op, OpError, Reply};
+use vm_system_protocol::control::{
+    Effect, ErrorCode, ExecGet, ExecStart, ExecutionState, Op, OpError, Reply, TaskSubmit, Verb,
+};
 use vm_system_protocol::ids::ExecutionId;
 use vm_system_protocol::limits::CONTROL_FRAME_BYTES;
 use vm_system_protocol::model::{Event, EventPayload, ExecutionStatus};
@@ -90,10 +91,10 @@ impl Ops {
         follower: Option<Follower>,
     ) -> Result<Reply, OpError> {
         check(key)?;
-        let Op::Durable(DurableOp::ImportEnd { import }) = &op else {
+        let Op::ImportEnd(end) = &op else {
             return self.run_once((caller, presence), op, key, follower).await;
         };
-        let import = import.clone();
+        let import = end.import.clone();
         let response = self.run_once((caller, presence), op, key, follower).await;
         // The file of a repeated or refused request was not used.
         self.imports.forget(caller, &import);
@@ -188,13 +189,13 @@ impl Ops {
                 self.claim(entry, hash, false, mark).await?
             }
         };
-        let durable = matches!(op, Op::Durable(_));
+        let effect = op.facts().effect;
         // From now on a repeated request can wait for the same row.
         let _ = entry.subject.set(subject);
         let subject = (Uuid::from_bytes(subject), Some(key.as_str()));
         let response =
             self.perform((caller, presence), subject, (follower, ReplyMemory::default()), op).await;
-        self.keep(entry, &response, durable).await;
+        self.keep(entry, &response, effect).await;
         response
     }
 
@@ -218,8 +219,8 @@ impl Ops {
 
     /// A file is sent again when its import is repeated: the hash is of the file, not of the import's id.
     pub(super) async fn request_hash(&self, caller: &Caller, op: &Op) -> Result<[u8; 32], OpError> {
-        if let Op::Durable(DurableOp::ImportEnd { import }) = op {
-            return self.imports.fingerprint(caller, import);
+        if let Op::ImportEnd(end) = op {
+            return self.imports.fingerprint(caller, &end.import);
         }
         let bytes = codec::encode(op, usize::MAX).map_err(|error| invalid(error.to_string()))?;
         if bytes.len() <= HASHED_AT_ONCE {
@@ -229,9 +230,9 @@ impl Ops {
     }
 
     /// Stores the response, or releases the key. A failure leaves the claim: the next request with the key finds the row.
-    async fn keep(&self, entry: &Entry<'_>, response: &VerbResult, durable: bool) {
+    async fn keep(&self, entry: &Entry<'_>, response: &VerbResult, effect: Effect) {
         let (owner, key) = entry.name.clone();
-        let write = match counts(response, durable) {
+        let write = match counts(response, effect) {
             OnRepeat::Replay => match codec::encode(response, CONTROL_FRAME_BYTES) {
                 Ok(reply) => Write::KeyResponse { owner, key, reply },
                 // Too large to keep: the record itself is the response.
@@ -248,25 +249,26 @@ impl Ops {
     /// The state of an execution to which an answer was submitted under this key.
     async fn after_answer(&self, call: &VerbCall<'_>, id: ExecutionId) -> VerbResult {
         let made = self.run_made(call, id).await?;
-        made.map(Reply::Durable).ok_or_else(|| not_found(Entity::Execution, &id.to_string()))
+        let run = made.ok_or_else(|| not_found(Entity::Execution, &id.to_string()))?;
+        Ok(TaskSubmit::any_reply(run))
     }
 
     /// Repeats a response; a follower gets the events too.
     async fn again(&self, caller: &Caller, response: VerbResult, follower: Option<Follower>) -> VerbResult {
-        if let (Ok(Reply::Execution(execution)), Some(follower)) = (&response, &follower)
-            && execution.events.is_none()
-        {
-            let id = execution.id;
-            let was_running = self.follow_again(caller, id, follower).await?;
-            if was_running && execution.status == ExecutionStatus::Running {
-                return self.stop_of(caller, id).await;
+        let (Ok(Reply::ExecStart(state)), Some(follower)) = (&response, &follower) else { return response };
+        match &**state {
+            ExecutionState::Execution(execution) if execution.events.is_none() => {
+                let id = execution.id;
+                let was_running = self.follow_again(caller, id, follower).await?;
+                if was_running && execution.status == ExecutionStatus::Running {
+                    return self.stop_of(caller, id).await.map(ExecStart::any_reply);
+                }
             }
-        }
-        // The execution waited for a task: the events until then.
-        if let (Ok(Reply::Durable(DurableReply::Run(run))), Some(follower)) = (&response, follower)
-            && run.execution.events.is_none()
-        {
-            self.stored_events(caller, run.execution.id, 0, &follower).await?;
+            // The execution waited for a task: the events until then.
+            ExecutionState::Run(run) if run.execution.events.is_none() => {
+                self.stored_events(caller, run.execution.id, 0, follower).await?;
+            }
+            ExecutionState::Execution(_) | ExecutionState::Run(_) => {}
         }
         response
     }
@@ -316,15 +318,15 @@ impl Ops {
     }
 
     /// An execution that does not run any more, without its events.
-    async fn stop_of(&self, caller: &Caller, id: ExecutionId) -> VerbResult {
+    async fn stop_of(&self, caller: &Caller, id: ExecutionId) -> Result<ExecutionState, OpError> {
         let row = self.store.execution(&Scope::All, id).await.map_err(stored)?;
         let row = row.ok_or_else(|| not_found(Entity::Execution, &id.to_string()))?;
         if row.execution.status == ExecutionStatus::Waiting {
-            let op = Op::ExecGet { execution: id.to_string() };
+            let op = ExecGet { execution: id.to_string() }.into();
             let call = repetition(caller, &op, *id.as_bytes());
-            return self.live(&call, row.execution).await.map(Reply::Durable);
+            return self.live(&call, row.execution).await.map(ExecutionState::Run);
         }
-        Ok(Reply::Execution(Box::new(row.execution)))
+        Ok(ExecutionState::Execution(row.execution))
     }
 }
 
@@ -333,7 +335,7 @@ fn repetition<'a>(caller: &'a Caller, op: &Op, subject: [u8; 16]) -> VerbCall<'a
     VerbCall {
         caller,
         presence: ClientPresence::default(),
-        verb: facts(op).audit_name,
+        verb: op.facts().name,
         subject: Uuid::from_bytes(subject),
         follower: None,
         noted: AtomicBool::default(),
@@ -370,9 +372,9 @@ pub(super) fn taken(call: &VerbCall<'_>, execution: ExecutionId) -> Option<Write
 }
 
 /// The response of a call that has a key, for the batch of its change: a repeated deletion would not find what it has to delete.
-pub(super) fn response(call: &VerbCall<'_>, reply: &Reply) -> Option<Write> {
+pub(super) fn response<V: Verb>(call: &VerbCall<'_>, reply: &V::Reply) -> Option<Write> {
     let (owner, key) = (call.caller.owner.clone(), call.key?.to_owned());
-    let response: VerbResult = Ok(reply.clone());
+    let response: VerbResult = Ok(V::any_reply(reply.clone()));
     let reply = codec::encode(&response, CONTROL_FRAME_BYTES).ok()?;
     Some(Write::KeyResponse { owner, key, reply })
 }
@@ -392,7 +394,7 @@ pub(super) enum OnRepeat {
     Run,
 }
 
-pub(super) fn counts(response: &VerbResult, durable: bool) -> OnRepeat {
+pub(super) fn counts(response: &VerbResult, effect: Effect) -> OnRepeat {
     let Err(error) = response else { return OnRepeat::Replay };
     match error.code {
         ErrorCode::OutputLimitExceeded
@@ -403,7 +405,9 @@ pub(super) fn counts(response: &VerbResult, durable: bool) -> OnRepeat {
         | ErrorCode::AnswerInvalid => OnRepeat::Replay,
         // Accepted or started work is stored, or will be.
         ErrorCode::ShuttingDown => OnRepeat::FindOrRun,
-        ErrorCode::CapacityExceeded | ErrorCode::StorageUnavailable if durable => OnRepeat::FindOrRun,
+        ErrorCode::CapacityExceeded | ErrorCode::StorageUnavailable if effect == Effect::ChangesProgram => {
+            OnRepeat::FindOrRun
+        }
         // The code ran: the same request must not run it again.
         ErrorCode::StorageUnavailable if error.has_run() => OnRepeat::Replay,
         // A session without a worker has a row.

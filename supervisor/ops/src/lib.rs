@@ -5,7 +5,7 @@
 //!
 //! Reading order:
 //! - [`ops`]: [`Ops`] and the path of a request to its verb; [`request`]: what an API passes on
-//! - [`verbs`]: the table of verbs: names, effects, handlers
+//! - [`verbs`]: from a verb to its handler, by the table of verbs
 //! - [`templates`], [`sessions`], [`executions`], [`runtime`]: the handlers, one file for each noun; [`forks`], [`checkpoints`]: copies of
 //!   sessions
 //! - [`capabilities`], [`startup_files`], [`libraries`]: the parts of a template, and what is installed

@@ -9,7 +9,8 @@ use super::templates::has_parts;
 use super::{Ops, VerbCall, now};
 use std::sync::{Arc, PoisonError};
 use vm_system_protocol::control::{
-    ErrorCode, LibraryCheck, LibraryInfo, NewLibrary, OpError, Reply, TemplateName,
+    ErrorCode, LibraryCatalog, LibraryCheck, LibraryInfo, LibraryInstall, LibraryRemove, LibraryVerify,
+    OpError, TemplateAddLibrary, TemplateName, TemplateRemoveLibrary,
 };
 use vm_system_protocol::limits::LIBRARY_BYTES;
 use vm_system_record::{Entity, LibraryRow, Write};
@@ -32,17 +33,16 @@ pub(super) struct InstalledLibraries {
 }
 
 impl Ops {
-    pub(super) async fn template_add_library(
+    pub(crate) async fn template_add_library(
         &self,
         call: &VerbCall<'_>,
-        template: &str,
-        name: &str,
-    ) -> Result<Reply, OpError> {
-        let _deciding = self.deciding(call, template).await?;
-        let detail = self.template(call, template).await?.detail;
+        TemplateAddLibrary { template, name }: TemplateAddLibrary,
+    ) -> Result<TemplateName, OpError> {
+        let _deciding = self.deciding(call, &template).await?;
+        let detail = self.template(call, &template).await?.detail;
         has_parts(detail.template.engine, "libraries")?;
         let rows = self.store.libraries().await.map_err(stored)?;
-        let (mut name, id) = wanted(name, &rows)?;
+        let (mut name, id) = wanted(&name, &rows)?;
         let present = &detail.template.libraries;
         let other = present.iter().find(|present| **present != name && id_of(present) == id);
         if let Some(same) =
@@ -63,17 +63,16 @@ impl Ops {
         let template = detail.template.id;
         let write = Write::LibraryAdd { template, name: name.clone(), at: now() };
         self.part_changed(call, template, write).await?;
-        Ok(Reply::TemplateName(TemplateName { template_id: template, name }))
+        Ok(TemplateName { template_id: template, name })
     }
 
-    pub(super) async fn template_remove_library(
+    pub(crate) async fn template_remove_library(
         &self,
         call: &VerbCall<'_>,
-        template: &str,
-        name: &str,
-    ) -> Result<Reply, OpError> {
-        let detail = self.template(call, template).await?.detail;
-        let name = trimmed(name)?;
+        TemplateRemoveLibrary { template, name }: TemplateRemoveLibrary,
+    ) -> Result<TemplateName, OpError> {
+        let detail = self.template(call, &template).await?.detail;
+        let name = trimmed(&name)?;
         let template = detail.template.id;
         let present = &detail.template.libraries;
         let meant = present.iter().find(|present| *present == name);
@@ -84,23 +83,27 @@ impl Ops {
         let name = meant.map_or(name, String::as_str).to_owned();
         let write = Write::LibraryRemove { template, name: name.clone(), at: now() };
         self.part_changed(call, template, write).await?;
-        Ok(Reply::TemplateName(TemplateName { template_id: template, name }))
+        Ok(TemplateName { template_id: template, name })
     }
 
-    pub(super) async fn library_catalog(&self) -> Result<Reply, OpError> {
+    pub(crate) async fn library_catalog(
+        &self,
+        _call: &VerbCall<'_>,
+        _: LibraryCatalog,
+    ) -> Result<Vec<LibraryInfo>, OpError> {
         let rows = self.store.libraries().await.map_err(stored)?;
         let absent = CATALOG.iter().filter(|entry| !rows.iter().any(|row| row.name == entry.name()));
         let mut all: Vec<LibraryInfo> = absent.map(not_installed).collect();
         all.extend(rows.into_iter().map(info));
         all.sort_unstable_by(|a, b| a.name.cmp(&b.name));
-        Ok(Reply::Libraries(all))
+        Ok(all)
     }
 
-    pub(super) async fn library_install(
+    pub(crate) async fn library_install(
         &self,
         call: &VerbCall<'_>,
-        mut new: NewLibrary,
-    ) -> Result<Reply, OpError> {
+        mut new: LibraryInstall,
+    ) -> Result<LibraryInfo, OpError> {
         operator(call)?;
         let unusable = |error: libraries::NameError| invalid(error.to_string());
         libraries::check_id(&new.id).map_err(unusable)?;
@@ -144,12 +147,16 @@ impl Ops {
         if let Some(before) = before.filter(|before| before.hash != hash) {
             self.forget_source(before, &rows).await;
         }
-        Ok(Reply::Library(Box::new(info(row))))
+        Ok(info(row))
     }
 
-    pub(super) async fn library_remove(&self, call: &VerbCall<'_>, name: &str) -> Result<Reply, OpError> {
+    pub(crate) async fn library_remove(
+        &self,
+        call: &VerbCall<'_>,
+        LibraryRemove { name }: LibraryRemove,
+    ) -> Result<LibraryInfo, OpError> {
         operator(call)?;
-        let name = trimmed(name)?;
+        let name = trimmed(&name)?;
         let _installing = self.installing.lock().await;
         let rows = self.store.libraries().await.map_err(stored)?;
         let row = installed(name, &rows)?.ok_or_else(|| unknown(name, &rows))?;
@@ -159,13 +166,17 @@ impl Ops {
         self.audit(call, &row.name, &result).await;
         result?;
         self.forget_source(row, &rows).await;
-        Ok(Reply::Library(Box::new(info(row.clone()))))
+        Ok(info(row.clone()))
     }
 
-    pub(super) async fn library_verify(&self, name: Option<&str>) -> Result<Reply, OpError> {
+    pub(crate) async fn library_verify(
+        &self,
+        _call: &VerbCall<'_>,
+        LibraryVerify { name }: LibraryVerify,
+    ) -> Result<Vec<LibraryCheck>, OpError> {
         let mut rows = self.store.libraries().await.map_err(stored)?;
         if let Some(name) = name {
-            let name = trimmed(name)?;
+            let name = trimmed(&name)?;
             let row = installed(name, &rows)?.ok_or_else(|| unknown(name, &rows))?;
             rows = vec![row.clone()];
         }
@@ -177,7 +188,7 @@ impl Ops {
             };
             rows.into_iter().map(check).collect()
         };
-        Ok(Reply::LibraryChecks(blocking(check).await?))
+        blocking(check).await
     }
 
     /// The current versions of the libraries that a template names.
@@ -216,7 +227,7 @@ impl Ops {
         &self,
         call: &VerbCall<'_>,
         name: &str,
-        new: &NewLibrary,
+        new: &LibraryInstall,
         global: Option<&String>,
     ) -> Result<(), (Option<[u8; 32]>, OpError)> {
         let (library_store, source) = (self.library_store.clone(), new.source.clone());

@@ -1,9 +1,9 @@
 //! The catalog of host modules, and why other names are refused.
 
-use super::OpsOptions;
 use super::errors::invalid;
+use super::{Ops, OpsOptions, VerbCall};
 use vm_system_policy::NO_HTTP;
-use vm_system_protocol::control::{ErrorCode, ModuleInfo, OpError};
+use vm_system_protocol::control::{ErrorCode, ModuleCatalog, ModuleInfo, OpError};
 
 /// Host modules that exist, with a description.
 const AVAILABLE: &[(&str, &str)] = &[
@@ -18,7 +18,18 @@ const NO_COMMANDS: &str = "the operator of this daemon lists no commands (serve 
 /// Part of the language: always there, and switched off by a capability row of kind `global`.
 const BUILT_IN: &[&str] = &["console", "math", "json", "date", "array", "string", "object", "promise"];
 
-pub(super) fn catalog(options: &OpsOptions) -> Vec<ModuleInfo> {
+impl Ops {
+    #[expect(clippy::unused_async, reason = "as all handlers of verbs")]
+    pub(crate) async fn module_catalog(
+        &self,
+        _: &VerbCall<'_>,
+        _: ModuleCatalog,
+    ) -> Result<Vec<ModuleInfo>, OpError> {
+        Ok(catalog(&self.options))
+    }
+}
+
+fn catalog(options: &OpsOptions) -> Vec<ModuleInfo> {
     let info = |(name, description): &(&str, &str)| ModuleInfo {
         name: (*name).to_owned(),
         description: if is_unlisted(name, options) {

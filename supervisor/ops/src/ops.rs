@@ -9,7 +9,6 @@ use crate::policies::Policies;
 use crate::request::ClientPresence;
 use crate::restorations::Restorations;
 use crate::sessions::SessionNames;
-use crate::verbs::{self, Effect, VerbFacts};
 use crate::waiting::WaitingRequests;
 use crate::{ApiRefusal, Caller, VerbHandler, VerbRequest, audit, durable, errors};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,7 +16,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
-use vm_system_protocol::control::{ErrorCode, ListPage, Op, OpError, Reply};
+use vm_system_protocol::control::{Effect, ErrorCode, ListPage, Op, OpError, Reply, VerbFacts};
 use vm_system_protocol::model::Limits;
 use vm_system_protocol::time::Timestamp;
 use vm_system_record::{Cursor, Page};
@@ -156,16 +155,12 @@ impl Ops {
         (follower, memory): (Option<Follower>, ReplyMemory),
         op: Op,
     ) -> Result<Reply, OpError> {
-        let VerbFacts { audit_name, effect, subject: about } = verbs::facts(&op);
+        let VerbFacts { name, effect, subject: about } = op.facts();
         let about = about.to_owned();
         let noted = AtomicBool::new(false);
         let presence = presence.clone();
-        let call = VerbCall { caller, presence, verb: audit_name, subject, follower, noted, key, memory };
-        let result = if effect == Effect::Reads {
-            self.read_for(&call, op).await
-        } else {
-            self.dispatch(&call, op).await
-        };
+        let call = VerbCall { caller, presence, verb: name, subject, follower, noted, key, memory };
+        let result = self.run_handler(&call, effect, op).await;
         if let Err(error) = &result
             && !call.noted.load(Ordering::Relaxed)
         {
@@ -173,16 +168,16 @@ impl Ops {
         }
         result
     }
-}
 
-impl Ops {
-    /// Runs a verb without effects: when its owner has memory for the reply, and not any further once its client has gone.
-    async fn read_for(&self, call: &VerbCall<'_>, op: Op) -> Result<Reply, OpError> {
-        if verbs::reads_much(&op) {
+    /// Runs the handler of a verb; one without effects when its owner has memory for the reply, and not any further once its client
+    /// has gone.
+    async fn run_handler(&self, call: &VerbCall<'_>, effect: Effect, op: Op) -> Result<Reply, OpError> {
+        if effect == Effect::ReadsMuch && !op.follows() {
             call.memory.reserve(LARGE_READ_BYTES).await?;
         }
-        if call.presence.cancel_on_disconnect && matches!(op, Op::ExecWait { .. } | Op::ExecEvents { .. }) {
-            // The verb itself decides about the execution when the client has gone.
+        // These verbs decide themselves about the execution when the client has gone.
+        let decides = call.presence.cancel_on_disconnect && matches!(op, Op::ExecWait(_) | Op::ExecEvents(_));
+        if effect.changes() || decides {
             return self.dispatch(call, op).await;
         }
         tokio::select! {
@@ -199,7 +194,7 @@ impl VerbHandler for Ops {
         let VerbRequest { caller, idempotency_key, op, events, memory, presence } = request;
         Box::pin(async move {
             match idempotency_key {
-                Some(key) if verbs::facts(&op).effect == Effect::Changes => {
+                Some(key) if op.facts().effect.changes() => {
                     Box::pin(self.once((&caller, &presence), op, &key, events)).await
                 }
                 _ => self.perform((&caller, &presence), (Uuid::now_v7(), None), (events, memory), op).await,

@@ -20,7 +20,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::watch;
-use vm_system_protocol::control::{ErrorCode, NewRestoration, OpError, Reply};
+use vm_system_protocol::control::{ErrorCode, OpError, RestorationGet, SessionRestore};
 use vm_system_protocol::counted::counted;
 use vm_system_protocol::ids::SessionId;
 use vm_system_protocol::limits::SESSION_EVENTS_WAIT_MS;
@@ -64,11 +64,11 @@ impl Restorations {
 }
 
 impl Ops {
-    pub(super) async fn session_restore(
+    pub(crate) async fn session_restore(
         &self,
         call: &VerbCall<'_>,
-        new: NewRestoration,
-    ) -> Result<Reply, OpError> {
+        new: SessionRestore,
+    ) -> Result<SessionRestoration, OpError> {
         let row = self.session(call, &new.session).await?;
         let ended = row.session.id;
         let result = self.begin_restoration(call, row, new.repeat_effects, new.inputs).await;
@@ -153,13 +153,12 @@ impl Ops {
         Ok(progress)
     }
 
-    pub(super) async fn session_restoration(
+    pub(crate) async fn session_restoration(
         &self,
         call: &VerbCall<'_>,
-        session: &str,
-        wait_after: Option<u64>,
-    ) -> Result<Reply, OpError> {
-        let id = self.visible(call, session).await?;
+        RestorationGet { session, wait_after }: RestorationGet,
+    ) -> Result<SessionRestoration, OpError> {
+        let id = self.visible(call, &session).await?;
         let Some(mut progress) = self.restorations.get(id) else {
             let row = self.session(call, &id.to_string()).await?;
             return match self.restoration_of(row.session).await? {
@@ -191,7 +190,7 @@ impl Ops {
         scope: &vm_system_record::Scope,
         id: SessionId,
         wait: bool,
-    ) -> Result<Option<Reply>, OpError> {
+    ) -> Result<Option<SessionRestoration>, OpError> {
         if let Some(mut progress) = self.restorations.get(id) {
             if wait {
                 let _ = progress.wait_for(|now| now.status != RestorationStatus::Running).await;
@@ -258,9 +257,9 @@ impl Ops {
 }
 
 /// For a caller that waits, a restoration that failed is an error.
-fn reply(restoration: SessionRestoration, waited: bool) -> Result<Reply, OpError> {
+fn reply(restoration: SessionRestoration, waited: bool) -> Result<SessionRestoration, OpError> {
     if !waited || restoration.status == RestorationStatus::Done {
-        return Ok(Reply::Restoration(Box::new(restoration)));
+        return Ok(restoration);
     }
     let SessionRestoration { session, status, repeated, inputs, error, .. } = &restoration;
     let why = error.as_deref().unwrap_or("the supervisor is stopping");

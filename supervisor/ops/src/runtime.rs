@@ -3,8 +3,8 @@
 use super::errors::{invalid, stored};
 use super::{LIST_ROWS, Ops, VerbCall, fitting, rows_of};
 use vm_system_protocol::control::{
-    AuditRecord, DatabaseSize, DoctorReport, ErrorCode, Health, MemoryOwner, OpError, Reply, RuntimeInfo,
-    RuntimeSummary, SandboxLayer,
+    AuditList, AuditRecord, DatabaseSize, Doctor, DoctorReport, ErrorCode, Health, HealthGet, MemoryOwner,
+    OpError, RuntimeInfo, RuntimeInfoGet, RuntimeSummary, RuntimeSummaryGet, SandboxLayer, Shutdown,
 };
 use vm_system_protocol::ids::SessionId;
 use vm_system_record::StoreError;
@@ -13,7 +13,8 @@ use vm_system_store::StoreStatus;
 impl Ops {
     /// The health of the supervisor: if the store cannot write, every verb that writes fails; without a jail or a zygote that does
     /// its work, every verb that starts a worker.
-    pub(super) fn health(&self, call: &VerbCall<'_>) -> Result<Reply, OpError> {
+    #[expect(clippy::unused_async, reason = "as all handlers of verbs")]
+    pub(crate) async fn health(&self, call: &VerbCall<'_>, _: HealthGet) -> Result<Health, OpError> {
         let store = self.store.status();
         if let Some(error) = problem(&store) {
             return Err(error);
@@ -25,7 +26,7 @@ impl Ops {
                 format!("the spawn helper {}: worktrees cannot be opened", problem.as_str()),
             )
             .with_hint(problem.hint())),
-            None => Ok(Reply::Health(Health {
+            None => Ok(Health {
                 status: "ok".to_owned(),
                 memory: facts.memory.as_str().to_owned(),
                 largest_owner: facts.largest_owner.filter(|_| call.caller.admin).map(|largest| MemoryOwner {
@@ -38,7 +39,7 @@ impl Ops {
                     free_bytes: store.bytes_free,
                     gives_back: store.gives_back,
                 }),
-            })),
+            }),
             Some(why) => Err(OpError::new(
                 ErrorCode::SandboxUnavailable,
                 format!("no worker can be started at this moment: {why}"),
@@ -50,7 +51,7 @@ impl Ops {
     }
 
     /// The walls, and the store.
-    pub(super) async fn doctor(&self, call: &VerbCall<'_>) -> DoctorReport {
+    pub(crate) async fn doctor(&self, call: &VerbCall<'_>, _: Doctor) -> Result<DoctorReport, OpError> {
         let mut report = self.runtime.doctor((!call.caller.admin).then_some(&call.caller.owner)).await;
         report.layers.extend(self.options.lowered.clone().map(|detail| SandboxLayer {
             name: "descriptors".to_owned(),
@@ -63,15 +64,19 @@ impl Ops {
             let hint = error.hint.unwrap_or_default();
             report.problem.get_or_insert(format!("{}; {hint}", error.message));
         }
-        report
+        Ok(report)
     }
 
     /// Live workers, including those of programs, not rows; those of other owners only for administrators.
-    pub(super) async fn runtime_summary(&self, call: &VerbCall<'_>) -> Reply {
+    pub(crate) async fn runtime_summary(
+        &self,
+        call: &VerbCall<'_>,
+        _: RuntimeSummaryGet,
+    ) -> Result<RuntimeSummary, OpError> {
         let mut ids = self.live_sessions_of(call);
         ids.extend(self.live_programs_of(call).await);
         ids.sort_unstable();
-        Reply::RuntimeSummary(RuntimeSummary { active_sessions: ids.len() as u64, active_session_ids: ids })
+        Ok(RuntimeSummary { active_sessions: ids.len() as u64, active_session_ids: ids })
     }
 
     /// The live sessions that the caller may see.
@@ -84,11 +89,16 @@ impl Ops {
     }
 
     /// The figures are the caller's own; those of all owners for administrators.
-    pub(super) fn runtime_info(&self, call: &VerbCall<'_>) -> Reply {
+    #[expect(clippy::unused_async, reason = "as all handlers of verbs")]
+    pub(crate) async fn runtime_info(
+        &self,
+        call: &VerbCall<'_>,
+        _: RuntimeInfoGet,
+    ) -> Result<RuntimeInfo, OpError> {
         let admin = call.caller.admin;
         let facts = self.runtime.facts((!admin).then_some(&call.caller.owner));
         let store = self.store.status();
-        Reply::RuntimeInfo(Box::new(RuntimeInfo {
+        Ok(RuntimeInfo {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             pid: std::process::id(),
             uptime_ms: u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX),
@@ -101,16 +111,15 @@ impl Ops {
             durability: store.durability.to_owned(),
             store_queue: if admin { store.queued_batches } else { 0 },
             store_problem: problem(&store).map(|error| error.message),
-        }))
+        })
     }
 
     /// The caller's changes and refusals; those of all owners for administrators, who see the numbers of lines as they are.
-    pub(super) async fn audit_list(
+    pub(crate) async fn audit_list(
         &self,
         call: &VerbCall<'_>,
-        before: Option<u64>,
-        limit: u32,
-    ) -> Result<Reply, OpError> {
+        AuditList { before, limit }: AuditList,
+    ) -> Result<Vec<AuditRecord>, OpError> {
         let limit = rows_of(limit, LIST_ROWS)?;
         let admin = call.caller.admin;
         let before = match before {
@@ -134,10 +143,10 @@ impl Ops {
             outcome: entry.outcome,
         });
         let weight = |record: &AuditRecord| 128 + record.verb.len() + record.subject.len();
-        Ok(Reply::Audit(fitting(records, weight)))
+        Ok(fitting(records, weight))
     }
 
-    pub(super) async fn shutdown(&self, call: &VerbCall<'_>) -> Result<Reply, OpError> {
+    pub(crate) async fn shutdown(&self, call: &VerbCall<'_>, _: Shutdown) -> Result<(), OpError> {
         let result = if call.caller.admin {
             Ok(())
         } else {
@@ -147,7 +156,7 @@ impl Ops {
         self.audit(call, "", &result).await;
         result?;
         self.stop.cancel();
-        Ok(Reply::Done)
+        Ok(())
     }
 }
 

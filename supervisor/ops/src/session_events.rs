@@ -4,7 +4,7 @@ use super::errors::stored;
 use super::{Ops, VerbCall, rows_of};
 use std::time::Duration;
 use tokio::time::Instant;
-use vm_system_protocol::control::{ErrorCode, OpError, Reply, SessionEventPage};
+use vm_system_protocol::control::{ErrorCode, OpError, SessionEventPage, SessionEvents};
 use vm_system_protocol::ids::SessionId;
 use vm_system_protocol::limits::SESSION_EVENTS_WAIT_MS;
 use vm_system_protocol::model::SessionStatus;
@@ -15,15 +15,13 @@ use vm_system_store::StoreHandle;
 const EVENTS_MAX: u32 = 1_000;
 
 impl Ops {
-    pub(super) async fn session_events(
+    pub(crate) async fn session_events(
         &self,
         call: &VerbCall<'_>,
-        session: &str,
-        (after_seq, limit): (u64, u32),
-        wait: bool,
-    ) -> Result<Reply, OpError> {
+        SessionEvents { session, after_seq, limit, wait }: SessionEvents,
+    ) -> Result<SessionEventPage, OpError> {
         let limit = rows_of(limit, EVENTS_MAX)?;
-        let id = self.session(call, session).await?.session.id;
+        let id = self.session(call, &session).await?.session.id;
         let store = self.reads_of(call.caller);
         let watch = wait.then(|| store.watch_session(id));
         let until = Instant::now() + Duration::from_millis(SESSION_EVENTS_WAIT_MS);
@@ -37,12 +35,12 @@ impl Ops {
             let events = store.session_events(id, after_seq, limit).await.map_err(stored)?;
             let is_last = has_ended && events.len() < limit as usize;
             let Some(changed) = changed.filter(|_| events.is_empty() && !is_last) else {
-                return Ok(Reply::SessionEvents(SessionEventPage { events, is_last }));
+                return Ok(SessionEventPage { events, is_last });
             };
             tokio::select! {
                 () = changed => {}
                 () = tokio::time::sleep_until(until) => {
-                    return Ok(Reply::SessionEvents(SessionEventPage { events, is_last }));
+                    return Ok(SessionEventPage { events, is_last });
                 }
                 () = self.stop.cancelled() => {
                     return Err(OpError::new(ErrorCode::ShuttingDown, "the supervisor is stopping"));

@@ -7,9 +7,12 @@ use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use vm_system_core::{LibraryFailure, LibraryProblem, Refusal};
-use vm_system_protocol::control::{ErrorCode, NewSession, OpError, Reply, SessionFilter};
+use vm_system_protocol::control::{
+    ErrorCode, OpError, SessionClose, SessionCreate, SessionGet, SessionInspect, SessionKill, SessionList,
+    SessionResume, SessionSuspend,
+};
 use vm_system_protocol::ids::{SessionId, TemplateId};
-use vm_system_protocol::model::{Engine, Session, SessionStatus};
+use vm_system_protocol::model::{Engine, Session, SessionInspection, SessionStatus};
 use vm_system_record::{Cursor, Entity, Owner, Page, PolicySnapshot, SessionQuery, SessionRow};
 use vm_system_runtime::{CreateSession, RuntimeError};
 use vm_system_store::DatabaseFault;
@@ -88,12 +91,12 @@ impl Ops {
         }
     }
 
-    pub(super) async fn session_create(
+    pub(crate) async fn session_create(
         &self,
         call: &VerbCall<'_>,
-        new: NewSession,
-    ) -> Result<Reply, OpError> {
-        let NewSession {
+        new: SessionCreate,
+    ) -> Result<Session, OpError> {
+        let SessionCreate {
             template,
             workspace_id,
             base_commit_oid,
@@ -154,14 +157,14 @@ impl Ops {
         let result = self.runtime.create_session(request).await.map_err(|error| creation_failed(error, id));
         self.audit(call, id, &result).await;
         let owner = call.caller.shown_owner(&call.caller.owner);
-        result.map(|session| Reply::Session(Box::new(Session { owner, ..session })))
+        result.map(|session| Session { owner, ..session })
     }
 
-    pub(super) async fn session_list(
+    pub(crate) async fn session_list(
         &self,
         call: &VerbCall<'_>,
-        filter: SessionFilter,
-    ) -> Result<Reply, OpError> {
+        filter: SessionList,
+    ) -> Result<Vec<Session>, OpError> {
         let template = match &filter.template {
             // A whole id needs no row: sessions of a deleted template are still found by it.
             Some(reference) => match reference.trim().parse::<TemplateId>() {
@@ -184,7 +187,7 @@ impl Ops {
         let mut sessions = self.sessions_with(call, query, page).await?;
         // A template has one engine.
         sessions.retain(|session| filter.engine.is_none() || (session.engine == Engine::Cvm) == durable);
-        Ok(Reply::Sessions(fitting(sessions, weight)))
+        Ok(fitting(sessions, weight))
     }
 
     /// Sessions with their current status. The stored status does not show whether a program has a process: most wait without
@@ -259,33 +262,49 @@ impl Ops {
         living.unwrap_or_default().into_iter().map(|session| session.id).collect()
     }
 
-    pub(super) async fn session_get(&self, call: &VerbCall<'_>, session: &str) -> Result<Reply, OpError> {
-        let row = self.session(call, session).await?;
+    pub(crate) async fn session_get(
+        &self,
+        call: &VerbCall<'_>,
+        SessionGet { session }: SessionGet,
+    ) -> Result<Session, OpError> {
+        let row = self.session(call, &session).await?;
         let session = self.current(call, row, &self.live_programs());
-        Ok(Reply::Session(Box::new(self.with_restorability(call, session).await?)))
+        self.with_restorability(call, session).await
     }
 
-    pub(super) async fn session_close(&self, call: &VerbCall<'_>, session: &str) -> Result<Reply, OpError> {
-        let id = self.visible(call, session).await?;
+    pub(crate) async fn session_close(
+        &self,
+        call: &VerbCall<'_>,
+        SessionClose { session }: SessionClose,
+    ) -> Result<Session, OpError> {
+        let id = self.visible(call, &session).await?;
         let owner = self.owner_of_live(call, id);
         let result = self.runtime.close_session(id).await.map_err(|error| self.not_recorded(error));
         self.audit(call, id, &result).await;
         if let Some(session) = result? {
-            return Ok(Reply::Session(Box::new(Session { owner, ..session })));
+            return Ok(Session { owner, ..session });
         }
         // The session had ended before: closing is idempotent. A program's session ends with its execution.
         self.close_program(call, id).await?;
-        self.session_get(call, &id.to_string()).await
+        self.session_get(call, SessionGet { session: id.to_string() }).await
     }
 
-    pub(super) async fn session_suspend(&self, call: &VerbCall<'_>, session: &str) -> Result<Reply, OpError> {
-        let id = self.visible(call, session).await?;
+    pub(crate) async fn session_suspend(
+        &self,
+        call: &VerbCall<'_>,
+        SessionSuspend { session }: SessionSuspend,
+    ) -> Result<Session, OpError> {
+        let id = self.visible(call, &session).await?;
         let suspended = self.runtime.suspend_session(id).await;
         self.live_session(call, id, suspended).await
     }
 
-    pub(super) async fn session_resume(&self, call: &VerbCall<'_>, session: &str) -> Result<Reply, OpError> {
-        let id = self.visible(call, session).await?;
+    pub(crate) async fn session_resume(
+        &self,
+        call: &VerbCall<'_>,
+        SessionResume { session }: SessionResume,
+    ) -> Result<Session, OpError> {
+        let id = self.visible(call, &session).await?;
         let resumed = self.runtime.resume_session(id).await;
         self.live_session(call, id, resumed).await
     }
@@ -296,14 +315,14 @@ impl Ops {
         call: &VerbCall<'_>,
         id: SessionId,
         changed: Result<Session, RuntimeError>,
-    ) -> Result<Reply, OpError> {
+    ) -> Result<Session, OpError> {
         let result = match changed {
             Err(RuntimeError::NotLive) => Err(self.not_live(call, id).await),
             changed => changed.map_err(OpError::from),
         };
         self.audit(call, id, &result).await;
         let owner = self.owner_of_live(call, id);
-        result.map(|session| Reply::Session(Box::new(Session { owner, ..session })))
+        result.map(|session| Session { owner, ..session })
     }
 
     /// The owner of a live session, for administrators.
@@ -322,24 +341,27 @@ impl Ops {
         session
     }
 
-    pub(super) async fn session_inspect(&self, call: &VerbCall<'_>, session: &str) -> Result<Reply, OpError> {
-        let id = self.visible(call, session).await?;
+    pub(crate) async fn session_inspect(
+        &self,
+        call: &VerbCall<'_>,
+        SessionInspect { session }: SessionInspect,
+    ) -> Result<SessionInspection, OpError> {
+        let id = self.visible(call, &session).await?;
         match self.runtime.inspect_session(id, call.caller.holder()).await {
-            Ok(inspection) => Ok(Reply::Inspection(Box::new(inspection))),
+            Ok(inspection) => Ok(inspection),
             Err(RuntimeError::NotLive) => Err(self.not_live(call, id).await),
             Err(error) => Err(error.into()),
         }
     }
 
-    pub(super) async fn session_kill(
+    pub(crate) async fn session_kill(
         &self,
         call: &VerbCall<'_>,
-        session: &str,
-        signal: i32,
-    ) -> Result<Reply, OpError> {
-        let id = self.visible(call, session).await?;
+        SessionKill { session, signal }: SessionKill,
+    ) -> Result<(), OpError> {
+        let id = self.visible(call, &session).await?;
         let result = match self.runtime.kill_session(id, signal).await {
-            Ok(()) => Ok(Reply::Done),
+            Ok(()) => Ok(()),
             Err(RuntimeError::NotLive) => Err(self.not_live(call, id).await),
             Err(error) => Err(error.into()),
         };

@@ -3,7 +3,7 @@
 use super::errors::{invalid, not_found, stored};
 use super::templates::has_parts;
 use super::{Ops, VerbCall, now, template_size};
-use vm_system_protocol::control::{ErrorCode, NewStartupFile, OpError, Reply};
+use vm_system_protocol::control::{ErrorCode, OpError, TemplateAddStartup, TemplateRemoveStartup};
 use vm_system_protocol::ids::{StartupFileId, TemplateId};
 use vm_system_protocol::model::{Settings, StartupFile, StartupMode};
 use vm_system_record::{Entity, Rejection, StoreError, Write};
@@ -13,16 +13,15 @@ use vm_system_runtime::worktree::clean_relative;
 const FILES: usize = 100;
 
 impl Ops {
-    pub(super) async fn template_add_startup(
+    pub(crate) async fn template_add_startup(
         &self,
         call: &VerbCall<'_>,
-        template: &str,
-        new: NewStartupFile,
-    ) -> Result<Reply, OpError> {
+        TemplateAddStartup { template, file: new }: TemplateAddStartup,
+    ) -> Result<StartupFile, OpError> {
         let path = clean_relative(&new.path)
             .map_err(|error| OpError::new(ErrorCode::InvalidPath, error.to_string()))?;
-        let _deciding = self.deciding(call, template).await?;
-        let detail = self.template(call, template).await?.detail;
+        let _deciding = self.deciding(call, &template).await?;
+        let detail = self.template(call, &template).await?.detail;
         has_parts(detail.template.engine, "startup files")?;
         let id = detail.template.id;
         let mode = mode(id, &new.mode, &detail.settings)?;
@@ -41,31 +40,30 @@ impl Ops {
         let write = Write::StartupFileAdd { file: file.clone(), at: now() };
         let refused = |error| taken(error, &file.path);
         self.changed(call, id, write, refused).await?;
-        Ok(Reply::StartupFile(Box::new(file)))
+        Ok(file)
     }
 
-    pub(super) async fn template_remove_startup(
+    pub(crate) async fn template_remove_startup(
         &self,
         call: &VerbCall<'_>,
-        template: &str,
-        reference: &str,
-    ) -> Result<Reply, OpError> {
-        let detail = self.template(call, template).await?.detail;
-        let by_path = clean_relative(reference)
+        TemplateRemoveStartup { template, file: reference }: TemplateRemoveStartup,
+    ) -> Result<StartupFile, OpError> {
+        let detail = self.template(call, &template).await?.detail;
+        let by_path = clean_relative(&reference)
             .ok()
             .and_then(|path| detail.startup_files.iter().position(|file| file.path == path));
         let place = if by_path.is_some() {
             by_path
         } else {
             let ids = detail.startup_files.iter().map(|file| file.id.to_string());
-            super::resolve::among("startup file", ids, reference)?
+            super::resolve::among("startup file", ids, &reference)?
         };
         let file = place.and_then(|place| detail.startup_files.into_iter().nth(place));
-        let file = file.ok_or_else(|| not_found(Entity::StartupFile, reference))?;
+        let file = file.ok_or_else(|| not_found(Entity::StartupFile, &reference))?;
         let template = detail.template.id;
         let write = Write::StartupFileRemove { template, id: file.id, at: now() };
         self.part_changed(call, template, write).await?;
-        Ok(Reply::StartupFile(Box::new(file)))
+        Ok(file)
     }
 }
 

@@ -3,14 +3,14 @@
 use super::built_in::{self, BUILT_IN};
 use super::errors::{full, stored};
 use super::policies::ActiveTemplate;
-use super::verbs::TEMPLATE_CREATE;
 use super::{LIST_ROWS, Ops, VerbCall, fitting, idempotency, modules, now, page, settings, startup_files};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use tokio::sync::OwnedMutexGuard;
 use uuid::Uuid;
 use vm_system_protocol::control::{
-    AGENT_TEMPLATE, ErrorCode, ListPage, OpError, Reply, TemplateChange, TemplateName,
+    AGENT_TEMPLATE, ErrorCode, OpError, TemplateAddModule, TemplateCreate, TemplateDelete, TemplateDeleted,
+    TemplateGet, TemplateList, TemplateName, TemplateRemoveModule, TemplateUpdate, Verb as _,
 };
 use vm_system_protocol::ids::TemplateId;
 use vm_system_protocol::model::{Engine, Settings, Template, TemplateDetail};
@@ -19,14 +19,11 @@ use vm_system_runtime::client_memory::ReplyMemory;
 use vm_system_store::DatabaseFault;
 
 impl Ops {
-    pub(super) async fn template_create(
+    pub(crate) async fn template_create(
         &self,
         call: &VerbCall<'_>,
-        name: String,
-        engine: Engine,
-        settings: Settings,
-        modules: Vec<String>,
-    ) -> Result<Reply, OpError> {
+        TemplateCreate { name, engine, settings, modules }: TemplateCreate,
+    ) -> Result<Template, OpError> {
         let name = settings::name(&name)?;
         built_in::name_is_free(&name)?;
         settings::check(&settings, engine, &self.options.ceilings)?;
@@ -61,15 +58,14 @@ impl Ops {
         let write = Write::TemplateInsert { owner: call.caller.owner.clone(), detail: Box::new(detail) };
         let result = self.store_of(call).apply(write).await.map_err(|error| taken(error, &name));
         self.audit(call, template.id, &result).await;
-        result.map(|_| Reply::Template(template))
+        result.map(|_| template)
     }
 
-    pub(super) async fn template_list(
+    pub(crate) async fn template_list(
         &self,
         call: &VerbCall<'_>,
-        list: ListPage,
-        with_built_in: bool,
-    ) -> Result<Reply, OpError> {
+        TemplateList { page: list, built_in: with_built_in }: TemplateList,
+    ) -> Result<Vec<Template>, OpError> {
         let page = page(list, LIST_ROWS)?;
         // Administrators also see the stored row of the built-in template.
         let wider = Page { limit: page.limit.saturating_add(1), ..page };
@@ -82,23 +78,26 @@ impl Ops {
             let names = template.exposed_modules.iter().chain(&template.libraries);
             128 + template.name.len() + names.map(|name| 16 + name.len()).sum::<usize>()
         };
-        Ok(Reply::Templates(fitting(rows.map(|row| row.detail.template), weight)))
+        Ok(fitting(rows.map(|row| row.detail.template), weight))
     }
 
-    pub(super) async fn template_get(&self, call: &VerbCall<'_>, template: &str) -> Result<Reply, OpError> {
-        Ok(Reply::TemplateDetail(Box::new(self.template(call, template).await?.detail)))
-    }
-
-    pub(super) async fn template_update(
+    pub(crate) async fn template_get(
         &self,
         call: &VerbCall<'_>,
-        template: &str,
-        change: TemplateChange,
-    ) -> Result<Reply, OpError> {
+        TemplateGet { template }: TemplateGet,
+    ) -> Result<TemplateDetail, OpError> {
+        Ok(self.template(call, &template).await?.detail)
+    }
+
+    pub(crate) async fn template_update(
+        &self,
+        call: &VerbCall<'_>,
+        TemplateUpdate { template, change }: TemplateUpdate,
+    ) -> Result<TemplateDetail, OpError> {
         let name = change.name.as_deref().map(settings::name).transpose()?;
         name.as_deref().map_or(Ok(()), built_in::name_is_free)?;
-        let _deciding = self.deciding(call, template).await?;
-        let detail = self.template(call, template).await?.detail;
+        let _deciding = self.deciding(call, &template).await?;
+        let detail = self.template(call, &template).await?.detail;
         let settings = change
             .settings
             .map(|patch| settings::merged(&detail.settings, &patch))
@@ -114,48 +113,47 @@ impl Ops {
         self.template_change(call, id, write, &shown).await
     }
 
-    pub(super) async fn template_delete(
+    pub(crate) async fn template_delete(
         &self,
         call: &VerbCall<'_>,
-        template: &str,
-    ) -> Result<Reply, OpError> {
+        TemplateDelete { template }: TemplateDelete,
+    ) -> Result<TemplateDeleted, OpError> {
         // No lock: nothing of the template decides, and the store refuses a change that comes after the deletion.
-        let id = self.template(call, template).await?.detail.template.id;
-        let reply = Reply::TemplateDeleted { status: "ok".to_owned(), template_id: id };
+        let id = self.template(call, &template).await?.detail.template.id;
+        let reply = TemplateDeleted { status: "ok".to_owned(), template_id: id };
         let deletion = Write::TemplateDelete { id, at: now() };
-        let batch: Vec<Write> = [deletion].into_iter().chain(idempotency::response(call, &reply)).collect();
+        let batch: Vec<Write> =
+            [deletion].into_iter().chain(idempotency::response::<TemplateDelete>(call, &reply)).collect();
         self.part_changed(call, id, batch).await?;
         Ok(reply)
     }
 
-    pub(super) async fn template_add_module(
+    pub(crate) async fn template_add_module(
         &self,
         call: &VerbCall<'_>,
-        template: &str,
-        name: &str,
-    ) -> Result<Reply, OpError> {
+        TemplateAddModule { template, name }: TemplateAddModule,
+    ) -> Result<TemplateName, OpError> {
         // No lock: the engine decides, which never changes, and a module that is there is not added twice.
-        let detail = self.template(call, template).await?.detail;
-        let name = modules::checked(name, &self.options)?;
+        let detail = self.template(call, &template).await?.detail;
+        let name = modules::checked(&name, &self.options)?;
         has_parts(detail.template.engine, "host modules")?;
         let id = detail.template.id;
         let write = Write::ModuleAdd { template: id, name: name.clone(), at: now() };
         self.part_changed(call, id, write).await?;
-        Ok(Reply::TemplateName(TemplateName { template_id: id, name }))
+        Ok(TemplateName { template_id: id, name })
     }
 
-    pub(super) async fn template_remove_module(
+    pub(crate) async fn template_remove_module(
         &self,
         call: &VerbCall<'_>,
-        template: &str,
-        name: &str,
-    ) -> Result<Reply, OpError> {
-        let id = self.template(call, template).await?.detail.template.id;
+        TemplateRemoveModule { template, name }: TemplateRemoveModule,
+    ) -> Result<TemplateName, OpError> {
+        let id = self.template(call, &template).await?.detail.template.id;
         // No check of the catalog: a name that is no longer in it must still be removable.
-        let name = modules::normal(name)?;
+        let name = modules::normal(&name)?;
         let write = Write::ModuleRemove { template: id, name: name.clone(), at: now() };
         self.part_changed(call, id, write).await?;
-        Ok(Reply::TemplateName(TemplateName { template_id: id, name }))
+        Ok(TemplateName { template_id: id, name })
     }
 
     /// The lock of the owner of a template, held while a verb reads the template, decides and writes.
@@ -176,9 +174,9 @@ impl Ops {
         id: TemplateId,
         write: Write,
         name: &str,
-    ) -> Result<Reply, OpError> {
+    ) -> Result<TemplateDetail, OpError> {
         self.changed(call, id, write, |error| taken(error, name)).await?;
-        self.template_get(call, &id.to_string()).await
+        self.template_get(call, TemplateGet { template: id.to_string() }).await
     }
 
     /// Applies a change of a template or its parts that the store does not reject.
@@ -223,16 +221,20 @@ impl Ops {
         let create = VerbCall {
             caller: call.caller,
             presence: call.presence.clone(),
-            verb: TEMPLATE_CREATE,
+            verb: TemplateCreate::NAME,
             subject: Uuid::now_v7(),
             follower: None,
             noted: AtomicBool::default(),
             key: None,
             memory: ReplyMemory::default(),
         };
-        let (name, settings, modules) =
-            (AGENT_TEMPLATE.to_owned(), Settings::default(), vec!["fs".to_owned()]);
-        match Box::pin(self.template_create(&create, name, Engine::Quickjs, settings, modules)).await {
+        let new = TemplateCreate {
+            name: AGENT_TEMPLATE.to_owned(),
+            engine: Engine::Quickjs,
+            settings: Settings::default(),
+            modules: vec!["fs".to_owned()],
+        };
+        match Box::pin(self.template_create(&create, new)).await {
             // Another client of the owner was faster.
             Err(error) if error.code != ErrorCode::Conflict => Err(error),
             _ => self.known_template(call, reference).await,

@@ -2,21 +2,20 @@
 
 use super::backups::only_administrators;
 use super::{Ops, VerbCall};
-use vm_system_protocol::control::{OpError, Reply};
-use vm_system_protocol::time::Timestamp;
+use vm_system_protocol::control::{OpError, Upgrade, UpgradeDrain, UpgradeReport};
 use vm_system_runtime::DrainChange;
 
 impl Ops {
-    pub(super) async fn upgrade(&self, call: &VerbCall<'_>) -> Result<Reply, OpError> {
+    pub(crate) async fn upgrade(&self, call: &VerbCall<'_>, _: Upgrade) -> Result<UpgradeReport, OpError> {
         only_administrators(call, "see the processes of all owners")?;
-        Ok(Reply::Upgrade(Box::new(self.runtime.builds(DrainChange::Keep).await)))
+        Ok(self.runtime.builds(DrainChange::Keep).await)
     }
 
-    pub(super) async fn upgrade_drain(
+    pub(crate) async fn upgrade_drain(
         &self,
         call: &VerbCall<'_>,
-        drain_by: Option<Timestamp>,
-    ) -> Result<Reply, OpError> {
+        UpgradeDrain { drain_by }: UpgradeDrain,
+    ) -> Result<UpgradeReport, OpError> {
         let change = drain_by.map_or(DrainChange::Withdraw, DrainChange::Set);
         let result = match only_administrators(call, "have sessions of other builds replaced") {
             Ok(()) => Ok(self.runtime.builds(change).await),
@@ -24,6 +23,6 @@ impl Ops {
         };
         let subject = drain_by.map_or_else(|| "cancel".to_owned(), |at| at.to_string());
         self.audit(call, subject, &result).await;
-        result.map(|report| Reply::Upgrade(Box::new(report)))
+        result
     }
 }

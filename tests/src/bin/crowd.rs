@@ -24,7 +24,7 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
-use vm_system_protocol::control::Op;
+use vm_system_protocol::control::ExecEvents;
 use vm_system_tests::PATIENCE;
 use vm_system_tests::client::Client;
 use vm_system_tests::http::Http;
@@ -185,8 +185,8 @@ fn halves(socket: &Path, count: &str, mib: &str) {
     });
 }
 
-fn events(execution: &str) -> Op {
-    Op::ExecEvents { execution: execution.to_owned(), after_seq: 0, limit: 0, follow: false }
+fn events(execution: &str) -> ExecEvents {
+    ExecEvents { execution: execution.to_owned(), after_seq: 0, limit: 0, follow: false }
 }
 
 fn hold<T>(count: &str, mut connect: impl FnMut() -> Result<T, String>) {

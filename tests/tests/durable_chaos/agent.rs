@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
 use std::time::Instant;
 use vm_system_protocol::control::{
-    DurableOp, DurableReply, ErrorCode, GivenAnswer, NewRun, Op, OpError, Reply,
+    CheckpointList, ErrorCode, ExecEvents, GivenAnswer, OpError, ProgramStart, RunGet, TaskSubmit, Verb,
 };
 use vm_system_protocol::model::{CheckpointInfo, Event, EventPayload, ExecutionStatus, Run};
 use vm_system_tests::PATIENCE;
@@ -53,7 +53,7 @@ struct Known {
     steps: Vec<Step>,
     since: Instant,
     /// The last received state.
-    last: Option<Box<Run>>,
+    last: Option<Run>,
 }
 
 /// One agent.
@@ -113,32 +113,25 @@ impl Agent {
     }
 
     /// `None`: the connection failed.
-    fn request(&mut self, op: Op) -> Option<Result<Reply, OpError>> {
+    fn op<V: Verb>(&mut self, verb: V) -> Option<Result<V::Reply, OpError>> {
         let sent = || {
             // The receiver may be gone.
             let _ = self.sent.send(());
         };
-        self.client.op(op, sent).ok()
-    }
-
-    fn durable(&mut self, op: DurableOp) -> Option<Result<DurableReply, OpError>> {
-        Some(self.request(Op::Durable(op))?.map(|reply| match reply {
-            Reply::Durable(reply) => reply,
-            other => panic!("{other:?}"),
-        }))
+        self.client.op(verb, sent).ok()
     }
 
     /// Reads the state of an execution and answers at most one task; true once the execution has ended.
     fn turn(&mut self, program: &mut Known) -> bool {
         if !program.started {
-            let new = NewRun {
+            let new = ProgramStart {
                 program: NAME.to_owned(),
                 name: Some(program.name.clone()),
                 args: vec![program.name.clone(), program.steps.len().to_string(), program.work.to_string()],
                 worktree_path: Some(self.worktree.to_string_lossy().into_owned()),
-                ..NewRun::default()
+                ..ProgramStart::default()
             };
-            program.started = match self.durable(DurableOp::ProgramStart(Box::new(new))) {
+            program.started = match self.op(new) {
                 Some(Ok(_)) => true,
                 // It was stored before the connection broke.
                 Some(Err(error)) => error.code == ErrorCode::Conflict,
@@ -146,10 +139,10 @@ impl Agent {
             };
             return false;
         }
-        let op = DurableOp::RunGet { execution: program.name.clone() };
-        let Some(reply) = self.durable(op) else { return false };
+        let op = RunGet { execution: program.name.clone() };
+        let Some(reply) = self.op(op) else { return false };
         let run = match reply {
-            Ok(DurableReply::Run(run)) => run,
+            Ok(run) => run,
             other => panic!("{}: {other:?}", program.name),
         };
         program.last = Some(run.clone());
@@ -174,14 +167,14 @@ impl Agent {
         let step = &mut program.steps[number];
         let answer = format!("{}:{number}:{}", program.name, step.offered.len());
         step.offered.push(answer.clone());
-        let op = DurableOp::TaskSubmit {
+        let op = TaskSubmit {
             execution: program.name.clone(),
             task: Some(task.id.to_string()),
             result: GivenAnswer::Typed(answer.clone()),
             // Without `wait`, the acknowledgement is as binding.
             wait: number % 2 == 0,
         };
-        match self.durable(op) {
+        match self.op(op) {
             Some(Ok(_)) => program.steps[number].acknowledged = Some(answer),
             Some(Err(error)) if error.code == ErrorCode::TaskNotPending => {
                 let step = &program.steps[number];
@@ -249,15 +242,15 @@ impl Agent {
 
     fn events(&mut self, run: &Run) -> Option<Vec<Event>> {
         let execution = run.execution.id.to_string();
-        match self.request(Op::ExecEvents { execution, after_seq: 0, limit: 0, follow: false })? {
-            Ok(Reply::Events(events)) => Some(events),
+        match self.op(ExecEvents { execution, after_seq: 0, limit: 0, follow: false })? {
+            Ok(events) => Some(events),
             other => panic!("{other:?}"),
         }
     }
 
     fn checkpoints(&mut self, run: &Run) -> Option<Vec<CheckpointInfo>> {
-        match self.durable(DurableOp::CheckpointList { execution: run.execution.id.to_string() })? {
-            Ok(DurableReply::Checkpoints(list)) => Some(list),
+        match self.op(CheckpointList { execution: run.execution.id.to_string() })? {
+            Ok(list) => Some(list),
             other => panic!("{other:?}"),
         }
     }

@@ -3,11 +3,11 @@
 use crate::driver::{Driver, Failure, Outcome};
 use crate::history::{History, Until};
 use crate::model::{Known, Step, StepReply};
-use vm_system_protocol::control::{ErrorCode, ListPage, Op, Reply};
+use vm_system_protocol::control::{ErrorCode, ExecEvents, ExecGet, ExecList, ListPage, SessionEvents};
 use vm_system_protocol::model::{
     Event, EventPayload, Execution, ExecutionStatus, OnCrash, Session, SessionStatus,
 };
-use vm_system_tests::client::{repl, value};
+use vm_system_tests::client::{record, repl, value};
 use vm_system_tests::watch::Watch;
 
 /// Rows of one response.
@@ -30,15 +30,15 @@ impl Driver<'_> {
         let mut events = Vec::new();
         loop {
             let after_seq = events.len() as u64;
-            let op = Op::SessionEvents { session: session.clone(), after_seq, limit: ROWS, wait: false };
+            let op = SessionEvents { session: session.clone(), after_seq, limit: ROWS, wait: false };
             match self.patiently(&op) {
-                Ok(Reply::SessionEvents(page)) if page.events.is_empty() => break,
-                Ok(Reply::SessionEvents(page)) => events.extend(page.events),
+                Ok(page) if page.events.is_empty() => break,
+                Ok(page) => events.extend(page.events),
                 other => panic!("{other:?}"),
             }
         }
-        let executions = match self.patiently(&Op::exec_list(session, ListPage::first(ROWS))) {
-            Ok(Reply::Executions(executions)) => executions,
+        let executions = match self.patiently(&ExecList::all(session, ListPage::first(ROWS))) {
+            Ok(executions) => executions,
             other => panic!("{other:?}"),
         };
         History { events, executions }
@@ -48,14 +48,14 @@ impl Driver<'_> {
     pub(crate) fn look(&mut self, chosen: usize) -> Outcome<bool> {
         let known = self.known[chosen].clone();
         match self.request(repl(&known.session, TOKENS, true)) {
-            Ok(Reply::Execution(execution)) => {
+            Ok(state) => {
+                let execution = record(state);
                 let is_readable = execution.status == ExecutionStatus::Ok && !execution.degraded;
                 if is_readable {
                     self.compare_tokens(&known, &execution);
                 }
                 Ok(is_readable)
             }
-            Ok(other) => panic!("{other:?}"),
             Err(failure) => Err(failure),
         }
     }
@@ -142,14 +142,14 @@ impl Driver<'_> {
     }
 
     fn compare_execution(&mut self, execution: &str, step: &Step) {
-        let record = match self.patiently(&Op::ExecGet { execution: execution.to_owned() }) {
-            Ok(Reply::Execution(record)) => record,
+        let record = match self.patiently(&ExecGet { execution: execution.to_owned() }) {
+            Ok(record) => record,
             other => panic!("{other:?}"),
         };
         assert_eq!((record.status, record.degraded), (ExecutionStatus::Ok, false), "{step:?}: {record:?}");
-        let op = Op::ExecEvents { execution: execution.to_owned(), after_seq: 0, limit: 0, follow: false };
+        let op = ExecEvents { execution: execution.to_owned(), after_seq: 0, limit: 0, follow: false };
         let events: Vec<Event> = match self.patiently(&op) {
-            Ok(Reply::Events(events)) => events,
+            Ok(events) => events,
             other => panic!("{other:?}"),
         };
         let numbers = events.iter().map(|event| event.seq);

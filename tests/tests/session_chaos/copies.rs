@@ -3,7 +3,7 @@
 use crate::driver::{ANY, Driver, Failure, Outcome};
 use crate::history::Until;
 use crate::model::Made;
-use vm_system_protocol::control::{ErrorCode, Op, Reply};
+use vm_system_protocol::control::{ErrorCode, SessionAddCheckpoint, SessionFork, SessionRollback};
 use vm_system_tests::killer::Strike;
 
 /// The kills that end a checkpoint.
@@ -14,8 +14,8 @@ impl Driver<'_> {
     pub(crate) fn fork(&mut self, chosen: usize) -> Outcome<()> {
         let created_after = self.strikes.ended();
         let parent = self.known[chosen].session.id.to_string();
-        match self.request(Op::SessionFork { session: parent, count: 1 }) {
-            Ok(Reply::Sessions(mut forks)) => {
+        match self.request(SessionFork { session: parent, count: 1 }) {
+            Ok(mut forks) => {
                 let fork = forks.remove(0);
                 let parent = self.known[chosen].clone();
                 let state = self.history(&parent).state(&parent, Until::Forked(fork.id));
@@ -24,7 +24,6 @@ impl Driver<'_> {
                 // Not more at a time than before.
                 self.close(chosen)
             }
-            Ok(other) => panic!("{other:?}"),
             Err(Failure::Refused(error)) if error.code == ErrorCode::CapacityExceeded => {
                 assert!(self.strikes.any_since(0, ANY), "{error:?}");
                 Ok(())
@@ -36,16 +35,15 @@ impl Driver<'_> {
     pub(crate) fn checkpoint(&mut self, chosen: usize) -> Outcome<()> {
         let after = self.strikes.ended();
         let session = self.known[chosen].session.id.to_string();
-        let result = self.request(Op::SessionCheckpoint { session, name: None });
+        let result = self.request(SessionAddCheckpoint { session, name: None });
         let copies = &mut self.known[chosen].copies;
         match result {
-            Ok(Reply::Checkpoint(made)) => {
+            Ok(made) => {
                 self.totals.checkpoints += 1;
                 copies.made.push(made.number);
                 copies.present.push(Made { number: made.number, after });
                 Ok(())
             }
-            Ok(other) => panic!("{other:?}"),
             // Too many, or the worker was killed before it had forked.
             Err(Failure::Refused(error)) if error.code == ErrorCode::CapacityExceeded => Ok(()),
             Err(failure) => {
@@ -63,15 +61,14 @@ impl Driver<'_> {
         let at = self.random.index(last + 1);
         let Made { number, after } = self.known[chosen].copies.present[at];
         let session = self.known[chosen].session.id.to_string();
-        let result = self.request(Op::SessionRollback { session, checkpoint: Some(number.to_string()) });
+        let result = self.request(SessionRollback { session, checkpoint: Some(number.to_string()) });
         let copies = &mut self.known[chosen].copies;
         match result {
-            Ok(Reply::Session(_)) => {
+            Ok(_) => {
                 self.totals.rollbacks += 1;
                 copies.rolled_back.push(number);
                 Ok(())
             }
-            Ok(other) => panic!("{other:?}"),
             Err(Failure::Refused(error)) if error.code == ErrorCode::NotFound => {
                 assert!(self.strikes.any_since(after, &END_COPIES), "{error:?} of {:#?}", self.known[chosen]);
                 copies.present.remove(at);

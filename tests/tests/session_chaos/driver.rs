@@ -8,7 +8,8 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
 use vm_system_protocol::control::{
-    DurableOp, ErrorCode, GivenAnswer, ListPage, NewSession, Op, OpError, Reply,
+    ErrorCode, ExecCancel, ExecGet, ExecList, GivenAnswer, ListPage, OpError, SessionClose, SessionCreate,
+    SessionGet, TaskSubmit, Verb,
 };
 use vm_system_protocol::model::{Execution, ExecutionStatus, OnCrash, Session, SessionStatus};
 use vm_system_tests::SeededRandom;
@@ -95,12 +96,12 @@ impl<'a> Driver<'a> {
         self.totals
     }
 
-    pub(crate) fn request(&mut self, op: Op) -> Outcome<Reply> {
+    pub(crate) fn request<V: Verb>(&mut self, verb: V) -> Outcome<V::Reply> {
         let sent = || {
             // The receiver may be gone.
             let _ = self.sent.send(());
         };
-        match self.client.op(op, sent) {
+        match self.client.op(verb, sent) {
             Ok(Err(error)) if error.code == ErrorCode::StorageUnavailable => {
                 assert!(self.strikes.any_since(0, &[Strike::FullDisk]), "{error:?}");
                 self.totals.unstored += 1;
@@ -112,13 +113,13 @@ impl<'a> Driver<'a> {
     }
 
     /// Repeats a request until the daemon replies.
-    pub(crate) fn patiently(&mut self, op: &Op) -> Result<Reply, OpError> {
+    pub(crate) fn patiently<V: Verb + Clone>(&mut self, verb: &V) -> Result<V::Reply, OpError> {
         let mut watch = Watch::begin();
         loop {
-            match self.request(op.clone()) {
+            match self.request(verb.clone()) {
                 Ok(reply) => return Ok(reply),
                 Err(Failure::Refused(error)) => return Err(error),
-                Err(Failure::Connection) => watch.pause(|| format!("no reply to {op:?}")),
+                Err(Failure::Connection) => watch.pause(|| format!("no reply to {}", V::NAME)),
             }
         }
     }
@@ -136,7 +137,7 @@ impl<'a> Driver<'a> {
     fn create(&mut self) {
         let created_after = self.strikes.ended();
         let (on_crash, template) = self.site.templates[self.random.index(self.site.templates.len())].clone();
-        let op = Op::SessionCreate(Box::new(NewSession {
+        let op = SessionCreate {
             template,
             workspace_id: "tests".to_owned(),
             base_commit_oid: "none".to_owned(),
@@ -145,12 +146,11 @@ impl<'a> Driver<'a> {
             name: None,
             ttl_s: None,
             idle_timeout_s: None,
-        }));
+        };
         match self.request(op) {
-            Ok(Reply::Session(session)) => {
-                self.add(*session, on_crash, created_after, (Vec::new(), BTreeSet::new()));
+            Ok(session) => {
+                self.add(session, on_crash, created_after, (Vec::new(), BTreeSet::new()));
             }
-            Ok(other) => panic!("{other:?}"),
             Err(Failure::Connection) => {}
             Err(Failure::Refused(error)) if error.code == ErrorCode::StorageUnavailable => {}
             // The zygote or the keeper was killed meanwhile.
@@ -236,8 +236,8 @@ impl<'a> Driver<'a> {
     }
 
     pub(crate) fn record(&mut self, session: &Session) -> Session {
-        match self.patiently(&Op::SessionGet { session: session.id.to_string() }) {
-            Ok(Reply::Session(session)) => *session,
+        match self.patiently(&SessionGet { session: session.id.to_string() }) {
+            Ok(session) => session,
             other => panic!("{other:?}"),
         }
     }
@@ -256,9 +256,9 @@ impl<'a> Driver<'a> {
         let session = self.known[chosen].session.clone();
         let mut watch = Watch::begin();
         loop {
-            let list = Op::exec_list(session.id.to_string(), ListPage::first(LIST));
+            let list = ExecList::all(session.id.to_string(), ListPage::first(LIST));
             let executions = match self.patiently(&list) {
-                Ok(Reply::Executions(executions)) => executions,
+                Ok(executions) => executions,
                 other => panic!("{other:?}"),
             };
             self.learn(chosen, &executions);
@@ -267,18 +267,15 @@ impl<'a> Driver<'a> {
             };
             let execution = running.id.to_string();
             let is_loop = running.input.as_deref() == Some(LOOP);
-            let op = match running.status {
-                ExecutionStatus::Waiting => Op::Durable(DurableOp::TaskSubmit {
-                    execution,
-                    task: None,
-                    result: GivenAnswer::Typed(String::new()),
-                    wait: false,
-                }),
-                _ if is_loop => Op::ExecCancel { execution },
-                _ => Op::ExecGet { execution },
-            };
             // It may have ended meanwhile, or its session.
-            let _ = self.request(op);
+            match running.status {
+                ExecutionStatus::Waiting => {
+                    let result = GivenAnswer::Typed(String::new());
+                    drop(self.request(TaskSubmit { execution, task: None, result, wait: false }));
+                }
+                _ if is_loop => drop(self.request(ExecCancel { execution })),
+                _ => drop(self.request(ExecGet { execution })),
+            }
             watch.pause(|| format!("{running:?} does not end"));
         }
     }
@@ -303,7 +300,7 @@ impl<'a> Driver<'a> {
 
     pub(crate) fn close(&mut self, chosen: usize) -> Outcome<()> {
         let session = self.known[chosen].session.id.to_string();
-        match self.request(Op::SessionClose { session }) {
+        match self.request(SessionClose { session }) {
             Ok(_) => {
                 let known = self.known.swap_remove(chosen);
                 let record = self.record(&known.session);

@@ -1,8 +1,9 @@
 //! A client that follows an execution and does not read for a while.
 
+use crate::driver::Driver;
 use std::io;
 use std::path::Path;
-use vm_system_protocol::control::{Op, OpError, Reply};
+use vm_system_protocol::control::{ExecEvents, ExecGet};
 use vm_system_protocol::ids::ExecutionId;
 use vm_system_protocol::model::Event;
 use vm_system_tests::fragile::{Fragile, Incoming};
@@ -24,7 +25,7 @@ impl LateFollower {
 
     /// Reads everything, over several connections if the daemon is killed, and compares it with what is stored; `false` if the record
     /// of the execution is not complete.
-    pub(crate) fn read(mut self, mut patiently: impl FnMut(&Op) -> Result<Reply, OpError>) -> bool {
+    pub(crate) fn read(mut self, driver: &mut Driver<'_>) -> bool {
         let mut events: Vec<Event> = Vec::new();
         let mut sent = std::mem::replace(&mut self.sent, Ok(()));
         let mut watch = Watch::begin();
@@ -35,15 +36,16 @@ impl LateFollower {
             sent = self.client.send(follow(self.execution, last));
         }
         let execution = self.execution.to_string();
-        let is_degraded = match patiently(&Op::ExecGet { execution: execution.clone() }) {
-            Ok(Reply::Execution(record)) => record.degraded,
+        let is_degraded = match driver.patiently(&ExecGet { execution: execution.clone() }) {
+            Ok(record) => record.degraded,
             other => panic!("{other:?}"),
         };
         if is_degraded {
             return false;
         }
-        let stored = match patiently(&Op::ExecEvents { execution, after_seq: 0, limit: 0, follow: false }) {
-            Ok(Reply::Events(stored)) => stored,
+        let all = ExecEvents { execution, after_seq: 0, limit: 0, follow: false };
+        let stored = match driver.patiently(&all) {
+            Ok(stored) => stored,
             other => panic!("{other:?}"),
         };
         assert_eq!(events, stored, "every event once");
@@ -62,6 +64,6 @@ impl LateFollower {
     }
 }
 
-fn follow(execution: ExecutionId, after_seq: u64) -> Op {
-    Op::ExecEvents { execution: execution.to_string(), after_seq, limit: 0, follow: true }
+fn follow(execution: ExecutionId, after_seq: u64) -> ExecEvents {
+    ExecEvents { execution: execution.to_string(), after_seq, limit: 0, follow: true }
 }

@@ -27,7 +27,7 @@ use driver::{Driver, Site};
 use model::Strikes;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
-use vm_system_protocol::control::{ListPage, NewCapability, Op, Reply, SessionFilter};
+use vm_system_protocol::control::{ListPage, NewCapability, SessionList, TemplateAddCapability};
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{CapabilityKind, OnCrash, SessionStatus, Settings};
 use vm_system_tests::client::Client;
@@ -73,13 +73,13 @@ fn template(client: &mut Client, on_crash: OnCrash) -> String {
     let mut settings = Settings::default();
     settings.runtime.on_crash = on_crash;
     let template = client.template(settings, &["fs"]);
-    let capability = Box::new(NewCapability {
+    let capability = NewCapability {
         kind: CapabilityKind::Fs,
         name: "write".to_owned(),
         enabled: true,
         config: JsonText::from_untrusted("{}".to_owned()),
-    });
-    client.op(Op::TemplateAddCapability { template: template.clone(), capability }).expect("a right");
+    };
+    client.op(TemplateAddCapability { template: template.clone(), capability }).expect("a right");
     template
 }
 
@@ -130,10 +130,8 @@ fn survive(seed: u64) {
 fn end(daemon: Daemon) -> TestDir {
     let mut client = daemon.client();
     let list = || {
-        let filter = SessionFilter { page: ListPage::first(1_000), ..SessionFilter::default() };
-        let Ok(Reply::Sessions(sessions)) = daemon.client().op(Op::SessionList(filter)) else {
-            panic!("no list")
-        };
+        let filter = SessionList { page: ListPage::first(1_000), ..SessionList::default() };
+        let Ok(sessions) = daemon.client().op(filter) else { panic!("no list") };
         sessions
     };
     // Sessions that continue with another worker are `starting` until they have it.

@@ -3,9 +3,8 @@
 use crate::driver::{ANY, Driver, Failure, Outcome};
 use crate::follower::LateFollower;
 use crate::model::{Step, StepReply};
-use vm_system_protocol::control::Reply;
 use vm_system_protocol::model::{Execution, ExecutionStatus};
-use vm_system_tests::client::{repl, value};
+use vm_system_tests::client::{record, repl, value};
 
 /// Code without an end, until it is cancelled.
 pub(crate) const LOOP: &str = "for (;;);";
@@ -31,7 +30,8 @@ impl Driver<'_> {
         let printed = token.clone();
         let mut step = Step { token, code, printed, lines, reply: StepReply::Unknown, to_file };
         match self.request(op) {
-            Ok(Reply::Execution(execution)) => {
+            Ok(state) => {
+                let execution = record(state);
                 if execution.status != ExecutionStatus::Ok {
                     self.failed(&execution, to_file);
                 } else if !execution.degraded {
@@ -44,7 +44,6 @@ impl Driver<'_> {
                 self.note(chosen, step);
                 Ok(())
             }
-            Ok(other) => panic!("{other:?}"),
             Err(failure) => {
                 if failure.may_have_happened() {
                     self.note(chosen, step);
@@ -93,7 +92,7 @@ impl Driver<'_> {
     /// Reads the events that were sent to the follower meanwhile, and the rest.
     pub(crate) fn read_late(&mut self) {
         if let Some(follower) = self.follower.take() {
-            let read = follower.read(|op| self.patiently(op));
+            let read = follower.read(self);
             self.totals.followed += u32::from(read);
         }
     }
@@ -103,11 +102,10 @@ impl Driver<'_> {
         let session = self.known[chosen].session.clone();
         let result = self.request(repl(&session, &step.code, false));
         match result {
-            Ok(Reply::Execution(execution)) => {
+            Ok(execution) => {
                 self.note(chosen, step);
-                Ok(Some(*execution))
+                Ok(Some(record(execution)))
             }
-            Ok(other) => panic!("{other:?}"),
             Err(failure) => {
                 if failure.may_have_happened() {
                     self.note(chosen, step);
@@ -122,11 +120,10 @@ impl Driver<'_> {
     pub(crate) fn cancel(&mut self, chosen: usize) -> Outcome<()> {
         let session = self.known[chosen].session.clone();
         match self.request(repl(&session, LOOP, false)) {
-            Ok(Reply::Execution(_)) | Err(Failure::Connection) => {
+            Ok(_) | Err(Failure::Connection) => {
                 self.settle(chosen);
                 Ok(())
             }
-            Ok(other) => panic!("{other:?}"),
             Err(refused) => Err(refused),
         }
     }

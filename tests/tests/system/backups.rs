@@ -6,7 +6,7 @@ use std::os::unix::fs::{FileExt as _, PermissionsExt as _};
 use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
-use vm_system_protocol::control::{CheckReport, Op, Reply};
+use vm_system_protocol::control::{CheckReport, DatabaseCheck};
 use vm_system_protocol::model::ExecutionStatus;
 use vm_system_tests::command::vm_system;
 use vm_system_tests::daemon::{Daemon, DaemonOptions};
@@ -28,10 +28,7 @@ fn check_file(place: &TestDir, database: &Path) -> (Option<i32>, serde_json::Val
 }
 
 fn online(daemon: &Daemon) -> CheckReport {
-    match daemon.client().op(Op::DatabaseCheck).expect("a report") {
-        Reply::Checked(report) => *report,
-        other => panic!("{other:?}"),
-    }
+    daemon.client().op(DatabaseCheck).expect("a report")
 }
 
 #[test]

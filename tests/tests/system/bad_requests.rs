@@ -2,7 +2,7 @@
 
 use std::io::Write as _;
 use std::os::unix::net::UnixStream;
-use vm_system_protocol::control::{ErrorCode, Op};
+use vm_system_protocol::control::{ErrorCode, HealthGet};
 use vm_system_protocol::model::{ExecutionStatus, Settings};
 use vm_system_tests::client::{repl, value};
 use vm_system_tests::daemon::{Daemon, DaemonOptions};
@@ -183,7 +183,7 @@ mod cases {
             // In the middle of a reply: much of it is in flight when the stream closes.
             let mut client = scene.daemon.client();
             client.send(repl(&session, "'x'.repeat(200_000)", true));
-            client.send(Op::SessionList(vm_system_protocol::control::SessionFilter::default()));
+            client.send(vm_system_protocol::control::SessionList::default());
             drop(client);
             // In the middle of a request.
             let mut client = scene.daemon.client();
@@ -250,7 +250,7 @@ mod cases {
         let mut other = scene.daemon.client();
         let id = other.send(repl(&session, "1 + 1", true));
         // The reader does not need the writer's lock.
-        scene.client.op(Op::Health).expect("alive");
+        scene.client.op(HealthGet).expect("alive");
         drop(holder.stdin.take());
         holder.wait().expect("unlocked");
         // Both are correct: the lock is released before or after the store's busy timeout.

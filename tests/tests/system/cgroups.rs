@@ -6,7 +6,7 @@ use std::io::Write as _;
 use std::os::unix::fs::chown;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use vm_system_protocol::control::{Op, Reply};
+use vm_system_protocol::control::{SessionInspect, SessionKill};
 use vm_system_protocol::model::{CapabilityKind, Session};
 use vm_system_sandbox::cgroup::Controllers;
 use vm_system_sandbox::pidfd::PidFd;
@@ -238,7 +238,7 @@ mod cases {
         let writer = fs::OpenOptions::new().write(true).open(&pipe).expect("the command reads");
         let group = format!("{owner}/{}", commands().remove(0));
         let mut second = bench.daemon.client();
-        second.op(Op::SessionKill { session: session.id.to_string(), signal: 9 }).expect("killed");
+        second.op(SessionKill { session: session.id.to_string(), signal: 9 }).expect("killed");
         watch::until(|| subtree.members(&group).is_empty(), || "the command continues".to_owned());
         drop(writer);
         let _ = bench.client.response(request);
@@ -386,11 +386,7 @@ fn with_a_keeper_per_owner_each_has_a_jail_in_its_group() {
     for user in users {
         let id = session(&daemon, &worktrees, user);
         assert!(user.cli(&daemon, &["exec", "repl", &id, "6 * 7"]).ok().contains("42"));
-        let Reply::Inspection(seen) =
-            client.op(Op::SessionInspect { session: id.clone() }).expect("a worker")
-        else {
-            panic!("another reply");
-        };
+        let seen = client.op(SessionInspect { session: id.clone() }).expect("a worker");
         let group = format!("owner-uid:{}/processes", user.uid);
         assert_eq!(subtree.group_of(seen.pid), group);
         let keeper = vm_system_sandbox::inspect::status(seen.pid).expect("a worker").ppid;

@@ -7,8 +7,8 @@ use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use vm_system_protocol::control::{ErrorCode, Op, OpError, Reply};
-use vm_system_protocol::model::{Engine, Execution, Session};
+use vm_system_protocol::control::{Doctor, ErrorCode, ExecGet, Health, HealthGet, OpError, TemplateCreate};
+use vm_system_protocol::model::{Engine, Execution, Session, Settings};
 use vm_system_tests::PATIENCE;
 use vm_system_tests::client::Client;
 use vm_system_tests::daemon::{Daemon, DaemonOptions};
@@ -30,8 +30,8 @@ fn beside(database: &Path, ending: &str) -> PathBuf {
     name.into()
 }
 
-fn health(daemon: &Daemon) -> Result<Reply, OpError> {
-    daemon.client().op(Op::Health)
+fn health(daemon: &Daemon) -> Result<Health, OpError> {
+    daemon.client().op(HealthGet)
 }
 
 /// Health is not ok, and its message has this text.
@@ -40,8 +40,8 @@ fn is_sick(daemon: &Daemon, text: &str) {
     let error = health(daemon).expect_err("health must not be ok");
     assert_eq!(error.code, ErrorCode::StorageUnavailable, "{error:?}");
     assert!(error.message.contains(text) && error.hint.is_some(), "{error:?}");
-    let doctor = match daemon.client().op(Op::Doctor) {
-        Ok(Reply::Doctor(report)) => *report,
+    let doctor = match daemon.client().op(Doctor) {
+        Ok(report) => report,
         other => panic!("{other:?}"),
     };
     assert!(
@@ -65,11 +65,11 @@ fn refuses_work(scene: &mut Scene, session: &Session, text: &str) {
     }
 }
 
-fn template(name: &str) -> Op {
-    Op::TemplateCreate {
+fn template(name: &str) -> TemplateCreate {
+    TemplateCreate {
         name: name.to_owned(),
         engine: Engine::Quickjs,
-        settings: Box::default(),
+        settings: Settings::default(),
         modules: Vec::new(),
     }
 }
@@ -157,7 +157,7 @@ fn deleted_log_is_reported_and_nothing_is_lost_when_the_daemon_is_killed() {
                 let mut client = scene.daemon.client();
                 for id in &ids {
                     // They share the connections that are open.
-                    client.op(Op::ExecGet { execution: id.clone() }).expect("readable");
+                    client.op(ExecGet { execution: id.clone() }).expect("readable");
                 }
             });
         }
@@ -201,7 +201,7 @@ fn damage_that_a_query_meets_reaches_health() {
     for page in 1..pages {
         file.write_all_at(&[0xa5; PAGE_BYTES as usize], page * PAGE_BYTES).expect("ours");
     }
-    let get = Op::ExecGet { execution: ids[0].clone() };
+    let get = ExecGet { execution: ids[0].clone() };
     let error = daemon.client().op(get).expect_err("it cannot be read");
     // Until it has been looked at again, it may have been a read error.
     assert_eq!(error.code, ErrorCode::StorageUnavailable, "{error:?}");
@@ -289,7 +289,7 @@ fn flipped_byte_in_the_log_is_refused_until_the_damage_is_accepted() {
     assert!(daemon.log().contains("ERROR"), "{}", daemon.log());
     health(&daemon).expect("it works with the rest");
     let lost =
-        ids.iter().filter(|id| daemon.client().op(Op::ExecGet { execution: (*id).clone() }).is_err()).count();
+        ids.iter().filter(|id| daemon.client().op(ExecGet { execution: (*id).clone() }).is_err()).count();
     assert!(lost > 0, "the test has damaged nothing");
     assert_eq!(std::fs::read(beside(&database, "-wal.damaged")).expect("a copy is kept"), damaged);
     let place = daemon.stop();

@@ -7,7 +7,9 @@ use std::net::{Shutdown, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::process::{Child, Stdio};
 use std::time::Instant;
-use vm_system_protocol::control::{Op, Reply, ServerFrame};
+use vm_system_protocol::control::{
+    BackupBegin, ExecCancel, ExecEvents, ExecGet, ExecStart, ServerFrame, Verb as _,
+};
 use vm_system_protocol::model::{Execution, ExecutionStatus, Limits, Session, Settings};
 use vm_system_tests::client::{self, Client, value};
 use vm_system_tests::command::command;
@@ -62,7 +64,7 @@ fn running(client: &mut Client, session: &Session) -> String {
         || {
             let running = client.inspect(session).expect("live").running_execution;
             found = running.map(|id| id.to_string());
-            let stored = |execution: &String| client.op(Op::ExecGet { execution: execution.clone() }).is_ok();
+            let stored = |execution: &String| client.op(ExecGet { execution: execution.clone() }).is_ok();
             found.as_ref().is_some_and(stored)
         },
         || "nothing runs".to_owned(),
@@ -93,12 +95,12 @@ fn ended(client: &mut Client, execution: &str) -> Execution {
 
 fn runs(client: &mut Client, execution: &str) {
     assert_eq!(client.execution_record(execution).status, ExecutionStatus::Running);
-    client.op(Op::ExecCancel { execution: execution.to_owned() }).expect("cancelled");
+    client.op(ExecCancel { execution: execution.to_owned() }).expect("cancelled");
 }
 
 fn follow(daemon: &Daemon, execution: &str) -> Client {
     let mut follower = daemon.client();
-    follower.send(Op::ExecEvents { execution: execution.to_owned(), after_seq: 0, limit: 0, follow: true });
+    follower.send(ExecEvents { execution: execution.to_owned(), after_seq: 0, limit: 0, follow: true });
     // The follower has its first events: from now on it follows.
     let _ = follower.frame();
     follower
@@ -340,7 +342,8 @@ mod cases {
                 ServerFrame::Reply { .. } => panic!("a reply to another request"),
             }
         };
-        let Ok(Reply::Execution(execution)) = reply.map(|reply| *reply) else { panic!("another reply") };
+        let Ok(Ok(state)) = reply.map(ExecStart::reply_from) else { panic!("another reply") };
+        let execution = state.execution();
         assert_eq!(execution.status, ExecutionStatus::Ok, "{:?}", execution.error);
         let stored = scene.client.events(&execution.id.to_string());
         assert_eq!(value(&stored), Some("'in time'"));
@@ -359,9 +362,9 @@ mod cases {
 
     pub(super) fn a_backup_ends_with_the_connection_of_its_client(user: User) {
         let daemon = Daemon::start(user);
-        let begin = || daemon.client().op(Op::BackupBegin);
+        let begin = || daemon.client().op(BackupBegin);
         let mut client = daemon.client();
-        let Ok(Reply::Backup(_)) = client.op(Op::BackupBegin) else { panic!("another reply") };
+        let Ok(_) = client.op(BackupBegin) else { panic!("another reply") };
         let refused = begin().expect_err("one at a time");
         assert!(refused.message.contains("another backup"), "{}", refused.message);
         let gone = Instant::now();

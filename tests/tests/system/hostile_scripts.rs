@@ -245,7 +245,7 @@ mod cases {
         let execution = scene.client.start(&session, "for (;;) {}");
         let busy = scene.client.eval(&session, "1").expect_err("busy");
         assert_eq!(busy.code, ErrorCode::SessionBusy);
-        let op = vm_system_protocol::control::Op::ExecCancel { execution: execution.id.to_string() };
+        let op = vm_system_protocol::control::ExecCancel { execution: execution.id.to_string() };
         scene.client.op(op.clone()).expect("cancel");
         let ended = scene.client.until_final(&execution);
         assert_eq!(ended.status, ExecutionStatus::Cancelled);

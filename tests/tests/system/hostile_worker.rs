@@ -1,7 +1,9 @@
 //! A worker that breaks the protocol, in every way that we could think of, is killed with a reason, which the record and the
 //! caller get, without an effect on its sibling and the supervisor.
 
-use vm_system_protocol::control::{ErrorCode, NewCapability, NewRun, NewStartupFile, Op};
+use vm_system_protocol::control::{
+    ErrorCode, NewCapability, NewStartupFile, ProgramStart, TemplateAddCapability, TemplateAddStartup,
+};
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{
     CapabilityKind, EventPayload, ExecutionStatus, Limits, SessionStatus, Settings,
@@ -84,7 +86,7 @@ mod cases {
         let daemon = daemon(user);
         let mut client = daemon.client();
         client.load("opens a file");
-        let run = client.start_program(NewRun::default()).expect("an execution");
+        let run = client.start_program(ProgramStart::default()).expect("an execution");
         let record = client.until_final(&run.execution);
         assert_eq!(record.status, ExecutionStatus::Error);
         let error = record.error.expect("an error");
@@ -105,7 +107,7 @@ mod cases {
         let mut client = daemon.client();
         let limits = Limits { max_state_mb: 1, ..Limits::default() };
         let template = client.program_template(Settings { limits, ..Settings::default() });
-        let start = || NewRun { template: Some(template.clone()), ..NewRun::default() };
+        let start = || ProgramStart { template: Some(template.clone()), ..ProgramStart::default() };
         for (how, expected) in [
             ("writes new pages at every checkpoint", "MEMORY_LIMIT"),
             ("writes a page that no state has", "WORKER_DIED"),
@@ -137,12 +139,12 @@ mod cases {
         };
         let start = |client: &mut Client, how: &str, wall_ms: u32, number: usize| {
             let template = client.program_template(short(wall_ms));
-            let capability = Box::new(write.clone());
-            client.op(Op::TemplateAddCapability { template: template.clone(), capability }).expect("a row");
+            let capability = write.clone();
+            client.op(TemplateAddCapability { template: template.clone(), capability }).expect("a row");
             client.load(how);
             let worktree_path = Some(daemon.place.worktree().to_string_lossy().into_owned());
             let (template, args) = (Some(template), vec![number.to_string()]);
-            let new = NewRun { template, worktree_path, args, wait: false, ..NewRun::default() };
+            let new = ProgramStart { template, worktree_path, args, wait: false, ..ProgramStart::default() };
             client.start_program(new).expect("an execution").execution
         };
         // As many as the memory budget of 1 GiB allows: each may send 144 MiB.
@@ -258,9 +260,7 @@ mod cases {
         daemon.place.write("begin.js", "exits");
         let template = client.template(Settings::default(), &[]);
         let file = NewStartupFile { path: "begin.js".to_owned(), order_index: 1, mode: "eval".to_owned() };
-        client
-            .op(Op::TemplateAddStartup { template: template.clone(), file: Box::new(file) })
-            .expect("added");
+        client.op(TemplateAddStartup { template: template.clone(), file }).expect("added");
         let errors: Vec<_> =
             (0..100).map(|_| client.session(&template, &worktree).expect_err("its worker dies")).collect();
         for error in &errors[..5] {

@@ -3,12 +3,13 @@
 
 use std::path::PathBuf;
 use vm_system_protocol::control::{
-    DurableOp, DurableReply, ErrorCode, GivenAnswer, ListPage, NewSession, NewStartupFile, Op, OpError, Reply,
+    ErrorCode, ExecList, ExecStart, ExecutionState, GivenAnswer, ListPage, NewStartupFile, OpError,
+    SessionCreate, TaskSubmit, TemplateAddStartup, Verb,
 };
 use vm_system_protocol::model::{
     CapabilityKind, Execution, ExecutionStatus, Session, SessionStatus, Settings,
 };
-use vm_system_tests::client::{Client, repl};
+use vm_system_tests::client::{Client, record, repl};
 use vm_system_tests::daemon::{Daemon, DaemonOptions};
 use vm_system_tests::database_lock::DatabaseLock;
 use vm_system_tests::place::User;
@@ -41,24 +42,24 @@ mod cases {
         Daemon::start_with(place, &DaemonOptions::default())
     }
 
-    fn keyed(client: &mut Client, op: Op, key: &str) -> Result<Reply, OpError> {
-        let id = client.send_with_key(op, Some(key));
-        client.response(id).1
+    fn keyed<V: Verb>(client: &mut Client, verb: V, key: &str) -> Result<V::Reply, OpError> {
+        let id = client.send_with_key(verb, Some(key));
+        client.reply::<V>(id)
     }
 
     #[track_caller]
-    fn execution(reply: Result<Reply, OpError>) -> Execution {
+    fn execution(reply: Result<ExecutionState, OpError>) -> Execution {
         match reply {
-            Ok(Reply::Execution(execution)) => *execution,
-            other => panic!("{other:?}"),
+            Ok(state) => record(state),
+            Err(error) => panic!("{error:?}"),
         }
     }
 
     /// The newest one first.
     fn executions(client: &mut Client, session: &Session) -> Vec<Execution> {
-        let list = Op::exec_list(session.id.to_string(), ListPage::first(1_000));
+        let list = ExecList::all(session.id.to_string(), ListPage::first(1_000));
         match client.op(list) {
-            Ok(Reply::Executions(all)) => all,
+            Ok(all) => all,
             other => panic!("{other:?}"),
         }
     }
@@ -92,7 +93,7 @@ mod cases {
                 assert_eq!(ran.error, None);
             } else {
                 drop(lock);
-                execution(sender.response(sent).1);
+                execution(sender.reply::<ExecStart>(sent));
             }
             let mut client = daemon.client();
             assert_eq!(client.preview_of(&session, "n"), attempt.to_string(), "one execution of each key");
@@ -119,7 +120,7 @@ mod cases {
             let (lock, sent) = DatabaseLock::take_after_commit(&database(&scene.daemon), send);
             if !is_begun_without_a_row(&mut scene.client, &session, rows) {
                 drop(lock);
-                execution(sender.response(sent).1);
+                execution(sender.reply::<ExecStart>(sent));
                 continue;
             }
             let error = sender.response(sent).1.expect_err("its start cannot be stored");
@@ -155,7 +156,7 @@ mod cases {
         );
         let answer = |text: &str| {
             let result = GivenAnswer::Typed(text.to_owned());
-            Op::Durable(DurableOp::TaskSubmit { execution: id.clone(), task: None, result, wait: true })
+            TaskSubmit { execution: id.clone(), task: None, result, wait: true }
         };
         let mut sender = scene.daemon.client();
         sender.send_with_key(answer("one"), Some("k"));
@@ -166,7 +167,7 @@ mod cases {
         let mut client = daemon.client();
         watch::until(|| status(&mut client) == ExecutionStatus::Waiting, || "it does not go on".to_owned());
         let again = keyed(&mut client, answer("one"), "k");
-        let Ok(Reply::Durable(DurableReply::Run(run))) = again else { panic!("{again:?}") };
+        let Ok(run) = again else { panic!("{again:?}") };
         assert_eq!(run.execution.status, ExecutionStatus::Waiting, "{run:?}");
         assert_eq!(run.task.map(|task| task.prompt).as_deref(), Some("second"));
         let error = keyed(&mut client, answer("another"), "k").expect_err("another request");
@@ -214,20 +215,18 @@ mod cases {
             "require('fs').writeFileSync('begun', ''); while (!require('fs').existsSync('go')); globalThis.n = 7",
         );
         let file = NewStartupFile { path: "begin.js".to_owned(), order_index: 0, mode: "eval".to_owned() };
-        let added = Op::TemplateAddStartup { template: bench.template.clone(), file: Box::new(file) };
+        let added = TemplateAddStartup { template: bench.template.clone(), file };
         bench.client.op(added).expect("added");
         let worktree = bench.daemon.place.worktree();
-        let create = || {
-            Op::SessionCreate(Box::new(NewSession {
-                template: bench.template.clone(),
-                workspace_id: "tests".to_owned(),
-                base_commit_oid: "none".to_owned(),
-                worktree_path: worktree.to_string_lossy().into_owned(),
-                as_user: None,
-                name: Some("named".to_owned()),
-                ttl_s: None,
-                idle_timeout_s: None,
-            }))
+        let create = || SessionCreate {
+            template: bench.template.clone(),
+            workspace_id: "tests".to_owned(),
+            base_commit_oid: "none".to_owned(),
+            worktree_path: worktree.to_string_lossy().into_owned(),
+            as_user: None,
+            name: Some("named".to_owned()),
+            ttl_s: None,
+            idle_timeout_s: None,
         };
         bench.client.send_with_key(create(), Some("key"));
         watch::until(|| worktree.join("begun").exists(), || "no startup file runs".to_owned());
@@ -236,7 +235,7 @@ mod cases {
         daemon.place.write("go", "");
         let mut client = daemon.client();
         let made = keyed(&mut client, create(), "key");
-        let Ok(Reply::Session(session)) = &made else { panic!("{made:?}") };
+        let Ok(session) = &made else { panic!("{made:?}") };
         assert_eq!(session.status, SessionStatus::Ready, "{session:?}");
         assert_eq!(client.preview_of(session, "n"), "7");
         assert_eq!(keyed(&mut client, create(), "key"), made, "each time");

@@ -1,7 +1,10 @@
 //! Libraries from installation to the end of a session, through the daemon and its jail.
 
 use std::path::Path;
-use vm_system_protocol::control::{ErrorCode, LibraryInfo, NewLibrary, Op, OpError, Reply};
+use vm_system_protocol::control::{
+    ErrorCode, LibraryInfo, LibraryInstall, LibraryRemove, LibraryVerify, OpError, SessionGet,
+    TemplateAddLibrary,
+};
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{Session, SessionStatus, Settings};
 use vm_system_sandbox::pidfd::PidFd;
@@ -26,23 +29,20 @@ const COUNTER: &str = "(function (root, factory) {
 })(this, () => { let count = 0; return { next: () => ++count, seed: Math.random() }; });";
 
 fn install(client: &mut Client, id: &str, source: &str) -> LibraryInfo {
-    let library = NewLibrary {
+    let library = LibraryInstall {
         id: id.to_owned(),
         version: "1.0.0".to_owned(),
         global: Some(id.replace('-', "_")),
         source: source.to_owned(),
         unchecked: true,
     };
-    match client.op(Op::LibraryInstall(Box::new(library))).expect("installed") {
-        Reply::Library(library) => *library,
-        other => panic!("{other:?}"),
-    }
+    client.op(library).expect("installed")
 }
 
 fn with_libraries(client: &mut Client, names: &[&str]) -> String {
     let template = client.template(Settings::default(), &[]);
     for name in names {
-        let add = Op::TemplateAddLibrary { template: template.clone(), name: (*name).to_owned() };
+        let add = TemplateAddLibrary { template: template.clone(), name: (*name).to_owned() };
         client.op(add).expect("added");
     }
     template
@@ -63,10 +63,7 @@ fn zygotes(daemon: &Daemon) -> Vec<(Vec<String>, u32, u64)> {
 fn left_behind(client: &mut Client, error: &OpError) -> Session {
     let details = error.details.as_ref().and_then(JsonText::to_value).expect("details");
     let session = details["session_id"].as_str().expect("the session's id").to_owned();
-    match client.op(Op::SessionGet { session }).expect("its row") {
-        Reply::Session(session) => *session,
-        other => panic!("{other:?}"),
-    }
+    client.op(SessionGet { session }).expect("its row")
 }
 
 fn source_file(state: &Path, library: &LibraryInfo) -> std::path::PathBuf {
@@ -203,8 +200,8 @@ mod cases {
         assert_eq!(error.code, ErrorCode::LibraryCorrupt, "{error:?}");
         assert!(error.message.contains("counter-1.0.0"), "{}", error.message);
         assert_eq!(left_behind(&mut client, &error).status, SessionStatus::Crashed);
-        let checks = client.op(Op::LibraryVerify { name: None }).expect("verified");
-        assert!(matches!(&checks, Reply::LibraryChecks(checks) if !checks[0].ok), "{checks:?}");
+        let checks = client.op(LibraryVerify { name: None }).expect("verified");
+        assert!(matches!(&checks, checks if !checks[0].ok), "{checks:?}");
         std::fs::write(&file, before).expect("as it was");
         let session = client.session(&template, &daemon.place.worktree()).expect("ready");
         std::fs::remove_file(&file).expect("gone");
@@ -218,7 +215,7 @@ mod cases {
         let library = install(&mut client, "counter", COUNTER);
         let template = with_libraries(&mut client, &["counter"]);
         let session = client.session(&template, &daemon.place.worktree()).expect("ready");
-        client.op(Op::LibraryRemove { name: "counter".to_owned() }).expect("removed");
+        client.op(LibraryRemove { name: "counter".to_owned() }).expect("removed");
         assert!(!source_file(&daemon.place.path("state"), &library).exists());
         assert_eq!(eval(&mut client, &session, "require('counter').next()"), "1");
         let error = client.session(&template, &daemon.place.worktree()).expect_err("not installed");

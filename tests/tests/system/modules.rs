@@ -2,7 +2,7 @@
 //! force at the next execution, and every use and denial is in the record.
 
 use std::os::unix::fs::symlink;
-use vm_system_protocol::control::{ErrorCode, Op, Reply};
+use vm_system_protocol::control::{ErrorCode, TemplateAddModule, TemplateDelete, TemplateRemoveModule};
 use vm_system_protocol::model::{CapabilityKind, Settings};
 use vm_system_tests::as_both;
 use vm_system_tests::client::value;
@@ -128,14 +128,14 @@ mod cases {
         bench.remove_row(row);
         assert_eq!(bench.eval(&session, read), "'a'");
         let template = bench.template.clone();
-        let remove = Op::TemplateRemoveModule { template: template.clone(), name: "fs".to_owned() };
+        let remove = TemplateRemoveModule { template: template.clone(), name: "fs".to_owned() };
         bench.client.op(remove).expect("removed");
         assert_eq!(bench.code(&session, read), "'MODULE_NOT_ALLOWED'", "removed");
         assert_eq!(
             bench.code(&session, "kept.readFileSync('a.txt')"),
             "'ReferenceError: kept is not defined'"
         );
-        bench.client.op(Op::TemplateAddModule { template, name: "fs".to_owned() }).expect("added");
+        bench.client.op(TemplateAddModule { template, name: "fs".to_owned() }).expect("added");
         // A kept reference to the module is subject to the policy of the execution that calls.
         assert_eq!(
             bench.eval(&session, "var kept = require('fs'); kept.readFileSync('a.txt', 'utf8')"),
@@ -144,7 +144,7 @@ mod cases {
         let row = bench.try_row(CapabilityKind::Module, "fs", false, "{}").expect("a row");
         assert_eq!(bench.code(&session, "kept.readFileSync('a.txt')"), "'MODULE_NOT_ALLOWED'");
         bench.remove_row(row);
-        bench.client.op(Op::TemplateDelete { template: bench.template.clone() }).expect("deleted");
+        bench.client.op(TemplateDelete { template: bench.template.clone() }).expect("deleted");
         assert_eq!(bench.eval(&session, read), "'a'", "sessions of a deleted template continue");
         bench.end();
     }
@@ -331,14 +331,12 @@ mod cases {
             bench.eval(&session, "JSON.stringify(process.env)"),
             r#"'{"MODE":"test","REGION":"here"}'"#
         );
-        let op = Op::ExecStart(Box::new(vm_system_protocol::control::NewExecution {
+        let op = vm_system_protocol::control::ExecStart {
             env: vec![("MODE".to_owned(), "given".to_owned()), ("X".to_owned(), "1".to_owned())],
-            ..match vm_system_tests::client::repl(&session, "JSON.stringify(process.env)", true) {
-                Op::ExecStart(new) => *new,
-                other => panic!("{other:?}"),
-            }
-        }));
-        let Ok(Reply::Execution(execution)) = bench.client.op(op) else { panic!("not run") };
+            ..vm_system_tests::client::repl(&session, "JSON.stringify(process.env)", true)
+        };
+        let Ok(state) = bench.client.op(op) else { panic!("not run") };
+        let execution = state.execution();
         let events = bench.client.events(&execution.id.to_string());
         assert_eq!(
             value(&events),
@@ -406,8 +404,7 @@ mod cases {
             assert_eq!(error.code, ErrorCode::ValidationError, "{kind} {name} {config}: {error:?}");
             assert!(error.hint.is_some(), "{kind} {name} {config}: {error:?}");
         }
-        let add =
-            |name: &str| Op::TemplateAddModule { template: bench.template.clone(), name: name.to_owned() };
+        let add = |name: &str| TemplateAddModule { template: bench.template.clone(), name: name.to_owned() };
         let (http, exec) = (add("http"), add("exec"));
         let error = bench.client.op(http).expect_err("every session has it");
         let says_why = error.message.contains("capabilities of kind net");

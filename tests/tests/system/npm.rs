@@ -2,7 +2,7 @@
 //! only with `VM_SYSTEM_NPM` (`.ci/long`).
 
 use std::process::Command;
-use vm_system_protocol::control::Op;
+use vm_system_protocol::control::TemplateAddLibrary;
 use vm_system_protocol::model::{Event, EventPayload, Resolver, RuntimeSettings, Settings, TypeCheck};
 use vm_system_tests::client::value;
 use vm_system_tests::daemon::{Daemon, DaemonOptions};
@@ -59,7 +59,7 @@ fn the_original_catalog_is_downloaded_checked_and_used() {
     let mut client = daemon.client();
     let template = client.template(Settings::default(), &[]);
     for (id, ..) in USES {
-        let add = Op::TemplateAddLibrary { template: template.clone(), name: (*id).to_owned() };
+        let add = TemplateAddLibrary { template: template.clone(), name: (*id).to_owned() };
         client.op(add).expect("in the catalog");
     }
     let session = client.session(&template, &daemon.place.worktree()).expect("all of them load");
@@ -77,7 +77,7 @@ fn the_original_catalog_is_downloaded_checked_and_used() {
         ("debug", "typeof require('debug')('x').extend", "'function'"),
     ] {
         let template = client.template(Settings::default(), &[]);
-        let add = Op::TemplateAddLibrary { template: template.clone(), name: id.to_owned() };
+        let add = TemplateAddLibrary { template: template.clone(), name: id.to_owned() };
         client.op(add).expect("installed");
         let session = client.session(&template, &daemon.place.worktree()).expect("it loads");
         let ran = client.eval(&session, code).expect("it runs");
@@ -86,7 +86,7 @@ fn the_original_catalog_is_downloaded_checked_and_used() {
     libs(&["install", "is-odd@3.0.1", "--unchecked"]);
     let incomplete = client.template(Settings::default(), &[]);
     client
-        .op(Op::TemplateAddLibrary { template: incomplete.clone(), name: "is-odd".to_owned() })
+        .op(TemplateAddLibrary { template: incomplete.clone(), name: "is-odd".to_owned() })
         .expect("installed");
     let error = client.session(&incomplete, &daemon.place.worktree()).expect_err("is-number is missing");
     assert!(error.message.contains("is-number"), "{}", error.message);

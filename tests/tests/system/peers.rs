@@ -5,7 +5,7 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use vm_system_protocol::control::{ListPage, Op, ServerFrame};
+use vm_system_protocol::control::{ExecList, ListPage, ServerFrame};
 use vm_system_protocol::model::{ExecutionKind, Limits, Settings};
 use vm_system_tests::client::repl;
 use vm_system_tests::command::{run, vm_system};
@@ -280,19 +280,17 @@ mod cases {
         let session = scene.session();
         let before_kib = observe::anonymous_kib(scene.daemon.pid());
         let code = format!("for (let i = 0; i < {EVENTS}; i++) console.log('x'.repeat(500))");
-        let Op::ExecStart(mut new) = repl(&session, &code, true) else { unreachable!("it starts something") };
+        let mut new = repl(&session, &code, true);
         assert_eq!(new.kind, ExecutionKind::Repl);
         new.follow = true;
         let mut slow = scene.daemon.client();
-        let id = slow.send(Op::ExecStart(new));
+        let id = slow.send(new);
         // The slow client reads nothing until the execution has ended; others are served, and the supervisor keeps no copy for it.
-        let list = Op::exec_list(session.id.to_string(), ListPage::first(1));
+        let list = ExecList::all(session.id.to_string(), ListPage::first(1));
         let mut watch = Watch::begin();
         loop {
             let reply = scene.client.op(list.clone()).expect("a response");
-            if let vm_system_protocol::control::Reply::Executions(executions) = reply
-                && executions.first().is_some_and(|execution| execution.status.is_final())
-            {
+            if reply.first().is_some_and(|execution| execution.status.is_final()) {
                 break;
             }
             watch.pause(|| "a slow reader holds up the execution".to_owned());

@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
-use vm_system_protocol::control::{ErrorCode, Op, ServerFrame};
+use vm_system_protocol::control::{ErrorCode, HealthGet, ServerFrame, SessionInspect};
 use vm_system_protocol::model::{ExecutionStatus, Session, SessionStatus, Settings};
 use vm_system_sandbox::pidfd::PidFd;
 use vm_system_tests::daemon::{Daemon, DaemonOptions};
@@ -86,7 +86,7 @@ mod cases {
         let execution = scene.client.start(&session, "for (;;) {}");
         signal(pid, nix::libc::SIGSTOP);
         // Handled by the session's owner task.
-        let request = || Op::SessionInspect { session: session.id.to_string() };
+        let request = || SessionInspect { session: session.id.to_string() };
         let mut client = scene.daemon.client();
         for _ in 0..IN_FLIGHT {
             client.send(request());
@@ -193,7 +193,7 @@ mod cases {
         });
         let mut watch = Watch::begin();
         let problem = loop {
-            match scene.client.op(Op::Health) {
+            match scene.client.op(HealthGet) {
                 Err(problem) => break problem,
                 Ok(_) => watch.pause(|| "health is ok".to_owned()),
             }
@@ -203,7 +203,7 @@ mod cases {
         creating.join().expect("two sessions");
         observe::all_end(&stopped);
         let mut watch = Watch::begin();
-        while let Err(problem) = scene.client.op(Op::Health) {
+        while let Err(problem) = scene.client.op(HealthGet) {
             watch.pause(|| format!("{problem:?}"));
         }
         scene.assert_usable(&session);

@@ -1,6 +1,8 @@
 //! `CC` in sessions through the real daemon: the live pause, answers, and everything that ends the pause.
 
-use vm_system_protocol::control::{DurableOp, DurableReply, ErrorCode, GivenAnswer, Op, Reply};
+use vm_system_protocol::control::{
+    ErrorCode, ExecCancel, ExecutionState, GivenAnswer, SessionKill, TaskSubmit,
+};
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{
     ExecutionStatus, ResultValue, Run, Session, SessionStatus, Settings, TaskStatus,
@@ -29,8 +31,8 @@ fn bench(settings: Settings) -> (Daemon, Client, Session) {
 /// Runs code to its first task.
 fn run_to_task(client: &mut Client, session: &Session, code: &str) -> Run {
     match client.op(repl(session, code, true)).expect("it runs") {
-        Reply::Durable(DurableReply::Run(run)) => *run,
-        other => panic!("no task: {other:?}"),
+        ExecutionState::Run(run) => run,
+        ExecutionState::Execution(ended) => panic!("it does not wait: {ended:?}"),
     }
 }
 
@@ -72,13 +74,13 @@ fn session_pauses_in_the_middle_of_an_expression_and_keeps_its_state() {
     assert_eq!(client.task(&id).status, ExecutionStatus::Waiting, "independent of wall_ms");
     let run = client.submit(&id, "a").expect("taken although more than wall_ms has passed");
     assert_eq!(prompt(&run), "second?");
-    let other_task = DurableOp::TaskSubmit {
+    let other_task = TaskSubmit {
         execution: id.clone(),
         task: client.task(&id).task.map(|_| "00000000-0000-8000-8000-000000000000".to_owned()),
         result: GivenAnswer::Typed("b".to_owned()),
         wait: true,
     };
-    assert_eq!(code(client.run_op(other_task)), ErrorCode::TaskNotPending);
+    assert_eq!(code(client.op(other_task)), ErrorCode::TaskNotPending);
     let run = client.submit(&id, "b").expect("taken");
     assert_eq!(result(&run), "\"a-b\"");
     assert_eq!(code(client.submit(&id, "c")), ErrorCode::TaskNotPending);
@@ -117,15 +119,15 @@ fn task_may_be_named_by_its_id_and_the_answer_need_not_wait() {
     let run = run_to_task(&mut client, &session, "CC('first?') + CC('second?')");
     let task = run.task.as_ref().expect("a task").id.to_string();
     assert_eq!(client.task(&task).execution_id, run.execution.id);
-    let submit = DurableOp::TaskSubmit {
+    let submit = TaskSubmit {
         execution: task.clone(),
         task: None,
         result: GivenAnswer::Json(JsonText::from_untrusted("\"a\"".to_owned())),
         wait: false,
     };
-    let taken = client.run_op(submit.clone()).expect("stored");
+    let taken = client.op(submit.clone()).expect("stored");
     assert_eq!((taken.execution.id, taken.execution.status), (run.execution.id, ExecutionStatus::Running));
-    assert_eq!(code(client.run_op(submit)), ErrorCode::TaskNotPending);
+    assert_eq!(code(client.op(submit)), ErrorCode::TaskNotPending);
     let mut watch = Watch::begin();
     while client.task(&id(&run)).task.is_none_or(|task| task.prompt != "second?") {
         watch.pause(|| "the second task does not appear".to_owned());
@@ -139,12 +141,12 @@ fn one_of_two_simultaneous_answers_is_accepted() {
     let (daemon, mut client, session) = bench(Settings::default());
     let run = run_to_task(&mut client, &session, "CC('?')");
     let submit = |client: &mut Client, answer: &str| {
-        client.send(Op::Durable(DurableOp::TaskSubmit {
+        client.send(TaskSubmit {
             execution: id(&run),
             task: None,
             result: GivenAnswer::Typed(answer.to_owned()),
             wait: true,
-        }))
+        })
     };
     let mut other = daemon.client();
     let (first, second) = (submit(&mut client, "1"), submit(&mut other, "2"));
@@ -159,7 +161,7 @@ fn one_of_two_simultaneous_answers_is_accepted() {
 fn cancel_close_and_kill_end_a_session_that_waits() {
     let (daemon, mut client, session) = bench(Settings::default());
     let run = run_to_task(&mut client, &session, "CC('?')");
-    client.op(Op::ExecCancel { execution: id(&run) }).expect("cancelled");
+    client.op(ExecCancel { execution: id(&run) }).expect("cancelled");
     assert_eq!(ended(&mut client, &id(&run)).status, ExecutionStatus::Cancelled);
     assert!(client.tasks().is_empty());
     let run = run_to_task(&mut client, &session, "CC('?')");
@@ -169,7 +171,7 @@ fn cancel_close_and_kill_end_a_session_that_waits() {
     let template = client.template(Settings::default(), &[]);
     let session = client.session(&template, &daemon.place.worktree()).expect("a session");
     let run = run_to_task(&mut client, &session, "CC('?')");
-    let kill = Op::SessionKill { session: session.id.to_string(), signal: 9 };
+    let kill = SessionKill { session: session.id.to_string(), signal: 9 };
     client.op(kill).expect("killed");
     let record = client.execution_record(&id(&run));
     assert_eq!(record.error.map(|error| error.code).as_deref(), Some("WORKER_DIED"));

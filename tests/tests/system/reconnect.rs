@@ -5,9 +5,9 @@ use serde_json::{Value, json};
 use std::io::Write as _;
 use std::process::{Child, Stdio};
 use std::sync::mpsc::Receiver;
-use vm_system_protocol::control::{Op, Reply};
-use vm_system_protocol::model::{Execution, ExecutionStatus, Session, Settings};
-use vm_system_tests::client::{repl, value};
+use vm_system_protocol::control::{ExecCancel, ExecEvents, ExecList, ExecStart, Verb as _};
+use vm_system_protocol::model::{ExecutionStatus, Session, Settings};
+use vm_system_tests::client::{record, repl, value};
 use vm_system_tests::command::{CommandOutput, command, line_with, lines};
 use vm_system_tests::daemon::{Daemon, DaemonOptions};
 use vm_system_tests::http::Http;
@@ -113,7 +113,7 @@ mod cases {
         assert_eq!(numbers.len(), 41, "echo, 40 lines and the value");
         let mut client = daemon.client();
         let page = vm_system_protocol::control::ListPage::default();
-        let Ok(Reply::Executions(all)) = client.op(Op::exec_list(id, page)) else { panic!("a list") };
+        let Ok(all) = client.op(ExecList::all(id, page)) else { panic!("a list") };
         assert_eq!(all.len(), 1, "it ran once");
         drop(client);
         daemon.stop();
@@ -207,8 +207,8 @@ mod cases {
             let running = client.inspect(session).ok().and_then(|live| live.running_execution);
             let Some(id) = running else { return false };
             // The execution's row may not be there yet.
-            let op = Op::ExecEvents { execution: id.to_string(), after_seq: 0, limit: 0, follow: false };
-            matches!(client.op(op), Ok(Reply::Events(events)) if events.len() > 2)
+            let op = ExecEvents { execution: id.to_string(), after_seq: 0, limit: 0, follow: false };
+            matches!(client.op(op), Ok(events) if events.len() > 2)
         };
         watch::until(|| has_output(&mut scene.client, &session), || "nothing runs".to_owned());
         drop(scene.client);
@@ -226,14 +226,12 @@ mod cases {
         // And over the control socket, with the events.
         let mut client = daemon.client();
         let mut op = repl(&session, "globalThis.runs = (globalThis.runs ?? 0) + 1", true);
-        if let Op::ExecStart(new) = &mut op {
-            new.follow = true;
-        }
+        op.follow = true;
         for _ in 0..2 {
             let id = client.send_with_key(op.clone(), Some("twice"));
             let (events, reply) = client.response(id);
-            let Ok(Reply::Execution(execution)) = reply else { panic!("{reply:?}") };
-            let execution: Execution = *execution;
+            let Ok(Ok(state)) = reply.map(ExecStart::reply_from) else { panic!("another reply") };
+            let execution = record(state);
             assert_eq!((execution.status, value(&events)), (ExecutionStatus::Ok, Some("1")));
         }
         drop(client);
@@ -280,7 +278,7 @@ mod cases {
             until("connected again");
         }
         let execution = daemon.client().inspect(&session).expect("live").running_execution.expect("it runs");
-        daemon.client().op(Op::ExecCancel { execution: execution.to_string() }).expect("cancelled");
+        daemon.client().op(ExecCancel { execution: execution.to_string() }).expect("cancelled");
         let answer = agent.line();
         assert!(answer.contains("\"id\":4") && answer.contains("cancelled on request"), "{answer}");
         drop(stdin);

@@ -76,7 +76,7 @@ fn idle_connections_of_one_user_keep_no_client_away_from_the_control_socket() {
     // Connections that other users hold longer than that stay.
     let mut root = daemon.client();
     let _more = Crowd::of_clients(greedy, &daemon, 100);
-    root.op(vm_system_protocol::control::Op::Health).expect("still connected");
+    root.op(vm_system_protocol::control::HealthGet).expect("still connected");
     drop(idle);
     daemon.stop();
 }
@@ -94,7 +94,7 @@ fn connections_that_come_and_go_keep_nobody_away_and_use_up_no_descriptors() {
     for socket in [daemon.place.socket(), daemon.place.http_socket()] {
         let flood = Crowd::passing(greedy, &socket);
         for _ in 0..20 {
-            daemon.client().op(vm_system_protocol::control::Op::Health).expect("root is served");
+            daemon.client().op(vm_system_protocol::control::HealthGet).expect("root is served");
             other.cli(&daemon, &["session", "list"]).ok();
             // At most the shares, those that have made way, and a few that are being refused.
             let more = observe::descriptors(daemon.pid()).saturating_sub(before);

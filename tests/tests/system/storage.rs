@@ -5,7 +5,9 @@ use serde_json::json;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 use std::process::Command;
-use vm_system_protocol::control::{ErrorCode, ListPage, Op, OpError, Reply};
+use vm_system_protocol::control::{
+    ErrorCode, ExecList, ExecutionState, HealthGet, ListPage, OpError, SessionClose,
+};
 use vm_system_protocol::model::{ExecutionStatus, Session, SessionStatus, Settings};
 use vm_system_sandbox::pidfd::PidFd;
 use vm_system_tests::client::{Client, repl};
@@ -51,7 +53,7 @@ fn limit_files(pid: u32, bytes: Option<u64>) -> bool {
 }
 
 /// Runs code with more output than the limited WAL can hold.
-fn large(client: &mut Client, session: &Session) -> Result<Reply, OpError> {
+fn large(client: &mut Client, session: &Session) -> Result<ExecutionState, OpError> {
     client.op(repl(session, "for (let i = 0; i < 8; i++) console.log('x'.repeat(50_000))", true))
 }
 
@@ -117,9 +119,9 @@ fn an_input_output_error_in_the_middle_is_an_error_and_a_mark_and_heals() {
     // The error names the first lost write, not its consequences.
     assert!(error.message.contains("it ran, but"), "{error:?}");
     assert!(error.message.contains("the disk reports an error"), "{error:?}");
-    let health = scene.client.op(Op::Health).expect_err("it cannot write");
+    let health = scene.client.op(HealthGet).expect_err("it cannot write");
     assert!(health.message.contains("the disk reports an error"), "{health:?}");
-    let close = Op::SessionClose { session: closed.id.to_string() };
+    let close = SessionClose { session: closed.id.to_string() };
     let error = scene.client.op(close).expect_err("its end cannot be stored");
     assert_eq!(error.code, ErrorCode::StorageUnavailable, "{error:?}");
     assert!(error.message.starts_with("the session is closed, but"), "{error:?}");
@@ -137,8 +139,8 @@ fn an_input_output_error_in_the_middle_is_an_error_and_a_mark_and_heals() {
 /// The lost execution is marked with the first commit that succeeds, and the session continues.
 fn heals(scene: &mut Scene, session: &Session) {
     let marked = || -> Vec<_> {
-        let list = Op::exec_list(session.id.to_string(), ListPage::first(50));
-        let Ok(Reply::Executions(executions)) = scene.daemon.client().op(list) else { return Vec::new() };
+        let list = ExecList::all(session.id.to_string(), ListPage::first(50));
+        let Ok(executions) = scene.daemon.client().op(list) else { return Vec::new() };
         executions.into_iter().filter(|execution| execution.degraded && execution.status.is_final()).collect()
     };
     watch::until(|| !marked().is_empty(), || "the lost execution is not marked".to_owned());

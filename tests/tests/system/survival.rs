@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
-use vm_system_protocol::control::{ErrorCode, ListPage, Op, Reply};
+use vm_system_protocol::control::{ErrorCode, ExecList, ListPage};
 use vm_system_protocol::model::{
     CapabilityKind, ExecutionStatus, Limits, Metrics, Session, SessionStatus, Settings,
 };
@@ -383,7 +383,8 @@ mod cases {
         let mut seen = Acknowledged::default();
         loop {
             match client.try_op(repl(session, "globalThis.count = (globalThis.count ?? 0) + 1", true)) {
-                Ok(Ok(Reply::Execution(execution))) => {
+                Ok(Ok(state)) => {
+                    let execution = state.execution();
                     let result = execution.result.as_ref().expect("a result");
                     seen.count = result.preview.parse().expect("a number");
                     seen.executions.push(execution.id.to_string());
@@ -446,8 +447,8 @@ mod cases {
             }
             for session in &sessions {
                 let page = ListPage::first(100);
-                let list = Op::exec_list(session.id.to_string(), page);
-                let Ok(Reply::Executions(all)) = client.op(list) else { panic!("no list") };
+                let list = ExecList::all(session.id.to_string(), page);
+                let Ok(all) = client.op(list) else { panic!("no list") };
                 assert!(all.iter().all(|execution| execution.status.is_final()), "{all:?}");
             }
         }

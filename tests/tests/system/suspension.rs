@@ -5,7 +5,10 @@ use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
-use vm_system_protocol::control::{DurableOp, ErrorCode, NewRun, Op, OpError, Reply, SessionFilter};
+use vm_system_protocol::control::{
+    ErrorCode, ExecCancel, HealthGet, OpError, ProgramStart, RunFork, RunRewind, SessionAddCheckpoint,
+    SessionEvents, SessionGet, SessionList, SessionResume, SessionSuspend,
+};
 use vm_system_protocol::model::{
     ExecutionStatus, OnCrash, Session, SessionEventType, SessionStatus, Settings,
 };
@@ -25,10 +28,7 @@ as_both!(
 );
 
 fn suspend(client: &mut Client, session: &Session) -> Result<Session, OpError> {
-    match client.op(Op::SessionSuspend { session: session.id.to_string() })? {
-        Reply::Session(session) => Ok(*session),
-        other => panic!("{other:?}"),
-    }
+    client.op(SessionSuspend { session: session.id.to_string() })
 }
 
 fn new_session(daemon: &Daemon) -> Session {
@@ -45,19 +45,14 @@ fn is_stopped(client: &mut Client, session: &Session) -> bool {
 }
 
 fn kinds(client: &mut Client, session: &Session) -> Vec<SessionEventType> {
-    let op = Op::SessionEvents { session: session.id.to_string(), after_seq: 0, limit: 1_000, wait: false };
-    match client.op(op).expect("events") {
-        Reply::SessionEvents(page) => page.events.iter().map(|event| event.kind).collect(),
-        other => panic!("{other:?}"),
-    }
+    let op = SessionEvents { session: session.id.to_string(), after_seq: 0, limit: 1_000, wait: false };
+    let page = client.op(op).expect("events");
+    page.events.iter().map(|event| event.kind).collect()
 }
 
 fn listed(client: &mut Client, status: SessionStatus) -> Vec<Session> {
-    let filter = SessionFilter { status: Some(status), ..SessionFilter::default() };
-    match client.op(Op::SessionList(filter)).expect("a list") {
-        Reply::Sessions(sessions) => sessions,
-        other => panic!("{other:?}"),
-    }
+    let filter = SessionList { status: Some(status), ..SessionList::default() };
+    client.op(filter).expect("a list")
 }
 
 fn configured(user: User, config: &str) -> Daemon {
@@ -100,10 +95,8 @@ impl Memory {
 }
 
 fn memory_of(client: &mut Client) -> String {
-    match client.op(Op::Health).expect("healthy") {
-        Reply::Health(health) => health.memory,
-        other => panic!("{other:?}"),
-    }
+    let health = client.op(HealthGet).expect("healthy");
+    health.memory
 }
 
 fn until_memory_is(daemon: &Daemon, level: &str) {
@@ -133,14 +126,14 @@ mod cases {
         let running = client.start(&session, "for (;;) {}");
         let busy = suspend(&mut client, &session).expect_err("it is busy");
         assert_eq!(busy.code, ErrorCode::SessionBusy, "{busy:?}");
-        client.op(Op::ExecCancel { execution: running.id.to_string() }).expect("cancelled");
+        client.op(ExecCancel { execution: running.id.to_string() }).expect("cancelled");
         client.until_final(&running);
         suspend(&mut client, &session).expect("it is idle");
         let child = client.fork(&session, 1).expect("forked").remove(0);
         assert_eq!(client.preview_of(&child, "n"), "4");
         suspend(&mut client, &session).expect("it is idle");
-        let resumed = client.op(Op::SessionResume { session: session.id.to_string() }).expect("resumed");
-        assert!(matches!(resumed, Reply::Session(session) if session.status == SessionStatus::Ready));
+        let resumed = client.op(SessionResume { session: session.id.to_string() }).expect("resumed");
+        assert!(matches!(resumed, session if session.status == SessionStatus::Ready));
         watch::until(|| !is_stopped(&mut daemon.client(), &session), || "it is stopped".to_owned());
         suspend(&mut client, &session).expect("it is idle");
         client.close(&session);
@@ -202,7 +195,7 @@ mod cases {
         let (idle, busy) = (new_session(&daemon), new_session(&daemon));
         assert_eq!(memory_of(&mut client), "normal");
         client.load("CC('one'); CC('two'); 3");
-        let program = client.start_program(NewRun::default()).expect("started");
+        let program = client.start_program(ProgramStart::default()).expect("started");
         let mut settings = Settings::default();
         settings.runtime.on_crash = OnCrash::Restart;
         let restarting = client.template(settings, &[]);
@@ -219,7 +212,7 @@ mod cases {
         until_memory_is(&daemon, "critical");
         let template = client.template(Settings::default(), &[]);
         let worktree = daemon.place.worktree();
-        let checkpoint = Op::SessionCheckpoint { session: third.id.to_string(), name: None };
+        let checkpoint = SessionAddCheckpoint { session: third.id.to_string(), name: None };
         for refused in [
             client.session(&template, &worktree).map(drop),
             client.fork(&third, 1).map(drop),
@@ -231,9 +224,9 @@ mod cases {
         }
         // Nor is a program begun, in any way; one that waits goes on.
         let execution = id(&program);
-        let fork = DurableOp::Fork { execution: execution.clone(), checkpoint: None, name: None };
-        let rewind = DurableOp::Rewind { execution: execution.clone(), checkpoint: 1 };
-        let refused = [client.start_program(NewRun::default()), client.run_op(fork), client.run_op(rewind)];
+        let fork = RunFork { execution: execution.clone(), checkpoint: None, name: None };
+        let rewind = RunRewind { execution: execution.clone(), checkpoint: 1 };
+        let refused = [client.start_program(ProgramStart::default()), client.op(fork), client.op(rewind)];
         for refused in refused {
             assert_eq!(code(refused), ErrorCode::CapacityExceeded);
         }
@@ -258,7 +251,7 @@ mod cases {
         memory.set(4_000, 0);
         until_memory_is(&daemon, "normal");
         new_session(&daemon);
-        client.op(Op::ExecCancel { execution: running.id.to_string() }).expect("cancelled");
+        client.op(ExecCancel { execution: running.id.to_string() }).expect("cancelled");
         daemon.stop();
     }
 }
@@ -379,8 +372,8 @@ fn while_one_owner_holds_the_memory_others_begin_new_things_and_its_largest_work
     assert!(seen.contains("critical") && !seen.contains("owner"), "{seen}");
     // Memory stays short: the worker of the program ends first, then the large session, and nothing else.
     let mut client = daemon.client();
-    let mut record = |session: &str| match client.op(Op::SessionGet { session: session.to_owned() }) {
-        Ok(Reply::Session(session)) => *session,
+    let mut record = |session: &str| match client.op(SessionGet { session: session.to_owned() }) {
+        Ok(session) => session,
         other => panic!("{other:?}"),
     };
     watch::until(|| record(&large).status == SessionStatus::Crashed, || "it has not ended".to_owned());

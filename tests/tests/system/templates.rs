@@ -1,6 +1,9 @@
 //! Settings and startup files of templates: every field has its effect, through the daemon.
 
-use vm_system_protocol::control::{ErrorCode, ListPage, NewStartupFile, Op, Reply, TemplateChange};
+use vm_system_protocol::control::{
+    ErrorCode, ExecList, ListPage, NewStartupFile, SessionGet, SessionKill, TemplateAddStartup,
+    TemplateChange, TemplateDelete, TemplateUpdate,
+};
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{
     Execution, ExecutionKind, ExecutionStatus, OnCrash, Session, SessionStatus, Settings,
@@ -34,20 +37,17 @@ fn eval(client: &mut Client, session: &Session, code: &str) -> String {
 
 fn add_startup(client: &mut Client, template: &str, path: &str, order_index: i64, mode: &str) {
     let file = NewStartupFile { path: path.to_owned(), order_index, mode: mode.to_owned() };
-    client.op(Op::TemplateAddStartup { template: template.to_owned(), file: Box::new(file) }).expect("added");
+    client.op(TemplateAddStartup { template: template.to_owned(), file }).expect("added");
 }
 
 fn executions(client: &mut Client, session: &str) -> Vec<Execution> {
-    match client.op(Op::exec_list(session.to_owned(), ListPage::first(50))).expect("listed") {
-        Reply::Executions(executions) => executions,
-        other => panic!("{other:?}"),
-    }
+    client.op(ExecList::all(session.to_owned(), ListPage::first(50))).expect("listed")
 }
 
 fn change(client: &mut Client, template: &str, patch: &str) {
     let settings = Some(JsonText::from_untrusted(patch.to_owned()));
-    let change = Box::new(TemplateChange { name: None, settings });
-    client.op(Op::TemplateUpdate { template: template.to_owned(), change }).expect("changed");
+    let change = TemplateChange { name: None, settings };
+    client.op(TemplateUpdate { template: template.to_owned(), change }).expect("changed");
 }
 
 #[test]
@@ -168,7 +168,7 @@ fn sessions_end_by_their_age_and_when_idle() {
 fn session_is_crashed_after_the_exit_of_its_worker_and_stays_so() {
     let mut scene = Scene::new(User::AsStarted);
     let session = session(&mut scene, settings(|settings| settings.runtime.on_crash = OnCrash::Close));
-    scene.client.op(Op::SessionKill { session: session.id.to_string(), signal: 9 }).expect("killed");
+    scene.client.op(SessionKill { session: session.id.to_string(), signal: 9 }).expect("killed");
     let record = scene.client.until(&session, SessionStatus::Crashed);
     assert_eq!(record.close_reason.as_deref(), Some("killed(operator)"));
     scene.end(&[]);
@@ -202,7 +202,7 @@ fn a_deleted_template_is_gone_and_its_sessions_continue() {
     let template = scene.client.template(Settings::default(), &[]);
     let worktree = scene.daemon.place.worktree();
     let session = scene.client.session(&template, &worktree).expect("ready");
-    scene.client.op(Op::TemplateDelete { template: template.clone() }).expect("deleted");
+    scene.client.op(TemplateDelete { template: template.clone() }).expect("deleted");
     assert_eq!(eval(&mut scene.client, &session, "1 + 1"), "2");
     let error = scene.client.session(&template, &worktree).expect_err("gone");
     assert_eq!(error.code, ErrorCode::TemplateNotFound);
@@ -219,10 +219,8 @@ fn the_operators_ceilings_hold_for_new_and_for_old_templates() {
     let daemon = Daemon::start_with(place, &DaemonOptions { config, ..DaemonOptions::default() });
     let mut client = daemon.client();
     let patch = Some(JsonText::from_untrusted(r#"{"limits":{"max_events":5}}"#.to_owned()));
-    let update = Op::TemplateUpdate {
-        template: generous.clone(),
-        change: Box::new(TemplateChange { name: None, settings: patch }),
-    };
+    let update =
+        TemplateUpdate { template: generous.clone(), change: TemplateChange { name: None, settings: patch } };
     let error = client.op(update).expect_err("above the ceiling");
     assert_eq!(error.code, ErrorCode::LimitNotAllowed);
     assert!(
@@ -308,10 +306,7 @@ mod cases {
             assert!(error.message.contains(expected), "{source:?}: {}", error.message);
             let details = error.details.and_then(|details| details.to_value()).expect("details");
             let id = details["session_id"].as_str().expect("the session").to_owned();
-            let Reply::Session(left) = client.op(Op::SessionGet { session: id.clone() }).expect("its row")
-            else {
-                panic!("another reply")
-            };
+            let left = client.op(SessionGet { session: id.clone() }).expect("its row");
             assert_eq!(left.status, SessionStatus::Crashed);
             assert!(left.last_error.expect("why").contains(expected));
             let ran = executions(&mut client, &id);

@@ -2,14 +2,15 @@
 //! `npm.rs`.
 
 use vm_system_protocol::control::{
-    ErrorCode, NewCapability, NewExecution, NewStartupFile, Op, Reply, SessionFilter, TemplateChange,
+    ErrorCode, ExecCancel, ExecStart, NewCapability, NewStartupFile, SessionList, TemplateAddCapability,
+    TemplateAddStartup, TemplateChange, TemplateCreate, TemplateUpdate,
 };
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{
     CapabilityKind, ConsoleLevel, Engine, Event, EventPayload, Execution, ExecutionKind, ExecutionStatus,
     Limits, RuntimeSettings, Session, SessionStatus, Settings, TypeCheck,
 };
-use vm_system_tests::client::Client;
+use vm_system_tests::client::{Client, record};
 use vm_system_tests::daemon::Daemon;
 use vm_system_tests::place::User;
 
@@ -47,20 +48,18 @@ impl Bench {
 
     /// Begins to run a file of the worktree.
     fn start(&mut self, session: &Session, name: &str) -> Execution {
-        let new = NewExecution {
+        let new = ExecStart {
             path: Some(name.to_owned()),
             wait: false,
-            ..NewExecution::new(session.id.to_string(), ExecutionKind::RunFile)
+            ..ExecStart::new(session.id.to_string(), ExecutionKind::RunFile)
         };
-        let Ok(Reply::Execution(started)) = self.client.op(Op::ExecStart(Box::new(new))) else {
-            panic!("no start")
-        };
-        *started
+        let Ok(started) = self.client.op(new) else { panic!("no start") };
+        record(started)
     }
 
     fn checkers(&mut self) -> Vec<Session> {
-        let list = Op::SessionList(SessionFilter::default());
-        let Ok(Reply::Sessions(sessions)) = self.client.op(list) else { panic!("no list") };
+        let list = SessionList::default();
+        let Ok(sessions) = self.client.op(list) else { panic!("no list") };
         let is_checker =
             |session: &Session| session.name.as_deref().is_some_and(|name| name.starts_with("typecheck-"));
         sessions.into_iter().filter(is_checker).collect()
@@ -155,15 +154,15 @@ fn the_stricter_of_template_and_session_is_in_force() {
     bench.run(&session, "a.ts", &wrong).is_fine();
     assert!(bench.checkers().is_empty(), "what nobody wants costs nothing");
     let settings = Some(JsonText::from_value(&serde_json::json!({ "runtime": { "typecheck": "error" } })));
-    let change = Box::new(TemplateChange { name: None, settings });
-    bench.client.op(Op::TemplateUpdate { template, change }).expect("a change");
+    let change = TemplateChange { name: None, settings };
+    bench.client.op(TemplateUpdate { template, change }).expect("a change");
     bench.run(&session, "a.ts", &wrong).is_refused("TYPE_ERRORS", "a.ts:1:26: error TS9: found");
 
     let runtime = RuntimeSettings { typecheck: TypeCheck::Warn, ..RuntimeSettings::default() };
-    let create = Op::TemplateCreate {
+    let create = TemplateCreate {
         name: "programs".to_owned(),
         engine: Engine::Cvm,
-        settings: Box::new(Settings { runtime, ..Settings::default() }),
+        settings: Settings { runtime, ..Settings::default() },
         modules: Vec::new(),
     };
     let error = bench.client.op(create).expect_err("a program has no worktree when it is compiled");
@@ -177,7 +176,7 @@ fn a_startup_file_with_errors_refuses_the_session() {
     let mut bench = Bench::new();
     let template = bench.template(TypeCheck::Error);
     let file = NewStartupFile { path: "setup.ts".to_owned(), order_index: 0, mode: "eval".to_owned() };
-    let add = Op::TemplateAddStartup { template: template.clone(), file: Box::new(file) };
+    let add = TemplateAddStartup { template: template.clone(), file };
     bench.client.op(add).expect("a startup file");
     bench.daemon.place.write("setup.ts", "globalThis.ready = 1; 'wrong'");
     let error = bench.client.session(&template, &bench.daemon.place.worktree()).expect_err("errors");
@@ -225,8 +224,8 @@ fn the_compiler_reads_what_import_may_load_and_what_it_returns_is_not_believed()
     let read = serde_json::json!({ "paths": ["*.ts", "node_modules/**"] });
     for (name, config) in [("write", JsonText::empty_object()), ("read", JsonText::from_value(&read))] {
         let (kind, name) = (CapabilityKind::Fs, name.to_owned());
-        let capability = Box::new(NewCapability { kind, name, enabled: true, config });
-        bench.client.op(Op::TemplateAddCapability { template: template.clone(), capability }).expect("a row");
+        let capability = NewCapability { kind, name, enabled: true, config };
+        bench.client.op(TemplateAddCapability { template: template.clone(), capability }).expect("a row");
     }
     let session = bench.session(&template);
     bench.daemon.place.write("hidden.txt", "secret");
@@ -259,7 +258,7 @@ fn the_text_that_is_checked_is_the_one_that_runs() {
     // The check of the second session waits for the checker of both.
     let waiting = bench.start(&second, "b.ts");
     bench.daemon.place.write("b.ts", "right");
-    bench.client.op(Op::ExecCancel { execution: hanging.id.to_string() }).expect("cancelled");
+    bench.client.op(ExecCancel { execution: hanging.id.to_string() }).expect("cancelled");
     let ended = bench.client.until_final(&waiting);
     assert_eq!(ended.error.map(|error| error.code).as_deref(), Some("TYPE_ERRORS"));
     bench.daemon.stop();
@@ -275,7 +274,7 @@ fn a_cancelled_execution_cancels_its_check_and_the_checker_goes_on() {
     let started = bench.start(&session, "b.ts");
     let busy = bench.client.run_file(&session, "a.ts").expect_err("the session is busy");
     assert_eq!(busy.code, ErrorCode::SessionBusy);
-    bench.client.op(Op::ExecCancel { execution: started.id.to_string() }).expect("cancelled");
+    bench.client.op(ExecCancel { execution: started.id.to_string() }).expect("cancelled");
     let ended = bench.client.until_final(&started);
     assert_eq!(ended.status, ExecutionStatus::Cancelled);
     bench.run(&session, "a.ts", RUNS).is_fine();

@@ -1,7 +1,7 @@
 //! A host that forbids `openat2`: the daemon, `run` and `ops doctor` name the call and what to change, and nothing is served.
 //! A refusal that only a broker gets is an error in the program that called it, and never a value.
 
-use vm_system_protocol::control::{DurableOp, NewRun};
+use vm_system_protocol::control::ProgramStart;
 use vm_system_tests::command::{CommandOutput, command, run};
 use vm_system_tests::daemon::{Daemon, DaemonOptions};
 use vm_system_tests::place::{TestDir, User};
@@ -79,12 +79,12 @@ fn a_call_of_a_program_that_was_not_carried_out_is_an_error() {
         if let Some(errno) = refusal {
             daemon.place.write(BROKER_REFUSES, errno.to_string());
         }
-        let new = NewRun {
+        let new = ProgramStart {
             program: NAME.to_owned(),
             worktree_path: Some(daemon.place.worktree().to_string_lossy().into_owned()),
-            ..NewRun::default()
+            ..ProgramStart::default()
         };
-        let ended = client.run_op(DurableOp::ProgramStart(Box::new(new))).expect("started");
+        let ended = client.op(new).expect("started");
         serde_json::from_str(result(&ended)).expect("a list of texts")
     };
     let not_there = calls(None);

@@ -3,7 +3,7 @@
 
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
-use vm_system_protocol::control::{NewSession, Op, Reply};
+use vm_system_protocol::control::SessionCreate;
 use vm_system_protocol::model::Session;
 use vm_system_tests::as_both;
 use vm_system_tests::daemon::DaemonOptions;
@@ -18,7 +18,7 @@ const MIB: u64 = 1 << 20;
 const MAP: u64 = 64 << 10;
 
 fn session(bench: &mut Bench, workspace: &str) -> Session {
-    let op = Op::SessionCreate(Box::new(NewSession {
+    let op = SessionCreate {
         template: bench.template.clone(),
         workspace_id: workspace.to_owned(),
         base_commit_oid: "none".to_owned(),
@@ -27,9 +27,9 @@ fn session(bench: &mut Bench, workspace: &str) -> Session {
         name: None,
         ttl_s: None,
         idle_timeout_s: None,
-    }));
+    };
     match bench.client.op(op) {
-        Ok(Reply::Session(session)) => *session,
+        Ok(session) => session,
         other => panic!("{other:?}"),
     }
 }

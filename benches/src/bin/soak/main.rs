@@ -8,7 +8,7 @@ mod owners;
 
 use anyhow::{Context as _, Result, ensure};
 use std::time::{Duration, Instant};
-use vm_system_protocol::control::{Op, Reply};
+use vm_system_protocol::control::{RuntimeSummaryGet, SessionKill};
 use vm_system_protocol::model::{ExecutionStatus, Limits, Session, SessionStatus, Settings};
 use vm_system_tests::client::Client;
 use vm_system_tests::daemon::Daemon;
@@ -116,17 +116,15 @@ fn round(daemon: &Daemon, client: &mut Client, template: &str, number: usize) ->
             0 => client.close(session),
             1 => {
                 // As a bug of the engine would end the worker: only the owner task waits for its exit.
-                client.op(Op::SessionKill { session: session.id.to_string(), signal: 11 })?;
+                client.op(SessionKill { session: session.id.to_string(), signal: 11 })?;
                 client.until(session, SessionStatus::Crashed);
             }
             _ => {
-                client.op(Op::SessionKill { session: session.id.to_string(), signal: 9 })?;
+                client.op(SessionKill { session: session.id.to_string(), signal: 9 })?;
             }
         }
     }
-    match client.op(Op::RuntimeSummary)? {
-        Reply::RuntimeSummary(summary) => ensure!(summary.active_sessions == 0, "{summary:?}"),
-        other => anyhow::bail!("unexpected reply: {other:?}"),
-    }
+    let summary = client.op(RuntimeSummaryGet)?;
+    ensure!(summary.active_sessions == 0, "{summary:?}");
     Ok(())
 }

@@ -1,16 +1,15 @@
 //! `exec cancel`
 
 use super::ExecutionArg;
-use crate::context::{Context, expect_reply};
+use crate::context::Context;
 use crate::error::{CliError, exit};
-use vm_system_protocol::control::{Op, Reply};
+use vm_system_protocol::control::{ExecCancel, ExecGet};
 use vm_system_protocol::model::ExecutionStatus;
 
 pub(crate) async fn run(context: &Context, args: ExecutionArg) -> Result<u8, CliError> {
-    context.call(Op::ExecCancel { execution: args.execution.clone() }).await?;
+    context.call(ExecCancel { execution: args.execution.clone() }).await?;
     // An ended execution keeps its status; one that still runs will end as cancelled.
-    let reply = context.call(Op::ExecGet { execution: args.execution }).await?;
-    let execution = expect_reply!(reply, Reply::Execution(execution) => execution);
+    let execution = context.call(ExecGet { execution: args.execution }).await?;
     let id = execution.id.to_string();
     let line = match execution.status {
         status if status.is_final() && status != ExecutionStatus::Cancelled => {

@@ -2,13 +2,13 @@
 
 use crate::backend::explain;
 use crate::client::CallError;
-use crate::context::{Context, expect_reply, unexpected};
+use crate::context::Context;
 use crate::error::{CliError, exit};
 use crate::lists::cut_events;
 use crate::output::escape;
 use crate::script_output::{http_line, places};
 use std::cell::Cell;
-use vm_system_protocol::control::{Op, Reply};
+use vm_system_protocol::control::ExecEvents;
 use vm_system_protocol::model::{Event, EventPayload};
 
 /// Arguments of `exec events`.
@@ -49,8 +49,8 @@ async fn stored(context: &Context, args: &Args) -> Result<Vec<Event>, CliError> 
             return Ok(events);
         }
         let after_seq = events.last().map_or(args.after_seq, |event| event.seq);
-        let op = Op::ExecEvents { execution: args.execution.clone(), after_seq, limit, follow: false };
-        let page = expect_reply!(context.call(op).await?, Reply::Events(page) => page);
+        let op = ExecEvents { execution: args.execution.clone(), after_seq, limit, follow: false };
+        let page = context.call(op).await?;
         if page.is_empty() {
             return Ok(events);
         }
@@ -73,15 +73,12 @@ async fn follow(context: &Context, args: Args) -> Result<u8, CliError> {
     let mut was_sent = false;
     loop {
         let before = last.get();
-        let op =
-            Op::ExecEvents { execution: args.execution.clone(), after_seq: before, limit: 0, follow: true };
+        let op = ExecEvents { execution: args.execution.clone(), after_seq: before, limit: 0, follow: true };
         match context.daemon().call_following(op, None, &mut print).await {
-            Ok(Reply::Events(rest)) => {
+            Ok(rest) => {
                 print(rest)?;
                 return Ok(exit::OK);
             }
-            Ok(Reply::Done) => return Ok(exit::OK),
-            Ok(other) => return Err(unexpected(&other)),
             // The daemon is restarted, or the reader paused for too long: continues after the last event.
             Err(error) => {
                 if last.get() > before {

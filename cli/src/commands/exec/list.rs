@@ -1,11 +1,11 @@
 //! `exec list`
 
-use crate::context::{Context, expect_reply};
+use crate::context::Context;
 use crate::error::{CliError, exit};
 use crate::lists::{ListArgs, PeriodArgs};
 use crate::output::{Rows, with_owners};
 use crate::parse;
-use vm_system_protocol::control::{ExecutionFilter, ListPage, Op, Reply};
+use vm_system_protocol::control::{ExecList, ListPage};
 use vm_system_protocol::model::{Execution, ExecutionStatus};
 
 /// Arguments of `exec list`.
@@ -28,14 +28,13 @@ const SOURCE_CHARS: usize = 48;
 
 pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
     let part = async |last: Option<&Execution>, limit| {
-        let filter = ExecutionFilter {
+        let filter = ExecList {
             session: args.session.clone(),
             status: args.status,
             period: args.period.period(),
             page: ListPage::behind(last, limit),
         };
-        let op = Op::ExecList(filter);
-        Ok(expect_reply!(context.call(op).await?, Reply::Executions(executions) => executions))
+        context.call(filter).await
     };
     let executions = args.list.collect(part).await?;
     context.out.list(&executions, "No executions.", || {

@@ -6,7 +6,7 @@ use crate::context::Context;
 use crate::error::CliError;
 use crate::script_output::{ScriptOutput, ShowValues};
 use crate::signals::Interrupts;
-use vm_system_protocol::control::{NewExecution, TYPESCRIPT_INPUT};
+use vm_system_protocol::control::{ExecStart, TYPESCRIPT_INPUT};
 use vm_system_protocol::model::ExecutionKind;
 
 /// Arguments of `exec repl`.
@@ -47,9 +47,9 @@ pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
 }
 
 /// Code for a session as typed; `input` is one of the names of inputs, or none.
-pub(crate) fn new_execution(session: String, code: String, input: Option<&str>) -> NewExecution {
+pub(crate) fn new_execution(session: String, code: String, input: Option<&str>) -> ExecStart {
     // The supervisor refuses empty input; empty code is no error here, like an empty file.
     let code = if code.is_empty() { "\n".to_owned() } else { code };
     let path = input.map(str::to_owned);
-    NewExecution { input: Some(code), path, ..NewExecution::new(session, ExecutionKind::Repl) }
+    ExecStart { input: Some(code), path, ..ExecStart::new(session, ExecutionKind::Repl) }
 }

@@ -7,7 +7,7 @@ use crate::error::CliError;
 use crate::parse::{self, Variables};
 use crate::script_output::{ScriptOutput, ShowValues};
 use crate::signals::Interrupts;
-use vm_system_protocol::control::NewExecution;
+use vm_system_protocol::control::ExecStart;
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::ExecutionKind;
 
@@ -40,11 +40,11 @@ pub struct Args {
 }
 
 pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
-    let new = NewExecution {
+    let new = ExecStart {
         path: Some(args.path),
         args: args.args.unwrap_or_else(JsonText::empty_object),
         env: args.env.unwrap_or_default().0,
-        ..NewExecution::new(args.session, ExecutionKind::RunFile)
+        ..ExecStart::new(args.session, ExecutionKind::RunFile)
     };
     let key = args.idempotency.idempotency_key;
     if args.no_wait {

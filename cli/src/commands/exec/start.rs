@@ -5,7 +5,7 @@
 use crate::backend::{Backend, explain};
 use crate::client::CallError;
 use crate::commands::program::show;
-use crate::context::{Context, expect_reply, unexpected};
+use crate::context::Context;
 use crate::error::{CliError, exit};
 use crate::reconnect::Reconnect;
 use crate::script_output::{
@@ -15,32 +15,28 @@ use crate::signals::Interrupts;
 use std::cell::Cell;
 use std::time::Duration;
 use uuid::Uuid;
-use vm_system_protocol::control::{DurableOp, DurableReply, GivenAnswer, NewExecution, Op, Reply};
+use vm_system_protocol::control::{
+    ExecCancel, ExecEvents, ExecGet, ExecStart, ExecWait, ExecutionState, GivenAnswer, SessionInspect,
+    TaskSubmit,
+};
 use vm_system_protocol::ids::{ExecutionId, TaskId};
 use vm_system_protocol::model::{Event, EventPayload, Execution, Run};
 
 /// Interval between queries for the running execution, if Ctrl-C came before the execution's first event.
 const QUERY_INTERVAL: Duration = Duration::from_millis(20);
 
-/// Where an execution has come to.
-pub(crate) enum ExecutionStop {
-    Ended(Box<Execution>),
-    /// It waits for the answer to a task.
-    Waits(Box<Run>),
-}
-
 /// Runs code and prints its output as it arrives (tables), or the whole record at the end; returns the exit code.
 pub(crate) async fn to_its_end(
     context: &Context,
     backend: &Backend,
     interrupts: &Interrupts,
-    new: NewExecution,
+    new: ExecStart,
     key: Option<String>,
     output: &ScriptOutput,
 ) -> Result<u8, CliError> {
     match to_its_stop(context, backend, interrupts, new, key, output).await? {
-        ExecutionStop::Ended(execution) => ended(context, interrupts, &execution, output),
-        ExecutionStop::Waits(run) => at_task(context, backend, &run).await,
+        ExecutionState::Execution(execution) => ended(context, interrupts, &execution, output),
+        ExecutionState::Run(run) => at_task(context, backend, &run).await,
     }
 }
 
@@ -49,10 +45,10 @@ pub(crate) async fn to_its_stop(
     context: &Context,
     backend: &Backend,
     interrupts: &Interrupts,
-    mut new: NewExecution,
+    mut new: ExecStart,
     key: Option<String>,
     output: &ScriptOutput,
-) -> Result<ExecutionStop, CliError> {
+) -> Result<ExecutionState, CliError> {
     new.wait = true;
     new.follow = context.out.is_table();
     let session = new.session.clone();
@@ -83,21 +79,21 @@ pub(crate) async fn to_its_stop(
 async fn until_it_stops(
     context: &Context,
     backend: &Backend,
-    new: NewExecution,
+    new: ExecStart,
     key: Option<String>,
     output: &ScriptOutput,
-) -> Result<ExecutionStop, CliError> {
+) -> Result<ExecutionState, CliError> {
     let is_daemon = matches!(backend, Backend::Daemon { .. });
     let key = key.or_else(|| is_daemon.then(|| Uuid::new_v4().to_string()));
     let mut reconnect = context.reconnect();
     let mut was_sent = false;
     loop {
         let print = &mut |events: Vec<_>| output.events(&events);
-        let op = Op::ExecStart(Box::new(new.clone()));
+        let op = new.clone();
         let error = match backend.call_following(op, key.clone(), print).await {
             Ok(reply) => {
                 reconnect.reached();
-                return stop_of(reply);
+                return Ok(reply);
             }
             Err(error) => error,
         };
@@ -119,30 +115,29 @@ pub(crate) async fn answered(
     (execution, task): (ExecutionId, Option<TaskId>),
     answer: String,
     output: &ScriptOutput,
-) -> Result<ExecutionStop, CliError> {
+) -> Result<ExecutionState, CliError> {
     let execution = execution.to_string();
-    let op = Op::Durable(DurableOp::TaskSubmit {
+    let op = TaskSubmit {
         execution: execution.clone(),
         task: task.map(|task| task.to_string()),
         result: GivenAnswer::Typed(answer),
         wait: true,
-    });
+    };
     let call = backend.call(op, None);
     tokio::pin!(call);
-    let reply = tokio::select! {
+    let run = tokio::select! {
         biased;
         reply = &mut call => reply?,
         () = interrupts.next() => {
-            backend.call(Op::ExecCancel { execution: execution.clone() }, None).await?;
+            backend.call(ExecCancel { execution: execution.clone() }, None).await?;
             call.await?
         }
     };
-    let run = expect_reply!(reply, Reply::Durable(DurableReply::Run(run)) => run);
     further(backend, &execution, output, |events| output.events(events)).await?;
     Ok(if run.execution.status.is_final() {
-        ExecutionStop::Ended(Box::new(run.execution))
+        ExecutionState::Execution(run.execution)
     } else {
-        ExecutionStop::Waits(run)
+        ExecutionState::Run(run)
     })
 }
 
@@ -151,17 +146,16 @@ pub(crate) async fn cancelled(
     backend: &Backend,
     execution: ExecutionId,
     output: &ScriptOutput,
-) -> Result<Box<Execution>, CliError> {
+) -> Result<Execution, CliError> {
     let execution = execution.to_string();
-    backend.call(Op::ExecCancel { execution: execution.clone() }, None).await?;
+    backend.call(ExecCancel { execution: execution.clone() }, None).await?;
     // Returns when it has ended.
     let op =
-        Op::ExecEvents { execution: execution.clone(), after_seq: output.last_seq(), limit: 0, follow: true };
+        ExecEvents { execution: execution.clone(), after_seq: output.last_seq(), limit: 0, follow: true };
     let rest =
         backend.call_following(op, None, &mut |events| output.events(&events)).await.map_err(explain)?;
-    output.events(&expect_reply!(rest, Reply::Events(rest) => rest))?;
-    let reply = backend.call(Op::ExecGet { execution }, None).await?;
-    Ok(expect_reply!(reply, Reply::Execution(execution) => execution))
+    output.events(&rest)?;
+    backend.call(ExecGet { execution }, None).await
 }
 
 /// Reads all further events, in parts: one reply has a limited size.
@@ -173,8 +167,8 @@ async fn further(
 ) -> Result<(), CliError> {
     loop {
         let after_seq = output.last_seq();
-        let op = Op::ExecEvents { execution: execution.to_owned(), after_seq, limit: 0, follow: false };
-        let events = expect_reply!(backend.call(op, None).await?, Reply::Events(events) => events);
+        let op = ExecEvents { execution: execution.to_owned(), after_seq, limit: 0, follow: false };
+        let events = backend.call(op, None).await?;
         if events.is_empty() {
             return Ok(());
         }
@@ -215,7 +209,7 @@ pub(crate) fn ended(
 pub(crate) async fn at_task(context: &Context, backend: &Backend, run: &Run) -> Result<u8, CliError> {
     if let Backend::Embedded(_) = backend {
         let execution = run.execution.id.to_string();
-        backend.call(Op::ExecCancel { execution }, None).await?;
+        backend.call(ExecCancel { execution }, None).await?;
         let message = "the script waits for an answer (CC), which cannot be given here";
         let hint = "run it in a session of the daemon, where `vm-system task submit` answers";
         return Err(CliError::new(exit::FAILED, message).with_hint(hint));
@@ -229,13 +223,13 @@ async fn resume(
     id: ExecutionId,
     output: &ScriptOutput,
     mut reconnect: Reconnect,
-) -> Result<ExecutionStop, CliError> {
+) -> Result<ExecutionState, CliError> {
     loop {
         let error = match events_to_a_stop(backend, id, output).await {
             Ok(()) => match backend.call_following(wait_for(id), None, &mut |_| Ok(())).await {
                 Ok(reply) => {
                     reconnect.reached();
-                    let stop = stop_of(reply)?;
+                    let stop = reply;
                     further(backend, &id.to_string(), output, |events| output.events(events)).await?;
                     return Ok(stop);
                 }
@@ -249,17 +243,8 @@ async fn resume(
     }
 }
 
-/// Where the execution of a reply has come to.
-fn stop_of(reply: Reply) -> Result<ExecutionStop, CliError> {
-    match reply {
-        Reply::Execution(execution) => Ok(ExecutionStop::Ended(execution)),
-        Reply::Durable(DurableReply::Run(run)) => Ok(ExecutionStop::Waits(run)),
-        other => Err(unexpected(&other)),
-    }
-}
-
-fn wait_for(id: ExecutionId) -> Op {
-    Op::ExecWait { execution: id.to_string() }
+fn wait_for(id: ExecutionId) -> ExecWait {
+    ExecWait { execution: id.to_string() }
 }
 
 /// Prints the events of an execution after the last one, until it has ended or waits for an answer.
@@ -269,8 +254,7 @@ async fn events_to_a_stop(
     output: &ScriptOutput,
 ) -> Result<(), CallError> {
     let waits = Cell::new(false);
-    let op =
-        Op::ExecEvents { execution: id.to_string(), after_seq: output.last_seq(), limit: 0, follow: true };
+    let op = ExecEvents { execution: id.to_string(), after_seq: output.last_seq(), limit: 0, follow: true };
     let print = &mut |events: Vec<Event>| {
         output.events(&events)?;
         waits.set(events.iter().any(|event| matches!(event.payload, EventPayload::Task { .. })));
@@ -278,8 +262,7 @@ async fn events_to_a_stop(
         if waits.get() { Err(CliError::silent(exit::OK)) } else { Ok(()) }
     };
     match backend.call_following(op, None, print).await {
-        Ok(Reply::Events(rest)) => output.events(&rest).map_err(CallError::Own),
-        Ok(other) => Err(CallError::Own(unexpected(&other))),
+        Ok(rest) => output.events(&rest).map_err(CallError::Own),
         Err(CallError::Own(_)) if waits.get() => Ok(()),
         Err(error) => Err(error),
     }
@@ -291,18 +274,18 @@ async fn cancel(backend: &Backend, session: String, output: &ScriptOutput) {
         if let Some(id) = output.execution() {
             break id;
         }
-        let inspection = backend.call(Op::SessionInspect { session: session.clone() }, None).await;
+        let inspection = backend.call(SessionInspect { session: session.clone() }, None).await;
         match inspection {
-            Ok(Reply::Inspection(inspection)) => {
+            Ok(inspection) => {
                 if let Some(id) = inspection.running_execution {
                     break id;
                 }
             }
-            Ok(_) | Err(_) => return,
+            Err(_) => return,
         }
         tokio::time::sleep(QUERY_INTERVAL).await;
     };
-    if let Err(error) = backend.call(Op::ExecCancel { execution: execution.to_string() }, None).await {
+    if let Err(error) = backend.call(ExecCancel { execution: execution.to_string() }, None).await {
         tracing::warn!(%error, "cannot cancel");
     }
 }
@@ -310,15 +293,15 @@ async fn cancel(backend: &Backend, session: String, output: &ScriptOutput) {
 /// Starts an execution and returns at once with its record.
 pub(crate) async fn and_leave(
     context: &Context,
-    mut new: NewExecution,
+    mut new: ExecStart,
     key: Option<String>,
 ) -> Result<u8, CliError> {
     new.wait = false;
     new.follow = false;
-    let reply = context.call_once(Op::ExecStart(Box::new(new)), key).await?;
-    let execution = expect_reply!(reply, Reply::Execution(execution) => execution);
+    let state = context.call_once(new, key).await?;
+    let execution = state.execution();
     context.out.done(
-        &execution,
+        execution,
         &format!("Started execution: {}", execution.id),
         &execution.id.to_string(),
     )?;

@@ -7,7 +7,7 @@ use crate::npm::{self, LibraryPackages, Package};
 use crate::output::escape;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
-use vm_system_protocol::control::{ErrorCode, NewLibrary};
+use vm_system_protocol::control::{ErrorCode, LibraryInstall};
 use vm_system_protocol::limits::LIBRARY_BYTES;
 
 /// Arguments of `libs install`.
@@ -45,7 +45,8 @@ pub(super) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
             let named = package.as_deref().map(npm::split).transpose()?;
             match from_file(file, named)? {
                 FromFile::Script(library, shown) => {
-                    let library = NewLibrary { global: args.global, unchecked: args.unchecked, ..library };
+                    let library =
+                        LibraryInstall { global: args.global, unchecked: args.unchecked, ..library };
                     let library = send(context, library).await?;
                     context.out.done(&library, &installed_line(&library, &shown), &library.name)?;
                     return Ok(exit::OK);
@@ -62,7 +63,7 @@ pub(super) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
         let (id, version) =
             named.map_or((library.id, library.version), |(id, version)| (id.to_owned(), version.to_owned()));
         let (global, unchecked) = (args.global.clone(), args.unchecked);
-        let sent = send(context, NewLibrary { id, version, global, unchecked, ..library }).await;
+        let sent = send(context, LibraryInstall { id, version, global, unchecked, ..library }).await;
         match (sent, next) {
             (Ok(library), _) => {
                 context.out.done(&library, &installed_line(&library, &shown), &library.name)?;
@@ -94,7 +95,7 @@ pub(super) fn of_package(
     packages: &mut LibraryPackages,
     entry: &str,
     dependencies: Dependencies,
-) -> Result<(NewLibrary, String), CliError> {
+) -> Result<(LibraryInstall, String), CliError> {
     let mut found = packages.source(entry)?;
     if !found.missing.is_empty() && dependencies == Dependencies::Registry {
         for (folder, package) in npm::dependencies(&packages.id, &packages.version)? {
@@ -120,14 +121,14 @@ pub(super) fn of_package(
         return Err(CliError::new(exit::FAILED, message).with_hint(hint));
     }
     let (id, version) = (packages.id.clone(), packages.version.clone());
-    Ok((NewLibrary { id, version, global: None, source: found.source, unchecked: false }, found.shown))
+    Ok((LibraryInstall { id, version, global: None, source: found.source, unchecked: false }, found.shown))
 }
 
 /// The file that `--file` names.
 enum FromFile {
     Package(Box<Package>),
     /// The library, and the name of its file.
-    Script(NewLibrary, String),
+    Script(LibraryInstall, String),
 }
 
 fn from_file(file: &Path, named: Option<(&str, &str)>) -> Result<FromFile, CliError> {
@@ -144,7 +145,7 @@ fn from_file(file: &Path, named: Option<(&str, &str)>) -> Result<FromFile, CliEr
     };
     let source = String::from_utf8(read(file, LIBRARY_BYTES)?)
         .map_err(|_| CliError::unfit(format!("{shown} is not UTF-8 text")))?;
-    Ok(FromFile::Script(NewLibrary { id, version, global: None, source, unchecked: false }, shown))
+    Ok(FromFile::Script(LibraryInstall { id, version, global: None, source, unchecked: false }, shown))
 }
 
 /// `my-lib-1.2.3.js` → `my-lib`, `1.2.3`.

@@ -1,8 +1,8 @@
 //! `libs remove`
 
-use crate::context::{Context, expect_reply};
+use crate::context::Context;
 use crate::error::{CliError, exit};
-use vm_system_protocol::control::{Op, Reply};
+use vm_system_protocol::control::LibraryRemove;
 
 /// Arguments of `libs remove`.
 #[derive(Debug, clap::Args)]
@@ -13,8 +13,7 @@ pub struct Args {
 }
 
 pub(super) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
-    let reply = context.call(Op::LibraryRemove { name: args.name }).await?;
-    let library = expect_reply!(reply, Reply::Library(library) => library);
+    let library = context.call(LibraryRemove { name: args.name }).await?;
     context.out.done(&library, &format!("Removed library: {}", library.name), &library.name)?;
     Ok(exit::OK)
 }

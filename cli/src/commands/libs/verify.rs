@@ -1,9 +1,9 @@
 //! `libs verify`
 
-use crate::context::{Context, expect_reply};
+use crate::context::Context;
 use crate::error::{CliError, exit};
 use crate::output::Rows;
-use vm_system_protocol::control::{Op, Reply};
+use vm_system_protocol::control::LibraryVerify;
 
 /// Arguments of `libs verify`.
 #[derive(Debug, clap::Args)]
@@ -14,8 +14,8 @@ pub struct Args {
 }
 
 pub(super) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
-    let op = Op::LibraryVerify { name: args.name };
-    let checks = expect_reply!(context.call(op).await?, Reply::LibraryChecks(checks) => checks);
+    let op = LibraryVerify { name: args.name };
+    let checks = context.call(op).await?;
     context.out.list(&checks, "No libraries.", || {
         let mut rows = Rows::new(["LIBRARY", "OK", "PROBLEM"]);
         for check in &checks {

@@ -20,7 +20,7 @@ use uuid::Uuid;
 use vm_system_api::mcp::{
     self, CLIENT_CHARS, Extensions, FileRefusal, McpBackend, McpClient, ToolSets, VerbFuture,
 };
-use vm_system_protocol::control::{ErrorCode, Op, OpError, ProgramText, Reply};
+use vm_system_protocol::control::{ErrorCode, Op, OpError, ProgramLoad, Reply};
 use vm_system_protocol::limits::CONTROL_FRAME_BYTES;
 
 /// Most connections of one agent.
@@ -172,7 +172,7 @@ impl McpBackend for StdioFront {
         self.files.read(path, most)
     }
 
-    fn read_program(&self, path: &Path, most: usize) -> Result<ProgramText, FileRefusal> {
+    fn read_program(&self, path: &Path, most: usize) -> Result<ProgramLoad, FileRefusal> {
         let source = self.files.read(path, most)?;
         program_files::gather(path, source, most, |file, most| self.files.read(file, most))
             .map_err(FileRefusal::from)

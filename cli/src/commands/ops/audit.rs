@@ -1,10 +1,10 @@
 //! `ops audit`
 
-use crate::context::{Context, expect_reply};
+use crate::context::Context;
 use crate::error::{CliError, exit};
 use crate::lists::ListArgs;
 use crate::output::Rows;
-use vm_system_protocol::control::{AuditRecord, Op, Reply};
+use vm_system_protocol::control::{AuditList, AuditRecord};
 
 /// Arguments of `ops audit`.
 #[derive(Debug, clap::Args)]
@@ -19,9 +19,7 @@ pub struct Args {
 pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
     let part = async |last: Option<&AuditRecord>, limit| {
         let before = last.map_or(args.before, |last| Some(last.seq));
-        Ok(
-            expect_reply!(context.call(Op::AuditList { before, limit }).await?, Reply::Audit(records) => records),
-        )
+        context.call(AuditList { before, limit }).await
     };
     let records = args.list.collect(part).await?;
     context.out.list(&records, "The audit log is empty.", || {

@@ -1,6 +1,6 @@
 //! `ops backup`: receives a copy of the database and stores it with the rights of this process.
 
-use crate::context::{Context, expect_reply};
+use crate::context::Context;
 use crate::error::{CliError, exit};
 use crate::signals::Interrupts;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -9,7 +9,7 @@ use std::fs::File;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use tempfile::NamedTempFile;
-use vm_system_protocol::control::{BackupInfo, Op, Reply};
+use vm_system_protocol::control::{BackupBegin, BackupEnd, BackupInfo, BackupPart};
 use vm_system_spawn::libraries::hex;
 
 /// Arguments of `ops backup`.
@@ -65,10 +65,10 @@ fn exists(path: &Path) -> CliError {
 }
 
 async fn receive(context: &Context, file: &mut NamedTempFile, path: &Path) -> Result<BackupInfo, CliError> {
-    let info = expect_reply!(context.call(Op::BackupBegin).await?, Reply::Backup(info) => *info);
+    let info = context.call(BackupBegin).await?;
     let result = transfer(context, file, path, &info).await;
     // Without it the daemon gives the copy up after a minute; the first error matters.
-    let _ = context.call(Op::BackupEnd { backup: info.id.clone() }).await;
+    let _ = context.call(BackupEnd { backup: info.id.clone() }).await;
     result.map(|()| info)
 }
 
@@ -81,8 +81,8 @@ async fn transfer(
     let progress = progress(context, info.bytes);
     let (mut at, mut hash) = (0, Sha256::new());
     while at < info.bytes {
-        let op = Op::BackupPart { backup: info.id.clone(), at };
-        let part = expect_reply!(context.call(op).await?, Reply::BackupPart(part) => part);
+        let op = BackupPart { backup: info.id.clone(), at };
+        let part = context.call(op).await?;
         if part.is_empty() {
             break;
         }

@@ -1,20 +1,20 @@
 //! `ops check`: by the daemon, or of a file that nobody has open.
 
-use crate::context::{Context, expect_reply};
+use crate::context::Context;
 use crate::error::{CliError, exit};
 use crate::output::{Fit, Rows};
 use crate::rights::FileAction;
 use std::io;
 use std::path::Path;
 use vm_system_daemon::DaemonError;
-use vm_system_protocol::control::{CheckReport, Op, Reply};
+use vm_system_protocol::control::{CheckReport, DatabaseCheck};
 
 pub(crate) async fn run(context: &Context) -> Result<u8, CliError> {
     let report = match &context.global.db {
         Some(path) => {
             vm_system_daemon::check_database(path).map_err(|error| unreadable(path, &error.into()))?
         }
-        None => *expect_reply!(context.call(Op::DatabaseCheck).await?, Reply::Checked(report) => report),
+        None => context.call(DatabaseCheck).await?,
     };
     context.out.result(&report, || text(&report, context.out.fit()))?;
     Ok(if report.ok { exit::OK } else { exit::FAILED })

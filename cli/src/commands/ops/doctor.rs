@@ -1,18 +1,18 @@
 //! `ops doctor`: queries the daemon, or probes this host itself if none is reachable.
 
-use crate::context::{Context, expect_reply};
+use crate::context::Context;
 use crate::error::{CliError, exit};
 use crate::output::{Fit, Output, Rows};
 use vm_system_daemon::{SpawnConfig, examine_host};
-use vm_system_protocol::control::{DoctorReport, HostFinding, Op, Reply, SandboxLayer};
+use vm_system_protocol::control::{Doctor, DoctorReport, HostFinding, SandboxLayer};
 
 pub(crate) async fn run(context: &Context) -> Result<u8, CliError> {
-    let report = match context.call(Op::Doctor).await {
+    let report = match context.call(Doctor).await {
         Err(error) if error.exit_code() == exit::NO_DAEMON && context.target.is_local() => {
             context.out.note("no supervisor responds: these are the findings of this process on this host");
             examine_host(SpawnConfig::embedded()).await
         }
-        result => *expect_reply!(result?, Reply::Doctor(report) => report),
+        result => result?,
     };
     context.out.result(&report, || text(&report, context.out))?;
     Ok(if report.ok { exit::OK } else { exit::FAILED })

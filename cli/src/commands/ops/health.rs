@@ -1,10 +1,10 @@
 //! `ops health`
 
-use crate::context::{Context, expect_reply};
+use crate::context::Context;
 use crate::error::{CliError, exit};
 use crate::parse;
 use std::time::{Duration, Instant};
-use vm_system_protocol::control::{Op, Reply};
+use vm_system_protocol::control::HealthGet;
 
 /// Interval between attempts to connect.
 const PAUSE: Duration = Duration::from_millis(50);
@@ -21,7 +21,7 @@ pub struct Args {
 pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
     let until = args.wait_ready.map(|time| Instant::now() + time);
     let reply = loop {
-        match context.call(Op::Health).await {
+        match context.call(HealthGet).await {
             Err(error)
                 if matches!(error.exit_code(), exit::NO_DAEMON | exit::BUSY)
                     && until.is_some_and(|until| Instant::now() < until) =>
@@ -31,7 +31,7 @@ pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
             reply => break reply?,
         }
     };
-    let health = expect_reply!(reply, Reply::Health(health) => health);
+    let health = reply;
     context.out.details(&health)?;
     Ok(exit::OK)
 }

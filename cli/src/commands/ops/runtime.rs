@@ -1,13 +1,13 @@
 //! `ops runtime`
 
 use super::doctor;
-use crate::context::{Context, expect_reply};
+use crate::context::Context;
 use crate::error::{CliError, exit};
 use crate::output::{Fit, Rows};
-use vm_system_protocol::control::{Op, Reply, RuntimeInfo};
+use vm_system_protocol::control::{RuntimeInfo, RuntimeInfoGet};
 
 pub(crate) async fn run(context: &Context) -> Result<u8, CliError> {
-    let info = expect_reply!(context.call(Op::RuntimeInfo).await?, Reply::RuntimeInfo(info) => info);
+    let info = context.call(RuntimeInfoGet).await?;
     context.out.result(&info, || table(&info, context.out.fit()))?;
     Ok(exit::OK)
 }

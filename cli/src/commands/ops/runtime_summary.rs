@@ -1,12 +1,11 @@
 //! `ops runtime-summary`
 
-use crate::context::{Context, expect_reply};
+use crate::context::Context;
 use crate::error::{CliError, exit};
-use vm_system_protocol::control::{Op, Reply};
+use vm_system_protocol::control::RuntimeSummaryGet;
 
 pub(crate) async fn run(context: &Context) -> Result<u8, CliError> {
-    let summary =
-        expect_reply!(context.call(Op::RuntimeSummary).await?, Reply::RuntimeSummary(summary) => summary);
+    let summary = context.call(RuntimeSummaryGet).await?;
     context.out.details(&summary)?;
     Ok(exit::OK)
 }

@@ -1,11 +1,11 @@
 //! `ops shutdown`: returns when the process of the daemon has exited, so that the next one can start.
 
-use crate::context::{Context, expect_reply};
+use crate::context::Context;
 use crate::error::{CliError, exit};
 use clap::Args as ClapArgs;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use std::os::fd::AsFd as _;
-use vm_system_protocol::control::{Op, Reply};
+use vm_system_protocol::control::{RuntimeInfoGet, Shutdown};
 use vm_system_sandbox::pidfd::PidFd;
 
 #[derive(Debug, ClapArgs)]
@@ -17,7 +17,7 @@ pub struct Args {
 
 pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
     let process = if args.no_wait { None } else { process(context).await? };
-    context.call(Op::Shutdown).await?;
+    context.call(Shutdown).await?;
     let (status, line) = match process {
         Some(process) => {
             let wait = tokio::task::spawn_blocking(move || {
@@ -40,8 +40,7 @@ pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
 /// The process of the daemon. None behind a URL, in another pid namespace, and where the service manager listens: that starts the next
 /// daemon itself.
 async fn process(context: &Context) -> Result<Option<PidFd>, CliError> {
-    let reply = context.call(Op::RuntimeInfo).await?;
-    let runtime = expect_reply!(reply, Reply::RuntimeInfo(runtime) => runtime);
+    let runtime = context.call(RuntimeInfoGet).await?;
     if context.listener().await != Some(runtime.pid) {
         return Ok(None);
     }

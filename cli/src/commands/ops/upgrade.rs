@@ -1,12 +1,12 @@
 //! `ops upgrade`: which builds the workers run, and their replacement by a deadline.
 
-use crate::context::{Context, expect_reply};
+use crate::context::Context;
 use crate::error::{CliError, exit};
 use crate::output::{Fit, Rows};
 use crate::parse::{self, TimeArgument};
 use crate::signals::Interrupts;
 use std::time::Duration;
-use vm_system_protocol::control::{BuildUse, Op, Reply, UpgradeReport};
+use vm_system_protocol::control::{BuildUse, Upgrade, UpgradeDrain, UpgradeReport};
 use vm_system_protocol::counted::counted;
 use vm_system_protocol::time::Timestamp;
 
@@ -29,12 +29,11 @@ pub struct Args {
 }
 
 pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
-    let op = match args.drain_by {
-        Some(deadline) => Op::UpgradeDrain { drain_by: Some(deadline.timestamp()) },
-        None if args.cancel => Op::UpgradeDrain { drain_by: None },
-        None => Op::Upgrade,
+    let mut report = match args.drain_by {
+        Some(deadline) => context.call(UpgradeDrain { drain_by: Some(deadline.timestamp()) }).await?,
+        None if args.cancel => context.call(UpgradeDrain { drain_by: None }).await?,
+        None => context.call(Upgrade).await?,
     };
-    let mut report = requested(context, op).await?;
     if args.wait {
         let interrupts = Interrupts::listen()?;
         let mut last = None;
@@ -48,15 +47,11 @@ pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
                 () = tokio::time::sleep(INTERVAL) => {}
                 () = interrupts.next() => return Err(CliError::silent(interrupts.exit_code())),
             }
-            report = requested(context, Op::Upgrade).await?;
+            report = context.call(Upgrade).await?;
         }
     }
     context.out.result(&report, || text(&report, context.out.fit()))?;
     Ok(if report.unreached.is_empty() { exit::OK } else { exit::FAILED })
-}
-
-async fn requested(context: &Context, op: Op) -> Result<UpgradeReport, CliError> {
-    Ok(*expect_reply!(context.call(op).await?, Reply::Upgrade(report) => report))
 }
 
 /// Sessions of other builds than the daemon's.

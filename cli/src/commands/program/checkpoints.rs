@@ -1,16 +1,14 @@
 //! `program checkpoints`
 
-use super::call;
 use super::status::Args;
-use crate::context::{Context, expect_reply};
+use crate::context::Context;
 use crate::error::{CliError, exit};
 use crate::output::Rows;
-use vm_system_protocol::control::{DurableOp, DurableReply};
+use vm_system_protocol::control::CheckpointList;
 
 pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
-    let op = DurableOp::CheckpointList { execution: args.execution };
-    let reply = call(context, op, None).await?;
-    let checkpoints = expect_reply!(reply, DurableReply::Checkpoints(checkpoints) => checkpoints);
+    let op = CheckpointList { execution: args.execution };
+    let checkpoints = context.call_once(op, None).await?;
     context.out.list(&checkpoints, "No checkpoints.", || {
         let mut rows = Rows::new(["CHECKPOINT", "CAUSE", "TIME", "BYTES"]);
         for checkpoint in &checkpoints {

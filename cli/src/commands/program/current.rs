@@ -1,9 +1,9 @@
 //! `program current`
 
-use super::{call, call_run, show};
-use crate::context::{Context, expect_reply};
+use super::show;
+use crate::context::Context;
 use crate::error::{CliError, exit};
-use vm_system_protocol::control::{DurableOp, DurableReply};
+use vm_system_protocol::control::{CurrentGet, CurrentSet};
 
 /// Arguments of `program current`.
 #[derive(Debug, clap::Args)]
@@ -19,15 +19,14 @@ pub struct Args {
 pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
     let client = crate::commands::mcp::key_of_client(&args.client)?;
     if let Some(execution) = args.execution {
-        let run = call_run(context, DurableOp::CurrentSet { client, execution }, None).await?;
+        let run = context.call_once(CurrentSet { client, execution }, None).await?;
         let id = run.execution.id.to_string();
         context.out.done(&run, &format!("Current execution: {id}"), &id)?;
         return Ok(exit::OK);
     }
-    let reply = call(context, DurableOp::CurrentGet { client }, None).await?;
-    let runs = expect_reply!(reply, DurableReply::Runs(runs) => runs);
-    match runs.first() {
-        Some(run) => show::run(context, run).await.map(|_| exit::OK),
+    let run = context.call_once(CurrentGet { client }, None).await?;
+    match run {
+        Some(run) => show::run(context, &run).await.map(|_| exit::OK),
         None => Err(CliError::new(exit::FAILED, "no current execution is set for this client")
             .with_hint("`vm-system program current EXECUTION --client NAME` sets one")),
     }

@@ -1,13 +1,12 @@
 //! `program export`
 
-use super::call;
-use crate::context::{Context, expect_reply};
+use crate::context::Context;
 use crate::error::{CliError, exit};
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
-use vm_system_protocol::control::{ArchiveKind, DurableOp, DurableReply};
+use vm_system_protocol::control::{ArchiveExport, ArchiveKind};
 
 /// Arguments of `program export`.
 #[derive(Debug, clap::Args)]
@@ -59,12 +58,11 @@ async fn write(
 ) -> Result<(), CliError> {
     let mut after = None;
     loop {
-        let op = DurableOp::Export { kind, reference: reference.to_owned(), after };
-        let reply = call(context, op, None).await?;
-        let part = expect_reply!(reply, DurableReply::Exported(part) => part);
+        let op = ArchiveExport { kind, reference: reference.to_owned(), after };
+        let part = context.call_once(op, None).await?;
         to.write_all(part.text.as_bytes()).map_err(|error| CliError::output(&error))?;
         match part.next {
-            Some(next) => after = Some(Box::new(next)),
+            Some(next) => after = Some(next),
             None => return to.flush().map_err(|error| CliError::output(&error)),
         }
     }

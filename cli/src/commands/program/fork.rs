@@ -1,10 +1,10 @@
 //! `program fork`
 
-use super::{call_run, show};
+use super::show;
 use crate::args::IdempotencyArgs;
 use crate::context::Context;
 use crate::error::CliError;
-use vm_system_protocol::control::DurableOp;
+use vm_system_protocol::control::RunFork;
 
 /// Arguments of `program fork`.
 #[derive(Debug, clap::Args)]
@@ -23,7 +23,7 @@ pub struct Args {
 }
 
 pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
-    let op = DurableOp::Fork { execution: args.execution, checkpoint: args.checkpoint, name: args.name };
-    let run = call_run(context, op, args.idempotency.idempotency_key).await?;
+    let op = RunFork { execution: args.execution, checkpoint: args.checkpoint, name: args.name };
+    let run = context.call_once(op, args.idempotency.idempotency_key).await?;
     show::run(context, &run).await
 }

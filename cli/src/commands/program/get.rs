@@ -1,9 +1,8 @@
 //! `program get`
 
-use super::call;
-use crate::context::{Context, expect_reply};
+use crate::context::Context;
 use crate::error::{CliError, exit};
-use vm_system_protocol::control::{DurableOp, DurableReply};
+use vm_system_protocol::control::ProgramGet;
 
 /// A program.
 #[derive(Debug, clap::Args)]
@@ -24,9 +23,8 @@ pub struct GetArgs {
 }
 
 pub(crate) async fn run(context: &Context, args: GetArgs) -> Result<u8, CliError> {
-    let op = DurableOp::ProgramGet { program: args.which.program, version: args.version };
-    let reply = call(context, op, None).await?;
-    let program = expect_reply!(reply, DurableReply::Program(program) => program);
+    let op = ProgramGet { program: args.which.program, version: args.version };
+    let program = context.call_once(op, None).await?;
     context.out.details(&program)?;
     Ok(exit::OK)
 }

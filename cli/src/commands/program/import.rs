@@ -1,13 +1,15 @@
 //! `program import`
 
-use super::{call, show};
+use super::show;
 use crate::args::IdempotencyArgs;
-use crate::context::{Context, expect_reply, unexpected};
+use crate::context::Context;
 use crate::error::{CliError, exit};
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::PathBuf;
-use vm_system_protocol::control::{DurableOp, DurableReply, NewImport, PART_BYTES};
+use vm_system_protocol::control::{
+    ImportBegin, ImportDrop, ImportEnd, ImportPart, ImportedObject, PART_BYTES,
+};
 use vm_system_protocol::counted::counted;
 
 /// Arguments of `program import`.
@@ -44,7 +46,7 @@ pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
     let worktree_path = args.worktree_path.as_deref();
     let worktree_path =
         worktree_path.map(|folder| crate::paths::worktree(folder, &context.target)).transpose()?;
-    let new = NewImport {
+    let new = ImportBegin {
         kind: None,
         name: args.name,
         program_name: args.program_name,
@@ -52,15 +54,14 @@ pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
         worktree_path,
         as_user: args.as_user,
     };
-    let reply = call(context, DurableOp::ImportBegin(Box::new(new)), None).await?;
-    let import = expect_reply!(reply, DurableReply::Importing(import) => import);
+    let import = context.call_once(new, None).await?;
     if let Err(error) = send(context, &import, &mut *file, &args.file).await {
         // The file of an error of the supervisor is dropped already.
-        let _ = call(context, DurableOp::ImportDrop { import }, None).await;
+        let _ = context.call_once(ImportDrop { import }, None).await;
         return Err(error);
     }
-    match call(context, DurableOp::ImportEnd { import }, args.idempotency.idempotency_key).await? {
-        DurableReply::Program(program) => {
+    match context.call_once(ImportEnd { import }, args.idempotency.idempotency_key).await? {
+        ImportedObject::Program(program) => {
             let line = format!(
                 "Imported program: {} with {} (ID: {})",
                 program.name,
@@ -69,10 +70,9 @@ pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
             );
             context.out.done(&program, &line, &program.id.to_string())?;
         }
-        DurableReply::Run(run) => {
+        ImportedObject::Run(run) => {
             show::run(context, &run).await?;
         }
-        other => return Err(unexpected(&other)),
     }
     Ok(exit::OK)
 }
@@ -87,7 +87,7 @@ async fn send(context: &Context, import: &str, file: &mut dyn Read, name: &str) 
             return Ok(());
         }
         let next = at + bytes.len() as u64;
-        call(context, DurableOp::ImportPart { import: import.to_owned(), at, bytes }, None).await?;
+        context.call_once(ImportPart { import: import.to_owned(), at, bytes }, None).await?;
         at = next;
     }
 }

@@ -1,11 +1,10 @@
 //! `program list`
 
-use super::call;
-use crate::context::{Context, expect_reply};
+use crate::context::Context;
 use crate::error::{CliError, exit};
 use crate::lists::{ListArgs, OwnerArgs, PeriodArgs};
 use crate::output::{Rows, with_owners};
-use vm_system_protocol::control::{DurableOp, DurableReply, ListPage, ProgramFilter};
+use vm_system_protocol::control::{ListPage, ProgramList};
 use vm_system_protocol::model::Program;
 
 /// Arguments of `program list`.
@@ -24,14 +23,13 @@ pub struct Args {
 
 pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
     let part = async |last: Option<&Program>, limit| {
-        let filter = ProgramFilter {
+        let filter = ProgramList {
             name: args.name.clone(),
             period: args.period.period(),
             owner: args.owner.owner.clone(),
             page: ListPage::behind(last, limit),
         };
-        let reply = call(context, DurableOp::ProgramList(filter), None).await?;
-        Ok(expect_reply!(reply, DurableReply::Programs(programs) => programs))
+        context.call_once(filter, None).await
     };
     let programs = args.list.collect(part).await?;
     context.out.list(&programs, "No programs.", || {

@@ -1,14 +1,14 @@
 //! `program load`
 
-use super::{call, plan};
+use super::plan;
 use crate::args::IdempotencyArgs;
 use crate::commands::run::source::looks_typed;
-use crate::context::{Context, expect_reply};
+use crate::context::Context;
 use crate::error::{CliError, exit};
 use crate::program_files::{self, language_of};
 use crate::read::{read_file, read_stdin};
 use std::path::{Path, PathBuf};
-use vm_system_protocol::control::{DurableOp, DurableReply, ErrorCode, Op, ProgramText, Reply};
+use vm_system_protocol::control::{ErrorCode, ProgramGet, ProgramLoad};
 use vm_system_protocol::limits::CONTROL_FRAME_BYTES;
 use vm_system_protocol::model::Program;
 
@@ -65,7 +65,7 @@ pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
         let stem = Path::new(&args.file).file_stem().map(|stem| stem.to_string_lossy().into_owned());
         let name =
             args.name.or(stem).ok_or_else(|| CliError::usage("a plan needs a file name, or --name"))?;
-        loaded(plan::load(context, &args.file, args.done.as_deref(), name, key).await?)?
+        plan::load(context, &args.file, args.done.as_deref(), name, key).await?
     } else {
         load(context, &args.file, args.name, &args.imports, key).await?
     };
@@ -82,9 +82,9 @@ pub(super) async fn of_file(context: &Context, file: &str, imports: &ImportArgs)
         return Ok(load(context, file, None, imports, None).await?.id.to_string());
     }
     imports.refuse("no file has this name")?;
-    let op = DurableOp::ProgramGet { program: file.to_owned(), version: None };
-    match context.call(Op::Durable(op)).await {
-        Ok(Reply::Durable(DurableReply::Program(program))) => Ok(program.id.to_string()),
+    let op = ProgramGet { program: file.to_owned(), version: None };
+    match context.call(op).await {
+        Ok(program) => Ok(program.id.to_string()),
         Err(error) if error.exit_code() != exit::FAILED => Err(error),
         _ => Err(CliError::new(exit::FAILED, format!("neither a file nor a program is called {file}"))
             .with_hint("`vm-system program list` shows the programs")),
@@ -98,7 +98,7 @@ async fn load(
     name: Option<String>,
     imports: &ImportArgs,
     key: Option<String>,
-) -> Result<Box<Program>, CliError> {
+) -> Result<Program, CliError> {
     let path = Path::new(file);
     let source = if file == "-" { read_stdin()? } else { read_file(path)? };
     let stem = path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
@@ -109,9 +109,9 @@ async fn load(
     let is_typed = language_of(path) == Some(false) && looks_typed(&source);
     let path = if file == "-" { Path::new("stdin") } else { path };
     let text = program_files::of_user(path, source, imports.import_root.as_ref(), SOURCE_BYTES)?;
-    let text = ProgramText { name, ..text };
-    match call(context, DurableOp::ProgramLoad(Box::new(text)), key).await {
-        Ok(reply) => loaded(reply),
+    let text = ProgramLoad { name, ..text };
+    match context.call_once(text, key).await {
+        Ok(program) => Ok(program),
         Err(error) if error.code() == Some(ErrorCode::CompileError) && is_plan => {
             Err(error.and_hint("a plan in Markdown is loaded with --plan"))
         }
@@ -120,8 +120,4 @@ async fn load(
         }
         Err(error) => Err(error),
     }
-}
-
-fn loaded(reply: DurableReply) -> Result<Box<Program>, CliError> {
-    Ok(expect_reply!(reply, DurableReply::Program(program) => program))
 }

@@ -1,14 +1,14 @@
 //! `program plan`, and the plans that `program load --plan` loads.
 
-use super::call;
 use crate::commands::mcp::files::Files;
-use crate::context::{Context, expect_reply};
+use crate::context::Context;
 use crate::error::{CliError, exit};
 use crate::output::Rows;
 use std::path::Path;
 use vm_system_api::mcp::FileRefusal;
 use vm_system_ops::plans::{PLAN_BYTES, Plan, done_blocks, gather};
-use vm_system_protocol::control::{CompiledPlan, DurableOp, DurableReply};
+use vm_system_protocol::control::{CompiledPlan, PlanLoad};
+use vm_system_protocol::model::Program;
 
 /// File of the completed blocks, beside a plan.
 const PROGRESS: &str = "uplan-progress.json";
@@ -41,7 +41,7 @@ pub(super) async fn load(
     done: Option<&Path>,
     name: String,
     key: Option<String>,
-) -> Result<DurableReply, CliError> {
+) -> Result<Program, CliError> {
     let path = Path::new(file);
     let plan = if path.extension().is_some_and(|extension| extension == "json") {
         read(path, path, 2 * PLAN_BYTES)?.ok_or_else(|| missing(file))?
@@ -56,14 +56,13 @@ pub(super) async fn load(
         None => read(&beside, &beside, PLAN_BYTES)?,
     };
     let done = done.map(|text| done_blocks(&text)).unwrap_or_default();
-    call(context, DurableOp::PlanLoad { name, plan, done }, key).await
+    context.call_once(PlanLoad { name, plan, done }, key).await
 }
 
-async fn compiled(context: &Context, file: &str) -> Result<Box<CompiledPlan>, CliError> {
+async fn compiled(context: &Context, file: &str) -> Result<CompiledPlan, CliError> {
     let path = Path::new(file);
     let text = gather(file, |file, most| read(path, file, most))?.ok_or_else(|| missing(file))?;
-    let reply = call(context, DurableOp::PlanCheck(Box::new(text)), None).await?;
-    Ok(expect_reply!(reply, DurableReply::Plan(plan) => plan))
+    context.call_once(text, None).await
 }
 
 /// The text of a file in the folder of `plan`; an untrusted plan cannot name other files.

@@ -1,10 +1,10 @@
 //! `program rewind`
 
-use super::{call_run, show};
+use super::show;
 use crate::args::IdempotencyArgs;
 use crate::context::Context;
 use crate::error::CliError;
-use vm_system_protocol::control::DurableOp;
+use vm_system_protocol::control::RunRewind;
 
 /// Arguments of `program rewind`.
 #[derive(Debug, clap::Args)]
@@ -20,7 +20,7 @@ pub struct Args {
 }
 
 pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
-    let op = DurableOp::Rewind { execution: args.execution, checkpoint: args.checkpoint };
-    let run = call_run(context, op, args.idempotency.idempotency_key).await?;
+    let op = RunRewind { execution: args.execution, checkpoint: args.checkpoint };
+    let run = context.call_once(op, args.idempotency.idempotency_key).await?;
     show::run(context, &run).await
 }

@@ -1,12 +1,12 @@
 //! `program runs`
 
-use super::{call, show};
-use crate::context::{Context, expect_reply};
+use super::show;
+use crate::context::Context;
 use crate::error::{CliError, exit};
 use crate::lists::{ListArgs, OwnerArgs, PeriodArgs};
 use crate::output::{Rows, with_owners};
 use crate::parse;
-use vm_system_protocol::control::{DurableOp, DurableReply, ListPage, RunFilter};
+use vm_system_protocol::control::{ListPage, RunList};
 use vm_system_protocol::model::{ExecutionStatus, Run};
 
 /// Arguments of `program runs`.
@@ -31,15 +31,15 @@ pub struct Args {
 
 pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
     let part = async |last: Option<&Run>, limit| {
-        let op = DurableOp::RunList(RunFilter {
+        let op = RunList {
             status: args.status,
             program: args.program.clone(),
             name: args.name.clone(),
             period: args.period.period(),
             owner: args.owner.owner.clone(),
             page: ListPage::behind(last, limit),
-        });
-        Ok(expect_reply!(call(context, op, None).await?, DurableReply::Runs(runs) => runs))
+        };
+        context.call_once(op, None).await
     };
     let runs = args.list.collect(part).await?;
     context.out.list(&runs, "No executions of programs.", || {

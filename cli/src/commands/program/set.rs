@@ -1,10 +1,10 @@
 //! `program set`
 
-use super::{call_run, show};
+use super::show;
 use crate::context::Context;
 use crate::error::CliError;
 use serde_json::Value;
-use vm_system_protocol::control::DurableOp;
+use vm_system_protocol::control::StateSet;
 use vm_system_protocol::input::{NotForScript, parse_for_script};
 use vm_system_protocol::json::JsonText;
 
@@ -33,7 +33,7 @@ pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
         Err(NotForScript::Unsupported(why)) => return Err(CliError::unfit(format!("the value: {why}"))),
     };
     let value = JsonText::from_value(&value);
-    let op = DurableOp::StateSet { execution, name, value, frame };
-    let run = call_run(context, op, None).await?;
+    let op = StateSet { execution, name, value, frame };
+    let run = context.call_once(op, None).await?;
     show::run(context, &run).await
 }

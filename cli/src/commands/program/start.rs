@@ -2,7 +2,7 @@
 
 use super::answers::{Answers, Next};
 use super::step::{self, Step};
-use super::{call_run, load, show};
+use super::{load, show};
 use crate::args::IdempotencyArgs;
 use crate::context::Context;
 use crate::error::{CliError, exit};
@@ -11,7 +11,7 @@ use crate::script_output::note_truncated_error;
 use crate::signals::Interrupts;
 use std::path::PathBuf;
 use std::time::Duration;
-use vm_system_protocol::control::{DurableOp, ErrorCode, NewRun};
+use vm_system_protocol::control::{ErrorCode, ProgramStart, RunGet, TaskSubmit};
 use vm_system_protocol::model::{ExecutionStatus, Run};
 
 /// Interval between two queries of a running program's status.
@@ -71,7 +71,7 @@ pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
     let worktree_path =
         worktree_path.map(|folder| crate::paths::worktree(folder, &context.target)).transpose()?;
     let (wait, key) = (!args.no_wait, args.idempotency.idempotency_key);
-    let new = NewRun {
+    let new = ProgramStart {
         program,
         name: args.name,
         args: args.inputs,
@@ -82,9 +82,7 @@ pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
         wait,
     };
     let name = new.program.clone();
-    let run = call_run(context, DurableOp::ProgramStart(Box::new(new)), key)
-        .await
-        .map_err(|error| with_file_hint(error, &name))?;
+    let run = context.call_once(new, key).await.map_err(|error| with_file_hint(error, &name))?;
     if args.interactive {
         answers = Answers::Terminal(Interrupts::listen()?);
     }
@@ -120,7 +118,7 @@ fn is_file(program: &str) -> bool {
 }
 
 /// Answers tasks until the program ends or there are no more answers; prints console output as it arrives.
-async fn answer_all(context: &Context, run: Box<Run>, answers: &mut Answers) -> Result<u8, CliError> {
+async fn answer_all(context: &Context, run: Run, answers: &mut Answers) -> Result<u8, CliError> {
     let steps = Step::first(context, run.execution.id);
     let mut run = run;
     loop {
@@ -133,14 +131,14 @@ async fn answer_all(context: &Context, run: Box<Run>, answers: &mut Answers) -> 
             Next::None => break,
             Next::Interrupted => return Ok(left_waiting(context, &run)),
         };
-        let op = DurableOp::TaskSubmit {
+        let op = TaskSubmit {
             execution: run.execution.id.to_string(),
             task: Some(task.id.to_string()),
             result: answer,
             wait: true,
         };
         let answered = tokio::select! {
-            answered = call_run(context, op, None) => answered,
+            answered = context.call_once(op, None) => answered,
             () = answers.interrupted() => return Ok(left_running(context, &run)),
         };
         match answered {
@@ -195,10 +193,10 @@ fn left_running(context: &Context, run: &Run) -> u8 {
 }
 
 /// Waits until the execution does not run: after the last answer that did not match, it continues without an answer.
-async fn settled_run(context: &Context, run: &Run) -> Result<Box<Run>, CliError> {
+async fn settled_run(context: &Context, run: &Run) -> Result<Run, CliError> {
     loop {
-        let op = DurableOp::RunGet { execution: run.execution.id.to_string() };
-        let now = call_run(context, op, None).await?;
+        let op = RunGet { execution: run.execution.id.to_string() };
+        let now = context.call_once(op, None).await?;
         if now.execution.status != ExecutionStatus::Running {
             return Ok(now);
         }

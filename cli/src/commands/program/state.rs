@@ -1,11 +1,10 @@
 //! `program state`
 
-use super::{call, call_run};
-use crate::context::{Context, expect_reply};
+use crate::context::Context;
 use crate::error::{CliError, exit};
 use crate::output::escape;
 use std::fmt::Write as _;
-use vm_system_protocol::control::{DurableOp, DurableReply};
+use vm_system_protocol::control::{RunGet, StateGet};
 use vm_system_protocol::counted::counted;
 use vm_system_protocol::model::{ExecutionStatus, ProgramState, Variable};
 
@@ -23,7 +22,7 @@ pub struct Args {
 pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
     // The status is read first, so that the state is not older than the status.
     let running = context.out.is_table() && args.checkpoint.is_none() && {
-        let run = call_run(context, DurableOp::RunGet { execution: args.execution.clone() }, None).await?;
+        let run = context.call_once(RunGet { execution: args.execution.clone() }, None).await?;
         run.execution.status == ExecutionStatus::Running
     };
     let state = of(context, &args.execution, args.checkpoint).await?;
@@ -36,10 +35,9 @@ pub(super) async fn of(
     context: &Context,
     execution: &str,
     checkpoint: Option<u64>,
-) -> Result<Box<ProgramState>, CliError> {
-    let op = DurableOp::StateGet { execution: execution.to_owned(), checkpoint };
-    let reply = call(context, op, None).await?;
-    Ok(expect_reply!(reply, DurableReply::State(state) => state))
+) -> Result<ProgramState, CliError> {
+    let op = StateGet { execution: execution.to_owned(), checkpoint };
+    context.call_once(op, None).await
 }
 
 fn text(state: &ProgramState, running: bool) -> String {

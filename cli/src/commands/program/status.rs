@@ -1,9 +1,9 @@
 //! `program status`
 
-use super::{call_run, show};
+use super::show;
 use crate::context::Context;
 use crate::error::{CliError, exit};
-use vm_system_protocol::control::DurableOp;
+use vm_system_protocol::control::RunGet;
 
 /// An execution of a program.
 #[derive(Debug, clap::Args)]
@@ -14,7 +14,7 @@ pub struct Args {
 }
 
 pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
-    let run = call_run(context, DurableOp::RunGet { execution: args.execution }, None).await?;
+    let run = context.call_once(RunGet { execution: args.execution }, None).await?;
     show::run(context, &run).await?;
     Ok(exit::OK)
 }

@@ -2,10 +2,10 @@
 //! data.
 
 use crate::commands::task::task_status;
-use crate::context::{Context, expect_reply};
+use crate::context::Context;
 use crate::error::CliError;
 use crate::script_output::{ScriptOutput, ShowValues, places};
-use vm_system_protocol::control::{Op, Reply};
+use vm_system_protocol::control::{ExecEvents, ExecGet};
 use vm_system_protocol::ids::ExecutionId;
 use vm_system_protocol::model::{Event, EventPayload, Execution, ExecutionKind};
 
@@ -106,11 +106,10 @@ pub(crate) async fn stack_of(context: &Context, id: ExecutionId) -> Result<Strin
 }
 
 async fn events(context: &Context, id: ExecutionId, after_seq: u64) -> Result<Vec<Event>, CliError> {
-    let op = Op::ExecEvents { execution: id.to_string(), after_seq, limit: 0, follow: false };
-    Ok(expect_reply!(context.call(op).await?, Reply::Events(events) => events))
+    let op = ExecEvents { execution: id.to_string(), after_seq, limit: 0, follow: false };
+    context.call(op).await
 }
 
-async fn execution(context: &Context, id: ExecutionId) -> Result<Box<Execution>, CliError> {
-    let reply = context.call(Op::ExecGet { execution: id.to_string() }).await?;
-    Ok(expect_reply!(reply, Reply::Execution(execution) => execution))
+async fn execution(context: &Context, id: ExecutionId) -> Result<Execution, CliError> {
+    context.call(ExecGet { execution: id.to_string() }).await
 }

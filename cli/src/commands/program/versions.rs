@@ -1,11 +1,10 @@
 //! `program versions`
 
-use super::call;
-use crate::context::{Context, expect_reply};
+use crate::context::Context;
 use crate::error::{CliError, exit};
 use crate::lists::ListArgs;
 use crate::output::Rows;
-use vm_system_protocol::control::{DurableOp, DurableReply, ListPage};
+use vm_system_protocol::control::{ListPage, ProgramVersions};
 use vm_system_protocol::model::ProgramVersion;
 
 /// Arguments of `program versions`.
@@ -21,8 +20,8 @@ pub struct Args {
 pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
     let part = async |last: Option<&ProgramVersion>, limit| {
         let page = ListPage::behind(last, limit);
-        let op = DurableOp::ProgramVersions { program: args.program.clone(), page };
-        Ok(expect_reply!(call(context, op, None).await?, DurableReply::Versions(versions) => versions))
+        let op = ProgramVersions { program: args.program.clone(), page };
+        context.call_once(op, None).await
     };
     let versions = args.list.collect(part).await?;
     context.out.list(&versions, "No versions.", || {

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::runtime::Handle;
 use vm_system_daemon::Embedded;
-use vm_system_protocol::control::{Op, Reply};
+use vm_system_protocol::control::{ExecStart, ExecutionState};
 
 /// The user waits for the result of a key.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -50,7 +50,6 @@ impl Properties {
         }
         let names: Vec<&str> = object.split('.').collect();
         let new = new_execution(self.session.clone(), script(&names), None);
-        let op = Op::ExecStart(Box::new(new));
         let reply = match &self.place {
             Place::None => None,
             Place::Daemon(target) => {
@@ -58,7 +57,7 @@ impl Properties {
                 let call = std::thread::spawn(move || {
                     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().ok()?;
                     let daemon = Backend::daemon(target);
-                    runtime.block_on(in_time(&daemon, op))
+                    runtime.block_on(in_time(&daemon, new))
                 });
                 call.join().ok().flatten()
             }
@@ -67,7 +66,7 @@ impl Properties {
                 let embedded = Arc::clone(embedded);
                 handle.spawn(async move {
                     let (events, _) = Embedded::follower(1);
-                    let reply = tokio::time::timeout(PATIENCE, embedded.handle(op, None, events)).await;
+                    let reply = tokio::time::timeout(PATIENCE, embedded.call(new, None, events)).await;
                     // The shell may have given up.
                     drop(sender.send(reply.ok().and_then(Result::ok)));
                 });
@@ -75,7 +74,7 @@ impl Properties {
             }
         };
         match reply {
-            Some(Reply::Execution(execution)) => {
+            Some(ExecutionState::Execution(execution)) => {
                 let found = execution.result_json().and_then(|json| serde_json::from_str(json).ok());
                 found.unwrap_or_default()
             }
@@ -84,8 +83,8 @@ impl Properties {
     }
 }
 
-async fn in_time(backend: &Backend, op: Op) -> Option<Reply> {
-    tokio::time::timeout(PATIENCE, backend.call(op, None)).await.ok()?.ok()
+async fn in_time(backend: &Backend, new: ExecStart) -> Option<ExecutionState> {
+    tokio::time::timeout(PATIENCE, backend.call(new, None)).await.ok()?.ok()
 }
 
 /// An expression whose value is the names of the properties; without getters, and without declarations.

@@ -8,7 +8,7 @@ use crate::error::{CliError, exit};
 use crate::read::{read_file, read_stdin};
 use crate::script_output::ShowValues;
 use std::path::{Component, Path, PathBuf};
-use vm_system_protocol::control::{NewExecution, TYPESCRIPT_INPUT};
+use vm_system_protocol::control::{ExecStart, TYPESCRIPT_INPUT};
 use vm_system_protocol::model::ExecutionKind;
 use vm_system_protocol::module_syntax::has_module_syntax;
 
@@ -131,7 +131,7 @@ impl Script {
     pub(super) fn for_session(self) -> Result<Sent, CliError> {
         let Self { source, typescript, argv } = self;
         let repl = |code| {
-            let NewExecution { kind, input, path, .. } =
+            let ExecStart { kind, input, path, .. } =
                 new_execution(String::new(), code, typescript.then_some(TYPESCRIPT_INPUT));
             Sent { kind, input, path, argv: argv.clone() }
         };

@@ -2,10 +2,12 @@
 
 use super::SessionArg;
 use crate::args::IdempotencyArgs;
-use crate::context::{Context, expect_reply};
+use crate::context::Context;
 use crate::error::{CliError, exit};
 use crate::output::Rows;
-use vm_system_protocol::control::{Op, Reply};
+use vm_system_protocol::control::{
+    SessionAddCheckpoint, SessionCheckpoints, SessionDeleteCheckpoint, SessionRollback,
+};
 
 /// Arguments of `session checkpoint`.
 #[derive(Debug, clap::Args)]
@@ -45,17 +47,15 @@ pub struct RollbackArgs {
 }
 
 pub(crate) async fn create(context: &Context, args: CheckpointArgs) -> Result<u8, CliError> {
-    let op = Op::SessionCheckpoint { session: args.session, name: args.name };
-    let reply = context.call_once(op, args.idempotency.idempotency_key).await?;
-    let checkpoint = expect_reply!(reply, Reply::Checkpoint(checkpoint) => checkpoint);
+    let op = SessionAddCheckpoint { session: args.session, name: args.name };
+    let checkpoint = context.call_once(op, args.idempotency.idempotency_key).await?;
     let number = checkpoint.number.to_string();
     context.out.done(&checkpoint, &format!("Checkpoint: {number}"), &number)?;
     Ok(exit::OK)
 }
 
 pub(crate) async fn list(context: &Context, args: SessionArg) -> Result<u8, CliError> {
-    let reply = context.call(Op::SessionCheckpoints { session: args.session }).await?;
-    let checkpoints = expect_reply!(reply, Reply::Checkpoints(checkpoints) => checkpoints);
+    let checkpoints = context.call(SessionCheckpoints { session: args.session }).await?;
     context.out.list(&checkpoints, "No checkpoints.", || {
         let mut rows = Rows::new(["CHECKPOINT", "NAME", "TIME", "HEAP BYTES"]);
         for checkpoint in &checkpoints {
@@ -72,17 +72,16 @@ pub(crate) async fn list(context: &Context, args: SessionArg) -> Result<u8, CliE
 }
 
 pub(crate) async fn delete(context: &Context, args: DeleteArgs) -> Result<u8, CliError> {
-    let op = Op::SessionDeleteCheckpoint { session: args.session, checkpoint: args.checkpoint.clone() };
-    expect_reply!(context.call(op).await?, Reply::Done => ());
+    let op = SessionDeleteCheckpoint { session: args.session, checkpoint: args.checkpoint.clone() };
+    context.call(op).await?;
     let document = serde_json::json!({ "status": "ok", "checkpoint": args.checkpoint });
     context.out.done(&document, &format!("Deleted checkpoint: {}", args.checkpoint), "")?;
     Ok(exit::OK)
 }
 
 pub(crate) async fn roll_back(context: &Context, args: RollbackArgs) -> Result<u8, CliError> {
-    let op = Op::SessionRollback { session: args.session, checkpoint: args.checkpoint };
-    let reply = context.call_once(op, args.idempotency.idempotency_key).await?;
-    let session = expect_reply!(reply, Reply::Session(session) => session);
+    let op = SessionRollback { session: args.session, checkpoint: args.checkpoint };
+    let session = context.call_once(op, args.idempotency.idempotency_key).await?;
     let id = session.id.to_string();
     context.out.done(&session, &format!("Rolled back session: {id}"), &id)?;
     Ok(exit::OK)

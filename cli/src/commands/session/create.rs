@@ -1,10 +1,10 @@
 //! `session create`
 
 use crate::args::IdempotencyArgs;
-use crate::context::{Context, expect_reply};
+use crate::context::Context;
 use crate::error::{CliError, exit};
 use std::path::{Path, PathBuf};
-use vm_system_protocol::control::{NewSession, Op, Reply};
+use vm_system_protocol::control::SessionCreate;
 
 /// Arguments of `session create`.
 #[derive(Debug, clap::Args)]
@@ -40,7 +40,7 @@ pub struct Args {
 pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
     let folder = args.worktree_path.as_deref().unwrap_or(Path::new("."));
     let worktree_path = crate::paths::worktree(folder, &context.target)?;
-    let op = Op::SessionCreate(Box::new(NewSession {
+    let op = SessionCreate {
         template: args.template_id,
         workspace_id: args.workspace_id,
         base_commit_oid: args.base_commit,
@@ -49,9 +49,8 @@ pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
         name: args.name,
         ttl_s: args.ttl_s,
         idle_timeout_s: args.idle_timeout_s,
-    }));
-    let reply = context.call_once(op, args.idempotency.idempotency_key).await?;
-    let session = expect_reply!(reply, Reply::Session(session) => session);
+    };
+    let session = context.call_once(op, args.idempotency.idempotency_key).await?;
     context.out.done(&session, &format!("Created session: {}", session.id), &session.id.to_string())?;
     Ok(exit::OK)
 }

@@ -2,11 +2,11 @@
 
 use crate::backend::explain;
 use crate::client::CallError;
-use crate::context::{Context, expect_reply};
+use crate::context::Context;
 use crate::error::{CliError, exit};
 use crate::lists::cut_events;
 use crate::output::{Output, escape};
-use vm_system_protocol::control::{Op, Reply};
+use vm_system_protocol::control::SessionEvents;
 use vm_system_protocol::model::SessionEvent;
 
 /// Events in one request.
@@ -37,9 +37,8 @@ pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
     let most = if args.limit == 0 { usize::MAX } else { args.limit };
     while events.len() <= most {
         let after = events.last().map_or(args.after_seq, |event| event.seq);
-        let op =
-            Op::SessionEvents { session: args.session.clone(), after_seq: after, limit: PAGE, wait: false };
-        let page = expect_reply!(context.call(op).await?, Reply::SessionEvents(page) => page);
+        let op = SessionEvents { session: args.session.clone(), after_seq: after, limit: PAGE, wait: false };
+        let page = context.call(op).await?;
         if page.events.is_empty() {
             break;
         }
@@ -56,10 +55,9 @@ async fn follow(context: &Context, args: Args) -> Result<u8, CliError> {
     let mut reconnect = context.reconnect();
     let mut was_reached = false;
     loop {
-        let op =
-            Op::SessionEvents { session: args.session.clone(), after_seq: after, limit: PAGE, wait: true };
+        let op = SessionEvents { session: args.session.clone(), after_seq: after, limit: PAGE, wait: true };
         let page = match context.daemon().call_following(op, None, &mut |_| Ok(())).await {
-            Ok(reply) => expect_reply!(reply, Reply::SessionEvents(page) => page),
+            Ok(reply) => reply,
             Err(error) => {
                 was_reached |= !matches!(error, CallError::Own(_));
                 if !was_reached || !reconnect.again(&error).await {

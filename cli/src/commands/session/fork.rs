@@ -1,9 +1,9 @@
 //! `session fork`
 
 use crate::args::IdempotencyArgs;
-use crate::context::{Context, expect_reply};
+use crate::context::Context;
 use crate::error::{CliError, exit};
-use vm_system_protocol::control::{Op, Reply};
+use vm_system_protocol::control::SessionFork;
 use vm_system_protocol::limits::FORKS;
 
 /// Arguments of `session fork`.
@@ -20,9 +20,8 @@ pub struct Args {
 }
 
 pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
-    let op = Op::SessionFork { session: args.session, count: args.count };
-    let reply = context.call_once(op, args.idempotency.idempotency_key).await?;
-    let sessions = expect_reply!(reply, Reply::Sessions(sessions) => sessions);
+    let op = SessionFork { session: args.session, count: args.count };
+    let sessions = context.call_once(op, args.idempotency.idempotency_key).await?;
     let ids: Vec<String> = sessions.iter().map(|session| session.id.to_string()).collect();
     let lines: Vec<String> = ids.iter().map(|id| format!("Forked session: {id}")).collect();
     context.out.done(&sessions, &lines.join("\n"), &ids.join("\n"))?;

@@ -1,13 +1,12 @@
 //! `session inspect`
 
 use super::SessionArg;
-use crate::context::{Context, expect_reply};
+use crate::context::Context;
 use crate::error::{CliError, exit};
-use vm_system_protocol::control::{Op, Reply};
+use vm_system_protocol::control::SessionInspect;
 
 pub(crate) async fn run(context: &Context, args: SessionArg) -> Result<u8, CliError> {
-    let reply = context.call(Op::SessionInspect { session: args.session }).await?;
-    let inspection = expect_reply!(reply, Reply::Inspection(inspection) => inspection);
+    let inspection = context.call(SessionInspect { session: args.session }).await?;
     context.out.details(&inspection)?;
     Ok(exit::OK)
 }

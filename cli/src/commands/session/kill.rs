@@ -4,7 +4,7 @@ use crate::context::Context;
 use crate::error::{CliError, exit};
 use crate::parse;
 use nix::libc::SIGKILL;
-use vm_system_protocol::control::Op;
+use vm_system_protocol::control::SessionKill;
 
 /// Arguments of `session kill`.
 #[derive(Debug, clap::Args)]
@@ -18,7 +18,7 @@ pub struct Args {
 }
 
 pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
-    context.call(Op::SessionKill { session: args.session.clone(), signal: args.signal }).await?;
+    context.call(SessionKill { session: args.session.clone(), signal: args.signal }).await?;
     let result = serde_json::json!({ "status": "ok", "session": args.session });
     let text = if args.signal == SIGKILL {
         format!("Killed session: {}", args.session)

@@ -1,11 +1,11 @@
 //! `session list`
 
-use crate::context::{Context, expect_reply};
+use crate::context::Context;
 use crate::error::{CliError, exit};
 use crate::lists::ListArgs;
 use crate::output::{Rows, with_owners};
 use crate::parse;
-use vm_system_protocol::control::{ListPage, Op, Reply, SessionFilter};
+use vm_system_protocol::control::{ListPage, SessionList};
 use vm_system_protocol::model::{Engine, Session, SessionStatus};
 
 /// Arguments of `session list`.
@@ -29,14 +29,14 @@ pub struct Args {
 
 pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
     let part = async |last: Option<&Session>, limit| {
-        let filter = SessionFilter {
+        let filter = SessionList {
             status: args.status,
             template: args.template_id.clone(),
             workspace_id: args.workspace_id.clone(),
             engine: args.engine,
             page: ListPage::behind(last, limit),
         };
-        Ok(expect_reply!(context.call(Op::SessionList(filter)).await?, Reply::Sessions(sessions) => sessions))
+        context.call(filter).await
     };
     let sessions = args.list.collect(part).await?;
     let owners = || sessions.iter().map(|session| session.owner.as_deref());

@@ -2,14 +2,14 @@
 
 use super::SessionArg;
 use crate::args::IdempotencyArgs;
-use crate::context::{Context, expect_reply};
+use crate::context::Context;
 use crate::error::{CliError, exit};
 use crate::output::{escape, notice};
 use crate::read;
 use crate::signals::Interrupts;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
-use vm_system_protocol::control::{GivenInput, NewRestoration, Op, Reply};
+use vm_system_protocol::control::{GivenInput, RestorationGet, SessionClose, SessionRestore};
 use vm_system_protocol::counted::counted;
 use vm_system_protocol::model::{RestorationStatus, SessionRestoration};
 
@@ -43,20 +43,19 @@ pub struct Args {
 pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
     let inputs = args.inputs.as_deref().map_or(Ok(Vec::new()), given)?;
     let new =
-        NewRestoration { session: args.session, repeat_effects: args.repeat_effects, inputs, wait: false };
+        SessionRestore { session: args.session, repeat_effects: args.repeat_effects, inputs, wait: false };
     let interrupts = Interrupts::listen()?;
-    let op = Op::SessionRestore(Box::new(new));
-    let reply = context.call_once(op, args.idempotency.idempotency_key).await?;
-    let mut now = *expect_reply!(reply, Reply::Restoration(restoration) => restoration);
+    let reply = context.call_once(new, args.idempotency.idempotency_key).await?;
+    let mut now = reply;
     let session = now.session.id.to_string();
     while now.status == RestorationStatus::Running && !args.no_wait {
-        let op = Op::SessionRestoration { session: session.clone(), wait_after: Some(now.repeated) };
+        let op = RestorationGet { session: session.clone(), wait_after: Some(now.repeated) };
         tokio::select! {
             reply = context.call(op) => {
-                now = *expect_reply!(reply?, Reply::Restoration(restoration) => restoration);
+                now = reply?;
             }
             () = interrupts.next() => {
-                context.call(Op::SessionClose { session: session.clone() }).await?;
+                context.call(SessionClose { session: session.clone() }).await?;
                 notice(&format!("the restoration was cancelled after {} of {}", now.repeated, counted(now.inputs, "input")));
                 return Ok(interrupts.exit_code());
             }
@@ -66,8 +65,8 @@ pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
 }
 
 pub(crate) async fn show(context: &Context, args: SessionArg) -> Result<u8, CliError> {
-    let op = Op::SessionRestoration { session: args.session, wait_after: None };
-    let now = expect_reply!(context.call(op).await?, Reply::Restoration(restoration) => restoration);
+    let op = RestorationGet { session: args.session, wait_after: None };
+    let now = context.call(op).await?;
     finish(context, &now)
 }
 

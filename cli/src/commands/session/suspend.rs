@@ -1,20 +1,21 @@
 //! `session suspend` and `session resume`
 
 use super::SessionArg;
-use crate::context::{Context, expect_reply};
+use crate::context::Context;
 use crate::error::{CliError, exit};
-use vm_system_protocol::control::{Op, Reply};
+use vm_system_protocol::control::{SessionResume, SessionSuspend, Verb};
+use vm_system_protocol::model::Session;
 
 pub(crate) async fn suspend(context: &Context, args: SessionArg) -> Result<u8, CliError> {
-    run(context, Op::SessionSuspend { session: args.session }, "Suspended").await
+    run(context, SessionSuspend { session: args.session }, "Suspended").await
 }
 
 pub(crate) async fn resume(context: &Context, args: SessionArg) -> Result<u8, CliError> {
-    run(context, Op::SessionResume { session: args.session }, "Resumed").await
+    run(context, SessionResume { session: args.session }, "Resumed").await
 }
 
-async fn run(context: &Context, op: Op, done: &str) -> Result<u8, CliError> {
-    let session = expect_reply!(context.call(op).await?, Reply::Session(session) => session);
+async fn run(context: &Context, verb: impl Verb<Reply = Session>, done: &str) -> Result<u8, CliError> {
+    let session = context.call(verb).await?;
     let id = session.id.to_string();
     context.out.done(&session, &format!("{done} session: {id}"), &id)?;
     Ok(exit::OK)

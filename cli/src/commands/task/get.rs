@@ -1,11 +1,11 @@
 //! `task get`
 
-use crate::commands::program::{call, step};
-use crate::context::{Context, expect_reply};
+use crate::commands::program::step;
+use crate::context::Context;
 use crate::error::{CliError, exit};
 use crate::output::escape;
 use crate::script_output::note_truncated_error;
-use vm_system_protocol::control::{DurableOp, DurableReply};
+use vm_system_protocol::control::TaskGet;
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::TaskStatus;
 
@@ -33,9 +33,8 @@ pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
 }
 
 /// The status of an execution, with its pending task.
-pub(crate) async fn task_status(context: &Context, execution: String) -> Result<Box<TaskStatus>, CliError> {
-    let reply = call(context, DurableOp::TaskGet { execution }, None).await?;
-    Ok(expect_reply!(reply, DurableReply::TaskStatus(status) => status))
+pub(crate) async fn task_status(context: &Context, execution: String) -> Result<TaskStatus, CliError> {
+    context.call_once(TaskGet { execution }, None).await
 }
 
 fn text(status: &TaskStatus, stack: &str) -> String {

@@ -1,13 +1,13 @@
 //! `task list`
 
-use crate::commands::program::{call, show};
-use crate::context::{Context, expect_reply};
+use crate::commands::program::show;
+use crate::context::Context;
 use crate::error::{CliError, exit};
 use crate::lists::{LimitArgs, OwnerArgs, PeriodArgs};
 use crate::output::{Rows, with_owners};
 use crate::parse;
 use std::collections::HashMap;
-use vm_system_protocol::control::{DurableOp, DurableReply, ListPage, Op, Reply, TaskFilter};
+use vm_system_protocol::control::{ListPage, RunGet, TaskList};
 use vm_system_protocol::ids::ExecutionId;
 use vm_system_protocol::model::{ListedTask, TaskState};
 
@@ -42,7 +42,7 @@ pub struct Args {
 pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
     let status = if args.all { None } else { args.status.or(Some(TaskState::Pending)) };
     let part = async |last: Option<&ListedTask>, limit| {
-        let filter = TaskFilter {
+        let filter = TaskList {
             status,
             execution: args.execution.clone(),
             program: args.program.clone(),
@@ -50,8 +50,7 @@ pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
             owner: args.owner.owner.clone(),
             page: ListPage::behind(last, limit),
         };
-        let reply = call(context, DurableOp::TaskList(filter), None).await?;
-        Ok(expect_reply!(reply, DurableReply::Tasks(tasks) => tasks))
+        context.call_once(filter, None).await
     };
     let tasks = args.limit.collect("--limit 0", part).await?;
     let sources = if context.out.is_table() { sources(context, &tasks).await? } else { HashMap::new() };
@@ -117,12 +116,10 @@ async fn sources(
             continue;
         }
         let none = || "-".to_owned();
-        let op = Op::Durable(DurableOp::RunGet { execution: task.execution_id.to_string() });
+        let op = RunGet { execution: task.execution_id.to_string() };
         // The execution may have been deleted meanwhile, or belong to a session.
         let names = match context.call(op).await {
-            Ok(Reply::Durable(DurableReply::Run(run))) => {
-                (run.name.clone().unwrap_or_else(none), show::program(&run))
-            }
+            Ok(run) => (run.name.clone().unwrap_or_else(none), show::program(&run)),
             _ => (none(), none()),
         };
         sources.insert(task.execution_id, names);

@@ -1,13 +1,13 @@
 //! `task submit`
 
 use crate::args::IdempotencyArgs;
+use crate::commands::program::show;
 use crate::commands::program::step::Step;
-use crate::commands::program::{call_run, show};
 use crate::commands::task::get::task_status;
 use crate::context::Context;
 use crate::error::CliError;
 use crate::read::read_stdin;
-use vm_system_protocol::control::{DurableOp, GivenAnswer};
+use vm_system_protocol::control::{GivenAnswer, TaskSubmit};
 use vm_system_protocol::json::JsonText;
 
 /// Arguments of `task submit`.
@@ -43,8 +43,8 @@ pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
     };
     let wait = !args.no_wait;
     let step = if wait { Step::after(context, &args.execution).await? } else { None };
-    let op = DurableOp::TaskSubmit { execution: args.execution, task, result, wait };
-    let run = call_run(context, op, args.idempotency.idempotency_key).await?;
+    let op = TaskSubmit { execution: args.execution, task, result, wait };
+    let run = context.call_once(op, args.idempotency.idempotency_key).await?;
     if let Some(step) = step {
         step.print(context).await?;
     }

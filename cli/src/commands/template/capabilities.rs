@@ -2,11 +2,11 @@
 //! withdraws.
 
 use super::{Of, detail};
-use crate::context::{Context, expect_reply};
+use crate::context::Context;
 use crate::error::{CliError, exit};
 use crate::output::Rows;
 use crate::parse;
-use vm_system_protocol::control::{NewCapability, Op, Reply};
+use vm_system_protocol::control::{NewCapability, TemplateAddCapability, TemplateRemoveCapability};
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::CapabilityKind;
 
@@ -44,9 +44,8 @@ pub struct RemoveCapability {
 
 pub(super) async fn add(context: &Context, args: AddCapability) -> Result<u8, CliError> {
     let AddCapability { template, kind, name, config, enabled } = args;
-    let capability = Box::new(NewCapability { kind, name, enabled, config });
-    let reply = context.call(Op::TemplateAddCapability { template, capability }).await?;
-    let row = expect_reply!(reply, Reply::Capability(row) => row);
+    let capability = NewCapability { kind, name, enabled, config };
+    let row = context.call(TemplateAddCapability { template, capability }).await?;
     let state = if row.enabled { "enabled" } else { "disabled" };
     let line = format!("Added capability: {}:{} (ID: {}, {state})", row.kind, row.name, row.id);
     context.out.done(&row, &line, &row.id.to_string())?;
@@ -81,8 +80,7 @@ pub(super) async fn list(context: &Context, args: Of) -> Result<u8, CliError> {
 
 pub(super) async fn remove(context: &Context, args: RemoveCapability) -> Result<u8, CliError> {
     let RemoveCapability { template, capability } = args;
-    let reply = context.call(Op::TemplateRemoveCapability { template, capability }).await?;
-    let row = expect_reply!(reply, Reply::Capability(row) => row);
+    let row = context.call(TemplateRemoveCapability { template, capability }).await?;
     let line = format!("Removed capability: {}:{} (ID: {})", row.kind, row.name, row.id);
     context.out.done(&row, &line, &row.id.to_string())?;
     Ok(exit::OK)

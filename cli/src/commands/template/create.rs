@@ -1,12 +1,11 @@
 //! `template create`
 
 use super::settings::SettingsArgs;
-use super::template_of;
 use crate::args::IdempotencyArgs;
 use crate::context::Context;
 use crate::error::{CliError, exit};
 use crate::parse;
-use vm_system_protocol::control::Op;
+use vm_system_protocol::control::TemplateCreate;
 use vm_system_protocol::model::Engine;
 
 /// Arguments of `template create`.
@@ -29,13 +28,8 @@ pub struct Args {
 
 pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
     let settings = args.settings.settings()?;
-    let op = Op::TemplateCreate {
-        name: args.name,
-        engine: args.engine,
-        settings: Box::new(settings),
-        modules: args.modules,
-    };
-    let template = template_of(context.call_once(op, args.idempotency.idempotency_key).await?)?;
+    let op = TemplateCreate { name: args.name, engine: args.engine, settings, modules: args.modules };
+    let template = context.call_once(op, args.idempotency.idempotency_key).await?;
     let line = format!("Created template: {} (ID: {})", template.name, template.id);
     context.out.done(&template, &line, &template.id.to_string())?;
     Ok(exit::OK)

@@ -1,10 +1,10 @@
 //! `template add-library`, `remove-library` and `list-libraries`: libraries that a template's sessions can use.
 
 use super::{Of, detail};
-use crate::context::{Context, expect_reply};
+use crate::context::Context;
 use crate::error::{CliError, exit};
 use crate::output::Rows;
-use vm_system_protocol::control::{Op, Reply};
+use vm_system_protocol::control::{TemplateAddLibrary, TemplateRemoveLibrary};
 
 /// Arguments of `template add-library` and `template remove-library`.
 #[derive(Debug, clap::Args)]
@@ -19,8 +19,7 @@ pub struct LibraryChange {
 
 pub(super) async fn add(context: &Context, args: LibraryChange) -> Result<u8, CliError> {
     let LibraryChange { template, name } = args;
-    let reply = context.call(Op::TemplateAddLibrary { template, name }).await?;
-    let added = expect_reply!(reply, Reply::TemplateName(added) => added);
+    let added = context.call(TemplateAddLibrary { template, name }).await?;
     context.out.done(&added, &format!("Added library: {}", added.name), &added.name)?;
     Ok(exit::OK)
 }
@@ -28,8 +27,7 @@ pub(super) async fn add(context: &Context, args: LibraryChange) -> Result<u8, Cl
 pub(super) async fn remove(context: &Context, args: LibraryChange) -> Result<u8, CliError> {
     let LibraryChange { template, name } = args;
     let before = detail(context, template.clone()).await?.template.libraries;
-    let reply = context.call(Op::TemplateRemoveLibrary { template, name }).await?;
-    let removed = expect_reply!(reply, Reply::TemplateName(removed) => removed);
+    let removed = context.call(TemplateRemoveLibrary { template, name }).await?;
     let line = if before.contains(&removed.name) {
         format!("Removed library: {}", removed.name)
     } else {

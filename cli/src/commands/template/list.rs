@@ -1,17 +1,17 @@
 //! `template list`
 
-use crate::context::{Context, expect_reply};
+use crate::context::Context;
 use crate::error::{CliError, exit};
 use crate::lists::ListArgs;
 use crate::output::Rows;
-use vm_system_protocol::control::{ListPage, Op, Reply};
+use vm_system_protocol::control::{ListPage, TemplateList};
 use vm_system_protocol::model::Template;
 
 pub(crate) async fn run(context: &Context, list: ListArgs) -> Result<u8, CliError> {
     let part = async |last: Option<&Template>, limit| {
         let built_in = !context.out.quiet;
-        let op = Op::TemplateList { page: ListPage::behind(last, limit), built_in };
-        Ok(expect_reply!(context.call(op).await?, Reply::Templates(list) => list))
+        let op = TemplateList { page: ListPage::behind(last, limit), built_in };
+        context.call(op).await
     };
     let templates = list.collect(part).await?;
     context.out.list(&templates, "No templates.", || {

@@ -1,10 +1,12 @@
 //! `template add-module`, `remove-module`, `list-modules` and `list-available-modules`: the host modules of a template.
 
 use super::{Of, detail};
-use crate::context::{Context, expect_reply};
+use crate::context::Context;
 use crate::error::{CliError, exit};
 use crate::output::Rows;
-use vm_system_protocol::control::{Op, Reply, TemplateName};
+use vm_system_protocol::control::{
+    ModuleCatalog, TemplateAddModule, TemplateName, TemplateRemoveModule, Verb,
+};
 
 /// Arguments of `template add-module` and `template remove-module`.
 #[derive(Debug, clap::Args)]
@@ -18,15 +20,14 @@ pub struct ModuleChange {
 }
 
 pub(super) async fn add(context: &Context, args: ModuleChange) -> Result<u8, CliError> {
-    let (module, of) =
-        change(context, args, |template, name| Op::TemplateAddModule { template, name }).await?;
+    let (module, of) = change(context, args, |template, name| TemplateAddModule { template, name }).await?;
     done(context, &module, &format!("Added module: {} (to template {of})", module.name))
 }
 
 pub(super) async fn remove(context: &Context, args: ModuleChange) -> Result<u8, CliError> {
     let before = detail(context, args.template.clone()).await?.template.exposed_modules;
     let (module, of) =
-        change(context, args, |template, name| Op::TemplateRemoveModule { template, name }).await?;
+        change(context, args, |template, name| TemplateRemoveModule { template, name }).await?;
     let line = if before.contains(&module.name) {
         format!("Removed module: {} (from template {of})", module.name)
     } else {
@@ -36,14 +37,14 @@ pub(super) async fn remove(context: &Context, args: ModuleChange) -> Result<u8, 
 }
 
 /// Requests the change; returns the module and the template's name.
-async fn change(
+async fn change<V: Verb>(
     context: &Context,
     args: ModuleChange,
-    op: impl FnOnce(String, String) -> Op,
+    verb: impl FnOnce(String, String) -> V,
 ) -> Result<(TemplateName, String), CliError> {
     let current = detail(context, args.template).await?.template;
     let module = TemplateName { template_id: current.id, name: args.name.trim().to_lowercase() };
-    context.call(op(module.template_id.to_string(), module.name.clone())).await?;
+    context.call(verb(module.template_id.to_string(), module.name.clone())).await?;
     Ok((module, current.name))
 }
 
@@ -65,7 +66,7 @@ pub(super) async fn list(context: &Context, args: Of) -> Result<u8, CliError> {
 }
 
 pub(super) async fn list_available(context: &Context) -> Result<u8, CliError> {
-    let modules = expect_reply!(context.call(Op::ModuleCatalog).await?, Reply::Modules(list) => list);
+    let modules = context.call(ModuleCatalog).await?;
     context.out.list(&modules, "No modules.", || {
         let mut rows = Rows::new(["MODULE", "DESCRIPTION"]);
         for module in &modules {

@@ -1,11 +1,11 @@
 //! `template add-startup`, `list-startup` and `remove-startup`: files that every new session runs at its start.
 
 use super::{Of, detail};
-use crate::context::{Context, expect_reply};
+use crate::context::Context;
 use crate::error::{CliError, exit};
 use crate::output::Rows;
 use crate::parse;
-use vm_system_protocol::control::{NewStartupFile, Op, Reply};
+use vm_system_protocol::control::{NewStartupFile, TemplateAddStartup, TemplateRemoveStartup};
 
 /// Arguments of `template add-startup`.
 #[derive(Debug, clap::Args)]
@@ -37,9 +37,8 @@ pub struct RemoveStartup {
 
 pub(super) async fn add(context: &Context, args: AddStartup) -> Result<u8, CliError> {
     let AddStartup { template, path, order, mode } = args;
-    let file = Box::new(NewStartupFile { path, order_index: order, mode });
-    let reply = context.call(Op::TemplateAddStartup { template, file }).await?;
-    let file = expect_reply!(reply, Reply::StartupFile(file) => file);
+    let file = NewStartupFile { path, order_index: order, mode };
+    let file = context.call(TemplateAddStartup { template, file }).await?;
     let line = format!(
         "Added startup file: {} (ID: {}, order {}, {})",
         file.path, file.id, file.order_index, file.mode
@@ -67,8 +66,7 @@ pub(super) async fn list(context: &Context, args: Of) -> Result<u8, CliError> {
 
 pub(super) async fn remove(context: &Context, args: RemoveStartup) -> Result<u8, CliError> {
     let RemoveStartup { template, file } = args;
-    let reply = context.call(Op::TemplateRemoveStartup { template, file }).await?;
-    let file = expect_reply!(reply, Reply::StartupFile(file) => file);
+    let file = context.call(TemplateRemoveStartup { template, file }).await?;
     let line = format!("Removed startup file: {} (ID: {})", file.path, file.id);
     context.out.done(&file, &line, &file.id.to_string())?;
     Ok(exit::OK)

@@ -1,10 +1,9 @@
 //! `template update`
 
 use super::settings::SettingsArgs;
-use super::template_of;
 use crate::context::Context;
 use crate::error::{CliError, exit};
-use vm_system_protocol::control::{Op, TemplateChange};
+use vm_system_protocol::control::{TemplateChange, TemplateUpdate};
 use vm_system_protocol::json::JsonText;
 
 /// It changes only what is given: the settings have no defaults here.
@@ -41,8 +40,8 @@ pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
     let settings = args.settings.patch().map(|patch| JsonText::from_value(&patch));
     let change = TemplateChange { name: args.name, settings };
     let template = args.template;
-    let op = Op::TemplateUpdate { template, change: Box::new(change) };
-    let template = template_of(context.call(op).await?)?;
+    let op = TemplateUpdate { template, change };
+    let template = context.call(op).await?.template;
     let line = format!("Updated template: {} (ID: {})", template.name, template.id);
     context.out.done(&template, &line, &template.id.to_string())?;
     Ok(exit::OK)

@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use vm_system_ops::{VerbHandler, VerbRequest};
-use vm_system_protocol::control::{ErrorCode, OpError, Reply, ServerFrame};
+use vm_system_protocol::control::{ErrorCode, OpError, ServerFrame};
 use vm_system_protocol::model::{Event, EventPayload};
 use vm_system_runtime::client_memory::ReplyMemory;
 use vm_system_runtime::shares::Share;
@@ -136,7 +136,7 @@ pub(super) async fn run(
         Err(OpError::new(ErrorCode::Internal, "the supervisor failed at this request; see its log"))
     });
     free_id();
-    let reply = ServerFrame::Reply { id, result: result.map(Box::<Reply>::new).map_err(Box::new) };
+    let reply = ServerFrame::Reply { id, result: result.map_err(Box::new) };
     // If the client has disconnected, the reply is dropped.
     let _ = outgoing.reply(reply, &memory).await;
 }

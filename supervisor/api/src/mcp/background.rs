@@ -11,7 +11,7 @@ use rmcp::model::{
 };
 use serde_json::{Value, json};
 use std::fmt::Display;
-use vm_system_protocol::control::{DurableOp, GivenAnswer, Op};
+use vm_system_protocol::control::{ExecCancel, GivenAnswer, RunGet, TaskSubmit};
 use vm_system_protocol::model::{self, ExecutionStatus, Run};
 
 /// Poll interval that is suggested to clients (milliseconds).
@@ -23,7 +23,7 @@ const ANSWER: &str = "answer";
 
 /// The current state of an execution's task.
 pub(super) async fn get(call: &ToolCall<'_>, id: String) -> Result<GetTaskResult, ToolError> {
-    let run = call.run(DurableOp::RunGet { execution: id }).await?;
+    let run = call.perform(RunGet { execution: id }).await?;
     Ok(GetTaskResult::new(DetailedTask::new(task(&run), payload(&run))))
 }
 
@@ -40,7 +40,7 @@ pub(super) async fn update(
     id: String,
     answers: InputResponses,
 ) -> Result<(), ToolError> {
-    let run = call.run(DurableOp::RunGet { execution: id.clone() }).await?;
+    let run = call.perform(RunGet { execution: id.clone() }).await?;
     let Some(pending) = &run.task else { return Ok(()) };
     let Some(mut answer) = answers.get(&pending.id.to_string()).cloned() else { return Ok(()) };
     // Declined or cancelled by the user: the prompt stays pending.
@@ -55,14 +55,14 @@ pub(super) async fn update(
         other => GivenAnswer::Json(exact_json(&other)?),
     };
     let task = Some(pending.id.to_string());
-    let op = DurableOp::TaskSubmit { execution: id, task, result, wait: true };
-    call.long_run(op).await.map(|_| ())
+    let op = TaskSubmit { execution: id, task, result, wait: true };
+    call.long(op).await.map(|_| ())
 }
 
 /// Ends the execution.
 pub(super) async fn cancel(call: &ToolCall<'_>, id: String) -> Result<(), ToolError> {
-    call.run(DurableOp::RunGet { execution: id.clone() }).await?;
-    call.perform(Op::ExecCancel { execution: id }).await.map(|_| ())
+    call.perform(RunGet { execution: id.clone() }).await?;
+    call.perform(ExecCancel { execution: id }).await
 }
 
 fn task(run: &Run) -> Task {

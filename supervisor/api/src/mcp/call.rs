@@ -14,7 +14,7 @@ use serde_json::Value;
 use std::time::Duration;
 use tokio::time::{Instant, interval};
 use uuid::Uuid;
-use vm_system_protocol::control::{DurableOp, DurableReply, ErrorCode, Op, OpError, Reply};
+use vm_system_protocol::control::{CurrentGet, CurrentSet, ErrorCode, OpError, Reply, RunGet, Verb};
 use vm_system_protocol::ids::{ExecutionId, TaskId};
 use vm_system_protocol::input::read_value;
 use vm_system_protocol::json::JsonText;
@@ -48,42 +48,28 @@ impl ToolCall<'_> {
     }
 
     /// Runs one verb.
-    pub(super) async fn perform(&self, op: Op) -> Result<Reply, ToolError> {
+    pub(super) async fn perform<V: Verb>(&self, verb: V) -> Result<V::Reply, ToolError> {
         let key = Uuid::new_v4().to_string();
-        self.backend.perform(&self.client, op, key).await.map_err(|error| self.failed(error))
+        self.reply::<V>(self.backend.perform(&self.client, verb.into(), key).await)
     }
 
-    fn failed(&self, error: OpError) -> ToolError {
-        ToolError::from_verb(error, &self.client.toolsets)
-    }
-
-    /// Runs one verb of durable programs.
-    pub(super) async fn durable(&self, op: DurableOp) -> Result<DurableReply, ToolError> {
-        durable(self.perform(Op::Durable(op)).await?)
-    }
-
-    /// Runs a verb that returns the state of an execution.
-    pub(super) async fn run(&self, op: DurableOp) -> Result<Box<Run>, ToolError> {
-        run(self.durable(op).await?)
-    }
-
-    /// Runs a verb after which a program continues, perhaps for long.
-    pub(super) async fn long_run(&self, op: DurableOp) -> Result<Box<Run>, ToolError> {
-        run(durable(self.long(Op::Durable(op)).await?)?)
+    fn reply<V: Verb>(&self, result: Result<Reply, OpError>) -> Result<V::Reply, ToolError> {
+        let reply = result.and_then(|reply| Ok(V::reply_from(reply)?));
+        reply.map_err(|error| ToolError::from_verb(error, &self.client.toolsets))
     }
 
     /// Runs one verb that may take long: sends progress to the client if it requests that. When the client cancels its
     /// request, the verb continues, and its result is dropped.
-    pub(super) async fn long(&self, op: Op) -> Result<Reply, ToolError> {
+    pub(super) async fn long<V: Verb>(&self, verb: V) -> Result<V::Reply, ToolError> {
         let key = Uuid::new_v4().to_string();
-        let mut work = self.backend.perform(&self.client, op, key);
+        let mut work = self.backend.perform(&self.client, verb.into(), key);
         let progress_token = self.context.meta.get_progress_token();
         let begin = Instant::now();
         let mut ticks = interval(PROGRESS);
         loop {
             tokio::select! {
                 biased;
-                reply = &mut work => return reply.map_err(|error| self.failed(error)),
+                result = &mut work => return self.reply::<V>(result),
                 () = self.context.ct.cancelled() => return Err(ToolError::Cancelled),
                 _ = ticks.tick(), if progress_token.is_some() => {
                     let Some(token) = progress_token.clone() else { continue };
@@ -115,18 +101,15 @@ impl ToolCall<'_> {
     }
 
     /// The client's current execution, if one is set.
-    pub(super) async fn current(&self) -> Result<Option<Box<Run>>, ToolError> {
+    pub(super) async fn current(&self) -> Result<Option<Run>, ToolError> {
         let Some(client) = self.client.key.clone() else { return Ok(None) };
-        match self.durable(DurableOp::CurrentGet { client }).await? {
-            DurableReply::Runs(mut runs) => Ok(runs.pop().map(Box::new)),
-            other => Err(ToolError::unexpected(&other)),
-        }
+        self.perform(CurrentGet { client }).await
     }
 
     /// Makes an execution the client's current one.
-    pub(super) async fn set_current(&self, execution: String) -> Result<Box<Run>, ToolError> {
+    pub(super) async fn set_current(&self, execution: String) -> Result<Run, ToolError> {
         let client = self.client.key.clone().ok_or_else(ToolError::nameless)?;
-        self.run(DurableOp::CurrentSet { client, execution }).await
+        self.perform(CurrentSet { client, execution }).await
     }
 
     /// The same if the client can have a current execution; false if it cannot.
@@ -178,7 +161,7 @@ impl ToolCall<'_> {
             return None;
         }
         // A list gave the client the task without this name.
-        let run = self.run(DurableOp::RunGet { execution: execution.to_owned() }).await.ok()?;
+        let run = self.perform(RunGet { execution: execution.to_owned() }).await.ok()?;
         self.last_given(&run.execution.id.to_string())
     }
 
@@ -222,23 +205,4 @@ pub(super) fn exact_json(value: &Value) -> Result<JsonText, ToolError> {
         ));
     }
     Ok(JsonText::from_value(value))
-}
-
-/// The state of an execution in a reply.
-pub(super) fn run_of(reply: Reply) -> Result<Box<Run>, ToolError> {
-    run(durable(reply)?)
-}
-
-fn durable(reply: Reply) -> Result<DurableReply, ToolError> {
-    match reply {
-        Reply::Durable(reply) => Ok(reply),
-        other => Err(ToolError::unexpected(&other)),
-    }
-}
-
-fn run(reply: DurableReply) -> Result<Box<Run>, ToolError> {
-    match reply {
-        DurableReply::Run(run) => Ok(run),
-        other => Err(ToolError::unexpected(&other)),
-    }
 }

@@ -8,7 +8,7 @@ use super::resources;
 use super::views;
 use rmcp::model::{CompleteRequestParams, CompletionInfo, Reference};
 use std::collections::HashSet;
-use vm_system_protocol::control::{DurableOp, DurableReply, ListPage, ProgramFilter, RunFilter};
+use vm_system_protocol::control::{ListPage, ProgramList, RunList};
 
 /// Newest objects among which names are looked for.
 const SEARCHED: u32 = 1_000;
@@ -44,19 +44,10 @@ pub(super) async fn complete(
 }
 
 async fn programs(call: &ToolCall<'_>, is_address: bool) -> Result<Vec<String>, ToolError> {
-    match call
-        .durable(DurableOp::ProgramList(ProgramFilter {
-            page: ListPage::first(SEARCHED),
-            ..ProgramFilter::default()
-        }))
-        .await?
-    {
-        DurableReply::Programs(programs) => {
-            let addressed = |name: String, id: String| if is_address { addressable(name, id) } else { name };
-            Ok(programs.into_iter().map(|program| addressed(program.name, program.id.to_string())).collect())
-        }
-        other => Err(ToolError::unexpected(&other)),
-    }
+    let programs =
+        call.perform(ProgramList { page: ListPage::first(SEARCHED), ..ProgramList::default() }).await?;
+    let addressed = |name: String, id: String| if is_address { addressable(name, id) } else { name };
+    Ok(programs.into_iter().map(|program| addressed(program.name, program.id.to_string())).collect())
 }
 
 async fn executions(
@@ -64,10 +55,9 @@ async fn executions(
     program: Option<String>,
     is_address: bool,
 ) -> Result<Vec<String>, ToolError> {
-    let filter = RunFilter { program, page: ListPage::first(SEARCHED), ..RunFilter::default() };
-    let runs = match call.durable(DurableOp::RunList(filter)).await {
-        Ok(DurableReply::Runs(runs)) => runs,
-        Ok(other) => return Err(ToolError::unexpected(&other)),
+    let filter = RunList { program, page: ListPage::first(SEARCHED), ..RunList::default() };
+    let runs = match call.perform(filter).await {
+        Ok(runs) => runs,
         // The program of the context does not exist (yet): it has no executions.
         Err(ToolError::Reported { code, .. }) if code.ends_with("NOT_FOUND") => Vec::new(),
         Err(error) => return Err(error),

@@ -4,7 +4,7 @@
 use super::call::ToolCall;
 use super::output::{ToolError, prompt, shortened};
 use super::tools::end_text;
-use vm_system_protocol::control::{DurableOp, Op, Reply};
+use vm_system_protocol::control::{ExecEvents, RunGet};
 use vm_system_protocol::model::{EventPayload, ExecutionError, ExecutionStatus, Run, Task};
 
 /// Longest schema in a text (bytes).
@@ -58,11 +58,11 @@ pub(super) async fn with_stack(
     text: String,
 ) -> Result<String, ToolError> {
     let Some(error) = error.filter(|error| error.code == "EXCEPTION") else { return Ok(text) };
-    let run = call.run(DurableOp::RunGet { execution: execution.to_owned() }).await?;
+    let run = call.perform(RunGet { execution: execution.to_owned() }).await?;
     let after_seq = run.execution.metrics.events.saturating_sub(LAST_EVENTS);
     let (execution, limit) = (execution.to_owned(), 64);
-    let op = Op::ExecEvents { execution, after_seq, limit, follow: false };
-    let Reply::Events(events) = call.perform(op).await? else { return Ok(text) };
+    let op = ExecEvents { execution, after_seq, limit, follow: false };
+    let events = call.perform(op).await?;
     let stack = events.iter().rev().find_map(|event| match &event.payload {
         EventPayload::Exception { stack, .. } => Some(stack),
         _ => None,

@@ -89,16 +89,6 @@ impl ToolError {
             details: None,
         }
     }
-
-    /// A bug: the reply is not of the kind that the verb returns.
-    pub(super) fn unexpected(what: &impl std::fmt::Debug) -> Self {
-        tracing::error!(?what, "a reply of another kind");
-        Self::Reported {
-            message: "the supervisor sent an unexpected reply".to_owned(),
-            code: ErrorCode::Internal.as_str(),
-            details: None,
-        }
-    }
 }
 
 impl ToolError {

@@ -8,7 +8,7 @@ use super::views;
 use rmcp::model::{ReadResourceResult, Resource, ResourceContents, ResourceTemplate};
 use serde_json::json;
 use vm_system_protocol::control::{
-    DurableOp, DurableReply, ErrorCode, ListPage, Op, ProgramFilter, Reply, RunFilter,
+    ErrorCode, ExecEvents, ListPage, ProgramGet, ProgramList, RunGet, RunList,
 };
 
 /// Most executions, and most programs, that are listed.
@@ -46,32 +46,21 @@ pub(super) fn templates() -> Vec<ResourceTemplate> {
 /// The newest executions and programs.
 pub(super) async fn list(call: &ToolCall<'_>) -> Result<Vec<Resource>, ToolError> {
     let mut listed = Vec::new();
-    if let DurableReply::Runs(runs) = call
-        .durable(DurableOp::RunList(RunFilter { page: ListPage::first(LISTED), ..RunFilter::default() }))
-        .await?
-    {
-        for run in runs {
-            let id = run.execution.id;
-            let about = format!(
-                "Execution of {}: {}",
-                run.program.as_deref().unwrap_or("a deleted program"),
-                views::legacy(run.execution.status)
-            );
-            let resource = Resource::new(format!("{EXECUTIONS}{id}"), views::name_of(&run));
-            listed.push(resource.with_description(about).with_mime_type("application/json"));
-        }
+    for run in call.perform(RunList { page: ListPage::first(LISTED), ..RunList::default() }).await? {
+        let id = run.execution.id;
+        let about = format!(
+            "Execution of {}: {}",
+            run.program.as_deref().unwrap_or("a deleted program"),
+            views::legacy(run.execution.status)
+        );
+        let resource = Resource::new(format!("{EXECUTIONS}{id}"), views::name_of(&run));
+        listed.push(resource.with_description(about).with_mime_type("application/json"));
     }
-    if let DurableReply::Programs(programs) = call
-        .durable(DurableOp::ProgramList(ProgramFilter {
-            page: ListPage::first(LISTED),
-            ..ProgramFilter::default()
-        }))
-        .await?
+    for program in
+        call.perform(ProgramList { page: ListPage::first(LISTED), ..ProgramList::default() }).await?
     {
-        for program in programs {
-            let resource = Resource::new(format!("{PROGRAMS}{}", program.id), program.name);
-            listed.push(resource.with_description("Source of a program").with_mime_type("text/javascript"));
-        }
+        let resource = Resource::new(format!("{PROGRAMS}{}", program.id), program.name);
+        listed.push(resource.with_description("Source of a program").with_mime_type("text/javascript"));
     }
     Ok(listed)
 }
@@ -83,17 +72,15 @@ pub(super) async fn read(call: &ToolCall<'_>, uri: &str) -> Result<ReadResourceR
         Ok(ReadResourceResult::new(vec![text]))
     };
     if let Some(id) = uri.strip_prefix(PROGRAMS) {
-        return match call.durable(DurableOp::ProgramGet { program: plain(id, uri)?, version: None }).await? {
-            DurableReply::Program(program) => contents(program.source.unwrap_or_default(), "text/javascript"),
-            other => Err(ToolError::unexpected(&other)),
-        };
+        let program = call.perform(ProgramGet { program: plain(id, uri)?, version: None }).await?;
+        return contents(program.source.unwrap_or_default(), "text/javascript");
     }
     let rest = uri.strip_prefix(EXECUTIONS).ok_or_else(|| unknown(uri))?;
     let (id, part) = rest.split_once('/').unwrap_or((rest, ""));
     let id = plain(id, uri)?;
     match part {
         "" => {
-            let run = call.run(DurableOp::RunGet { execution: id }).await?;
+            let run = call.perform(RunGet { execution: id }).await?;
             let text = serde_json::to_string_pretty(&json!(call.give_run(&run))).unwrap_or_default();
             contents(text, "application/json")
         }
@@ -107,16 +94,12 @@ pub(super) async fn read(call: &ToolCall<'_>, uri: &str) -> Result<ReadResourceR
             contents(lines.join("\n") + &note, "text/plain")
         }
         "events" => {
-            let op = Op::ExecEvents { execution: id, after_seq: 0, limit: EVENTS, follow: false };
-            match call.perform(op).await? {
-                Reply::Events(events) => {
-                    if events.len() < EVENTS as usize {
-                        call.give_last_of(&events);
-                    }
-                    contents(serde_json::to_string_pretty(&events).unwrap_or_default(), "application/json")
-                }
-                other => Err(ToolError::unexpected(&other)),
+            let op = ExecEvents { execution: id, after_seq: 0, limit: EVENTS, follow: false };
+            let events = call.perform(op).await?;
+            if events.len() < EVENTS as usize {
+                call.give_last_of(&events);
             }
+            contents(serde_json::to_string_pretty(&events).unwrap_or_default(), "application/json")
         }
         _ => Err(unknown(uri)),
     }

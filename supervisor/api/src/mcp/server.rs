@@ -20,7 +20,7 @@ use rmcp::model::{
 use rmcp::service::{RequestContext, SubscriptionContext};
 use serde_json::{Value, json};
 use std::sync::Arc;
-use vm_system_protocol::control::{DurableOp, ErrorCode as Code};
+use vm_system_protocol::control::{ErrorCode as Code, RunGet};
 use vm_system_runtime::shares::Shares;
 
 /// Instructions that an agent reads before it uses any tool.
@@ -179,8 +179,8 @@ impl ServerHandler for McpServer {
         let as_task = call.is_as_task();
         let outcome = (row.run)(&call).await;
         if as_task && let Some(id) = outcome.as_ref().ok().and_then(|done| done.field("id")) {
-            let op = DurableOp::RunGet { execution: id.to_owned() };
-            let run = call.run(op).await.map_err(refused)?;
+            let op = RunGet { execution: id.to_owned() };
+            let run = call.perform(op).await.map_err(refused)?;
             return Ok(CreateTaskResult::new(background::started(&run)).into());
         }
         Ok(output::result(outcome).into())
@@ -224,7 +224,7 @@ impl ServerHandler for McpServer {
             let why = "only executions can be watched: vm://executions/{id}";
             return Err(ErrorData::invalid_params(why, Some(json!({ "uri": cut_uri(&uri) }))));
         };
-        let now = call.run(DurableOp::RunGet { execution }).await.map_err(refused)?;
+        let now = call.perform(RunGet { execution }).await.map_err(refused)?;
         let client = (call.client, &self.shares);
         if self.watches.add(Arc::clone(&self.backend), client, uri, &now, context.peer.clone()) {
             return Ok(());

@@ -11,7 +11,9 @@ use std::sync::Arc;
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream, ReadHalf, WriteHalf};
 use tokio::sync::mpsc;
 use uuid::Uuid;
-use vm_system_protocol::control::{DurableOp, DurableReply, ErrorCode, Op, OpError, Reply};
+use vm_system_protocol::control::{
+    CurrentGet, ErrorCode, ExecCancel, ExecStart, ExecutionState, Op, OpError, Reply, Verb as _,
+};
 use vm_system_protocol::ids::{ExecutionId, SessionId};
 use vm_system_protocol::model::{Execution, Metrics};
 
@@ -25,7 +27,7 @@ impl McpBackend for NoVerbs {
 
     fn perform<'a>(&'a self, _: &'a McpClient, op: Op, _: String) -> VerbFuture<'a, Result<Reply, OpError>> {
         let reply = match op {
-            Op::Durable(DurableOp::CurrentGet { .. }) => Ok(Reply::Durable(DurableReply::Runs(Vec::new()))),
+            Op::CurrentGet(_) => Ok(CurrentGet::any_reply(None)),
             _ => Err(OpError::new(ErrorCode::ExecutionNotFound, "nothing is here")),
         };
         Box::pin(std::future::ready(reply))
@@ -72,14 +74,14 @@ impl McpBackend for Sessions {
                 note("refused".to_owned());
                 ready(Err(OpError::new(ErrorCode::SessionBusy, "another execution runs")))
             }
-            Op::ExecStart(_) => ready(Ok(Reply::Execution(Box::new(self.execution())))),
-            Op::ExecWait { execution } => {
-                note(format!("wait for {execution}"));
+            Op::ExecStart(_) => ready(Ok(ExecStart::any_reply(ExecutionState::Execution(self.execution())))),
+            Op::ExecWait(wait) => {
+                note(format!("wait for {}", wait.execution));
                 Box::pin(std::future::pending())
             }
-            Op::ExecCancel { execution } => {
-                note(format!("cancel {execution}"));
-                ready(Ok(Reply::Done))
+            Op::ExecCancel(cancel) => {
+                note(format!("cancel {}", cancel.execution));
+                ready(Ok(ExecCancel::any_reply(())))
             }
             other => panic!("not expected: {other:?}"),
         }

@@ -5,6 +5,7 @@ use super::schema::{JsonSchema, schemars};
 use serde::Serialize;
 use serde_json::Value;
 use vm_system_protocol::counted::counted;
+use vm_system_protocol::ids::SessionId;
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{
     Engine, Event, EventPayload, ExecutionError, ExecutionStatus, Program, ProgramState, ResultValue, Run,

@@ -3,7 +3,6 @@
 //! are polled, and each poll reads the store: their number is bounded for each owner, unchanged ones are polled less often,
 //! and those of ended executions are not polled.
 
-use super::call::run_of;
 use super::{McpBackend, McpClient, views};
 use rmcp::RoleServer;
 use rmcp::model::ResourceUpdatedNotificationParam;
@@ -15,7 +14,7 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use uuid::Uuid;
-use vm_system_protocol::control::{DurableOp, ErrorCode, Op};
+use vm_system_protocol::control::{ErrorCode, RunGet, Verb as _};
 use vm_system_protocol::model::Run;
 use vm_system_runtime::shares::{Holder, Share, ShareLimits, Shares};
 
@@ -208,9 +207,8 @@ enum DocumentState {
 
 async fn poll(backend: &Arc<dyn McpBackend>, client: &McpClient, uri: &str) -> DocumentState {
     let Some(execution) = super::resources::execution_of(uri) else { return DocumentState::Gone };
-    let op = Op::Durable(DurableOp::RunGet { execution });
-    match backend.perform(client, op, Uuid::new_v4().to_string()).await {
-        Ok(reply) => run_of(reply).map_or(DocumentState::Hidden, |run| {
+    match backend.perform(client, RunGet { execution }.into(), Uuid::new_v4().to_string()).await {
+        Ok(reply) => RunGet::reply_from(reply).map_or(DocumentState::Hidden, |run| {
             DocumentState::Present(hash_of(&run), !run.execution.status.is_final())
         }),
         Err(error) if error.code == ErrorCode::ExecutionNotFound => DocumentState::Gone,

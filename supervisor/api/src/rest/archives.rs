@@ -3,8 +3,7 @@
 use super::App;
 use super::envelope::{RestError, RestResult, created};
 use super::input::{PathSegments, QueryParams, is_json};
-use super::programs::durable;
-use super::request::{RestRequest, unexpected};
+use super::request::RestRequest;
 use axum::body::{Body, Bytes};
 use axum::extract::FromRequest;
 use axum::http::{HeaderValue, Request, Response, StatusCode, header};
@@ -17,7 +16,8 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 use vm_system_protocol::control::{
-    ArchiveKind, DurableOp, DurableReply, ExportCursor, ExportPart, NewImport, Op, PART_BYTES, Reply,
+    ArchiveExport, ArchiveKind, ExportCursor, ExportPart, ImportBegin, ImportDrop, ImportEnd, ImportPart,
+    PART_BYTES,
 };
 use vm_system_runtime::shares::Share;
 
@@ -44,7 +44,7 @@ pub(super) async fn export_execution(
 /// Create a program from a file, under a new id.
 pub(super) async fn import_program(request: RestRequest, params: QueryParams, upload: Upload) -> RestResult {
     let name = params.one("name")?.map(str::to_owned);
-    let new = NewImport { kind: Some(ArchiveKind::Program), name, ..NewImport::default() };
+    let new = ImportBegin { kind: Some(ArchiveKind::Program), name, ..ImportBegin::default() };
     import(request, new, upload).await
 }
 
@@ -55,7 +55,7 @@ pub(super) async fn import_execution(
     upload: Upload,
 ) -> RestResult {
     let text = |name: &str| Ok::<_, RestError>(params.one(name)?.map(str::to_owned));
-    let new = NewImport {
+    let new = ImportBegin {
         kind: Some(ArchiveKind::Execution),
         name: text("name")?,
         program_name: text("program_name")?,
@@ -72,11 +72,8 @@ async fn part(
     reference: &str,
     after: Option<ExportCursor>,
 ) -> Result<ExportPart, RestError> {
-    let op = DurableOp::Export { kind, reference: reference.to_owned(), after: after.map(Box::new) };
-    match durable(request, op).await? {
-        DurableReply::Exported(part) => Ok(*part),
-        other => Err(unexpected(&Reply::Durable(other))),
-    }
+    let op = ArchiveExport { kind, reference: reference.to_owned(), after };
+    request.op(op).await
 }
 
 /// An error of the first part is a refusal; a later one ends the response early.
@@ -176,16 +173,13 @@ struct Incomplete<'a> {
 impl Drop for Incomplete<'_> {
     fn drop(&mut self) {
         if let Some(import) = self.import.take() {
-            self.request.afterwards(Op::Durable(DurableOp::ImportDrop { import }));
+            self.request.afterwards(ImportDrop { import });
         }
     }
 }
 
-async fn import(request: RestRequest, new: NewImport, mut upload: Upload) -> RestResult {
-    let import = match durable(&request, DurableOp::ImportBegin(Box::new(new))).await? {
-        DurableReply::Importing(import) => import,
-        other => return Err(unexpected(&Reply::Durable(other))),
-    };
+async fn import(request: RestRequest, new: ImportBegin, mut upload: Upload) -> RestResult {
+    let import = request.op(new).await?;
     let mut incomplete = Incomplete { request: &request, import: Some(import.clone()) };
     let mut at = 0;
     loop {
@@ -194,12 +188,12 @@ async fn import(request: RestRequest, new: NewImport, mut upload: Upload) -> Res
             break;
         }
         for bytes in piece.chunks(PART_BYTES) {
-            let op = DurableOp::ImportPart { import: import.clone(), at, bytes: bytes.to_vec() };
-            durable(&request, op).await?;
+            let op = ImportPart { import: import.clone(), at, bytes: bytes.to_vec() };
+            request.op(op).await?;
             at += bytes.len() as u64;
         }
     }
     // From here on the verb has the file, to its end.
     incomplete.import = None;
-    created(&durable(&request, DurableOp::ImportEnd { import }).await?)
+    created(&request.op(ImportEnd { import }).await?)
 }

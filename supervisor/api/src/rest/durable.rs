@@ -3,15 +3,17 @@
 use super::envelope::{RestError, RestResult, created, json, ok};
 use super::executions::variables;
 use super::input::{JsonBody, OptionalJsonBody, PathSegments, QueryParams, id, required, whole};
-use super::programs::durable;
-use super::request::{RestRequest, unexpected};
+use super::request::RestRequest;
 use super::{filters, pages};
 use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
-use vm_system_protocol::control::{DurableOp, DurableReply, ErrorCode, GivenAnswer, NewRun, OpError, Reply};
+use vm_system_protocol::control::{
+    CheckpointList, CurrentGet, CurrentSet, ErrorCode, GivenAnswer, OpError, ProgramStart, RunDelete,
+    RunFork, RunRewind, StateGet, StateSet, TaskGet, TaskSubmit,
+};
 use vm_system_protocol::ids::ExecutionId;
 use vm_system_protocol::input::json_for_script;
 use vm_system_protocol::json::JsonText;
@@ -106,7 +108,7 @@ pub(super) async fn start(
         }
         (Some(_), Some(_), _) => return Err(RestError::invalid("give one of program_id and name")),
     };
-    let new = NewRun {
+    let new = ProgramStart {
         program,
         name: body.execution_id,
         args: body.args.unwrap_or_default(),
@@ -117,7 +119,7 @@ pub(super) async fn start(
         wait,
     };
     let status = if wait { StatusCode::CREATED } else { StatusCode::ACCEPTED };
-    json(status, &durable(&request, DurableOp::ProgramStart(Box::new(new))).await?)
+    json(status, &request.op(new).await?)
 }
 
 #[derive(Serialize)]
@@ -131,10 +133,8 @@ pub(super) async fn forget(
     request: RestRequest,
     PathSegments(execution): PathSegments<String>,
 ) -> RestResult {
-    match durable(&request, DurableOp::RunDelete { execution: execution.clone() }).await? {
-        DurableReply::Run(run) => ok(&Deleted { status: "ok", execution_id: run.execution.id }),
-        other => Err(unexpected(&Reply::Durable(other))),
-    }
+    let run = request.op(RunDelete { execution: execution.clone() }).await?;
+    ok(&Deleted { status: "ok", execution_id: run.execution.id })
 }
 
 /// The new current execution.
@@ -148,14 +148,9 @@ pub(super) struct CurrentBody {
 /// The current execution of a client: the one that its requests use if they name none. Clients of
 /// `vm-system mcp --client NAME` are called `client NAME`.
 pub(super) async fn current(request: RestRequest, PathSegments(client): PathSegments<String>) -> RestResult {
-    match durable(&request, DurableOp::CurrentGet { client }).await? {
-        DurableReply::Runs(runs) => {
-            let message = "no current execution is set for this client";
-            let run = runs.first().ok_or_else(|| OpError::new(ErrorCode::ExecutionNotFound, message))?;
-            ok(run)
-        }
-        other => Err(unexpected(&Reply::Durable(other))),
-    }
+    let message = "no current execution is set for this client";
+    let run = request.op(CurrentGet { client }).await?;
+    ok(&run.ok_or_else(|| OpError::new(ErrorCode::ExecutionNotFound, message))?)
 }
 
 /// Set the current execution of a client.
@@ -165,12 +160,12 @@ pub(super) async fn set_current(
     JsonBody(body): JsonBody<CurrentBody>,
 ) -> RestResult {
     let execution = required("execution_id", body.execution_id)?;
-    ok(&durable(&request, DurableOp::CurrentSet { client, execution: execution.clone() }).await?)
+    ok(&request.op(CurrentSet { client, execution: execution.clone() }).await?)
 }
 
 /// Status of an execution of a program, and its pending task. Reading it changes nothing.
 pub(super) async fn task(request: RestRequest, PathSegments(execution): PathSegments<String>) -> RestResult {
-    ok(&durable(&request, DurableOp::TaskGet { execution: execution.clone() }).await?)
+    ok(&request.op(TaskGet { execution: execution.clone() }).await?)
 }
 
 /// Submit an answer; the response follows when the program has reached its next pause or its end.
@@ -187,19 +182,17 @@ pub(super) async fn submit(
     json_for_script(result.get())
         .map_err(|why| RestError::request(StatusCode::BAD_REQUEST, format!("result: {why}")))?;
     let result = GivenAnswer::Json(JsonText::from_untrusted(result.get().to_owned()));
-    let op = DurableOp::TaskSubmit { execution: execution.clone(), task, result, wait };
+    let op = TaskSubmit { execution: execution.clone(), task, result, wait };
     let status = if wait { StatusCode::OK } else { StatusCode::ACCEPTED };
-    json(status, &durable(&request, op).await?)
+    json(status, &request.op(op).await?)
 }
 
 /// Pending tasks, oldest first; with a `status`, tasks that have ended, newest first.
 pub(super) async fn tasks(request: RestRequest, params: QueryParams) -> RestResult {
     let page = pages::requested(&params, pages::MOST)?;
     let filter = filters::tasks(&params, page)?;
-    match durable(&request, DurableOp::TaskList(filter)).await? {
-        DurableReply::Tasks(tasks) => pages::response(page, &tasks),
-        other => Err(unexpected(&Reply::Durable(other))),
-    }
+    let tasks = request.op(filter).await?;
+    pages::response(page, &tasks)
 }
 
 /// Frames and variables of a program that waits or has ended.
@@ -209,7 +202,7 @@ pub(super) async fn state(
     params: QueryParams,
 ) -> RestResult {
     let checkpoint = params.number("checkpoint", 0)?;
-    ok(&durable(&request, DurableOp::StateGet { execution: execution.clone(), checkpoint }).await?)
+    ok(&request.op(StateGet { execution: execution.clone(), checkpoint }).await?)
 }
 
 /// Change a variable of a waiting execution.
@@ -221,8 +214,8 @@ pub(super) async fn set(
     let name = required("name", body.name)?;
     let value = body.value.ok_or_else(|| RestError::invalid("value is missing"))?;
     let value = JsonText::from_untrusted(value.get().to_owned());
-    let op = DurableOp::StateSet { execution: execution.clone(), name, value, frame: body.frame };
-    ok(&durable(&request, op).await?)
+    let op = StateSet { execution: execution.clone(), name, value, frame: body.frame };
+    ok(&request.op(op).await?)
 }
 
 /// The stored checkpoints of an execution.
@@ -230,7 +223,7 @@ pub(super) async fn checkpoints(
     request: RestRequest,
     PathSegments(execution): PathSegments<String>,
 ) -> RestResult {
-    ok(&durable(&request, DurableOp::CheckpointList { execution: execution.clone() }).await?)
+    ok(&request.op(CheckpointList { execution: execution.clone() }).await?)
 }
 
 /// Start a new execution from a checkpoint; it takes over the name, and the old one ends as `cancelled`. The response follows when it
@@ -241,7 +234,7 @@ pub(super) async fn rewind(
     JsonBody(body): JsonBody<RewindBody>,
 ) -> RestResult {
     let checkpoint = body.checkpoint.ok_or_else(|| RestError::invalid("checkpoint is missing"))?;
-    ok(&durable(&request, DurableOp::Rewind { execution: execution.clone(), checkpoint }).await?)
+    ok(&request.op(RunRewind { execution: execution.clone(), checkpoint }).await?)
 }
 
 /// Start a new execution from a checkpoint; the old one is not changed. The response follows when it has reached its next pause or
@@ -252,6 +245,6 @@ pub(super) async fn branch_off(
     OptionalJsonBody(body): OptionalJsonBody<ForkBody>,
 ) -> RestResult {
     let ForkBody { checkpoint, name } = body;
-    let op = DurableOp::Fork { execution: execution.clone(), checkpoint, name };
-    created(&durable(&request, op).await?)
+    let op = RunFork { execution: execution.clone(), checkpoint, name };
+    created(&request.op(op).await?)
 }

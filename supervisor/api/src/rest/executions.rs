@@ -2,14 +2,14 @@
 
 use super::envelope::{RestError, RestResult, json, ok};
 use super::input::{JsonBody, PathSegments, QueryParams, id, object, required};
-use super::request::{RestRequest, unexpected};
+use super::request::RestRequest;
 use super::{filters, pages, programs, sse};
 use axum::http::{HeaderMap, StatusCode, header};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
-use vm_system_protocol::control::{DurableOp, ExecutionFilter, NewExecution, Op, Reply};
+use vm_system_protocol::control::{ExecCancel, ExecEvents, ExecGet, ExecList, ExecStart, RunGet};
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{Execution, ExecutionKind};
 
@@ -47,7 +47,7 @@ pub(super) async fn repl(
     let session = id("session_id", &required("session_id", body.session_id)?)?;
     let input = body.input.filter(|input| !input.is_empty());
     let input = input.ok_or_else(|| RestError::invalid("input is missing"))?;
-    let new = NewExecution { input: Some(input), wait, ..NewExecution::new(session, ExecutionKind::Repl) };
+    let new = ExecStart { input: Some(input), wait, ..ExecStart::new(session, ExecutionKind::Repl) };
     start(&request, &params, new).await
 }
 
@@ -62,13 +62,8 @@ pub(super) async fn run_file(
     let env = variables(body.env.unwrap_or_default())?;
     let session = id("session_id", &required("session_id", body.session_id)?)?;
     let path = body.path.ok_or_else(|| RestError::invalid("path is missing"))?;
-    let new = NewExecution {
-        path: Some(path),
-        args,
-        env,
-        wait,
-        ..NewExecution::new(session, ExecutionKind::RunFile)
-    };
+    let new =
+        ExecStart { path: Some(path), args, env, wait, ..ExecStart::new(session, ExecutionKind::RunFile) };
     start(&request, &params, new).await
 }
 
@@ -85,13 +80,13 @@ pub(super) fn variables(env: BTreeMap<String, Value>) -> Result<Vec<(String, Str
     env.into_iter().map(text).collect()
 }
 
-async fn start(request: &RestRequest, params: &QueryParams, new: NewExecution) -> RestResult {
+async fn start(request: &RestRequest, params: &QueryParams, new: ExecStart) -> RestResult {
     let cancel_on_disconnect = params.flag("cancel_on_disconnect", false)?;
     if cancel_on_disconnect && !new.wait {
         return Err(RestError::invalid("cancel_on_disconnect is for requests that wait for the end"));
     }
     let status = if new.wait { StatusCode::CREATED } else { StatusCode::ACCEPTED };
-    json(status, &request.waiting_op(Op::ExecStart(Box::new(new)), cancel_on_disconnect).await?)
+    json(status, &request.waiting_op(new, cancel_on_disconnect).await?)
 }
 
 /// Executions of a session, or of programs; newest first, without events and tasks; with filters.
@@ -118,10 +113,8 @@ pub(super) async fn list(request: RestRequest, params: QueryParams) -> RestResul
     }
     let (status, period) = (filters::execution_status(&params)?, filters::period(&params)?);
     let page = pages::requested(&params, DEFAULT_LIMIT)?;
-    match request.op(Op::ExecList(ExecutionFilter { session, status, period, page })).await? {
-        Reply::Executions(executions) => pages::response(page, &executions),
-        other => Err(unexpected(&other)),
-    }
+    let executions = request.op(ExecList { session, status, period, page }).await?;
+    pages::response(page, &executions)
 }
 
 /// One execution, by id or name; for an execution of a program also the program, its version and the pending task.
@@ -130,14 +123,11 @@ pub(super) async fn get(request: RestRequest, PathSegments(execution): PathSegme
     if found.kind != ExecutionKind::Program {
         return ok(&found);
     }
-    ok(&programs::durable(&request, DurableOp::RunGet { execution: found.id.to_string() }).await?)
+    ok(&request.op(RunGet { execution: found.id.to_string() }).await?)
 }
 
-async fn find(request: &RestRequest, reference: &str) -> Result<Box<Execution>, RestError> {
-    match request.op(Op::ExecGet { execution: reference.to_owned() }).await? {
-        Reply::Execution(execution) => Ok(execution),
-        other => Err(unexpected(&other)),
-    }
+async fn find(request: &RestRequest, reference: &str) -> Result<Execution, RestError> {
+    request.op(ExecGet { execution: reference.to_owned() }).await
 }
 
 #[derive(Serialize)]
@@ -152,7 +142,7 @@ pub(super) async fn cancel(
     PathSegments(execution): PathSegments<String>,
 ) -> RestResult {
     let execution_id = find(&request, &execution).await?.id.to_string();
-    request.op(Op::ExecCancel { execution: execution_id.clone() }).await?;
+    request.op(ExecCancel { execution: execution_id.clone() }).await?;
     json(StatusCode::ACCEPTED, &Cancelled { status: "ok", execution_id })
 }
 
@@ -171,11 +161,9 @@ pub(super) async fn events(
         let after_seq = last_event_id.unwrap_or(after_seq);
         return sse::stream(request, &found, after_seq, headers.contains_key("last-event-id"));
     }
-    let op = Op::ExecEvents { execution: found.id.to_string(), after_seq, limit, follow: false };
-    match request.op(op).await? {
-        Reply::Events(events) => pages::events(limit, &events, |event| event.seq),
-        other => Err(unexpected(&other)),
-    }
+    let op = ExecEvents { execution: found.id.to_string(), after_seq, limit, follow: false };
+    let events = request.op(op).await?;
+    pages::events(limit, &events, |event| event.seq)
 }
 
 /// Whether a client lists a media type in its `Accept`.

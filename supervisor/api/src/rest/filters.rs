@@ -2,7 +2,7 @@
 
 use super::envelope::RestError;
 use super::input::QueryParams;
-use vm_system_protocol::control::{ListPage, Period, ProgramFilter, RunFilter, TaskFilter};
+use vm_system_protocol::control::{ListPage, Period, ProgramList, RunList, TaskList};
 use vm_system_protocol::model::{ExecutionStatus, TaskState};
 use vm_system_protocol::time::Timestamp;
 
@@ -29,8 +29,8 @@ pub(super) fn runs(
     params: &QueryParams,
     program: Option<String>,
     page: ListPage,
-) -> Result<RunFilter, RestError> {
-    Ok(RunFilter {
+) -> Result<RunList, RestError> {
+    Ok(RunList {
         status: execution_status(params)?,
         program,
         name: text(params, "name")?,
@@ -41,14 +41,14 @@ pub(super) fn runs(
 }
 
 /// Tasks; without a `status` pending ones.
-pub(super) fn tasks(params: &QueryParams, page: ListPage) -> Result<TaskFilter, RestError> {
+pub(super) fn tasks(params: &QueryParams, page: ListPage) -> Result<TaskList, RestError> {
     let names = TaskState::ALL.iter().map(|state| state.as_str()).collect::<Vec<_>>().join(", ");
     let status = match params.one("status")? {
         Some("all") => None,
         None => Some(TaskState::Pending),
         Some(_) => params.name("status", &format!("{names}, all"))?,
     };
-    Ok(TaskFilter {
+    Ok(TaskList {
         status,
         execution: text(params, "execution_id")?,
         program: text(params, "program")?,
@@ -59,9 +59,9 @@ pub(super) fn tasks(params: &QueryParams, page: ListPage) -> Result<TaskFilter, 
 }
 
 /// Programs.
-pub(super) fn programs(params: &QueryParams, page: ListPage) -> Result<ProgramFilter, RestError> {
+pub(super) fn programs(params: &QueryParams, page: ListPage) -> Result<ProgramList, RestError> {
     let (name, owner) = (text(params, "name")?, text(params, "owner")?);
-    Ok(ProgramFilter { name, period: period(params)?, owner, page })
+    Ok(ProgramList { name, period: period(params)?, owner, page })
 }
 
 fn text(params: &QueryParams, name: &str) -> Result<Option<String>, RestError> {

@@ -2,10 +2,14 @@
 
 use super::envelope::{RestError, RestResult, created, ok};
 use super::input::{JsonBody, PathSegments, id, required, whole, with_integers};
-use super::request::{RestRequest, unexpected};
+use super::request::RestRequest;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
-use vm_system_protocol::control::{NewCapability, NewStartupFile, Op, Reply};
+use vm_system_protocol::control::{
+    NewCapability, NewStartupFile, TemplateAddCapability, TemplateAddLibrary, TemplateAddModule,
+    TemplateAddStartup, TemplateGet, TemplateRemoveCapability, TemplateRemoveLibrary, TemplateRemoveModule,
+    TemplateRemoveStartup,
+};
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{CapabilityKind, TemplateDetail};
 
@@ -54,11 +58,8 @@ fn removed<T: Serialize>(what: &T) -> RestResult {
     ok(&Removed { status: "ok", what })
 }
 
-async fn template(request: &RestRequest, template: &str) -> Result<Box<TemplateDetail>, RestError> {
-    match request.op(Op::TemplateGet { template: id("template_id", template)? }).await? {
-        Reply::TemplateDetail(detail) => Ok(detail),
-        other => Err(unexpected(&other)),
-    }
+async fn template(request: &RestRequest, template: &str) -> Result<TemplateDetail, RestError> {
+    request.op(TemplateGet { template: id("template_id", template)? }).await
 }
 
 /// The capabilities of a template.
@@ -79,8 +80,8 @@ pub(super) async fn add_capability(
     let name = required("name", body.name)?;
     let config = with_integers("config", body.config.as_deref())?.unwrap_or_else(JsonText::empty_object);
     let enabled = body.enabled.unwrap_or_default();
-    let capability = Box::new(NewCapability { kind, name, enabled, config });
-    created(&request.op(Op::TemplateAddCapability { template, capability }).await?)
+    let capability = NewCapability { kind, name, enabled, config };
+    created(&request.op(TemplateAddCapability { template, capability }).await?)
 }
 
 /// Remove a capability.
@@ -89,10 +90,8 @@ pub(super) async fn remove_capability(
     PathSegments((of, which)): PathSegments<(String, String)>,
 ) -> RestResult {
     let (template, capability) = (id("template_id", &of)?, id("capability_id", &which)?);
-    match request.op(Op::TemplateRemoveCapability { template, capability }).await? {
-        Reply::Capability(capability) => removed(&capability),
-        other => Err(unexpected(&other)),
-    }
+    let capability = request.op(TemplateRemoveCapability { template, capability }).await?;
+    removed(&capability)
 }
 
 /// The startup files of a template, in the order in which they run.
@@ -112,8 +111,8 @@ pub(super) async fn add_startup_file(
     let template = id("template_id", &of)?;
     let path = body.path.ok_or_else(|| RestError::invalid("path is missing"))?;
     let mode = body.mode.filter(|mode| !mode.trim().is_empty()).unwrap_or_else(|| "eval".to_owned());
-    let file = Box::new(NewStartupFile { path, order_index: body.order_index.unwrap_or_default(), mode });
-    created(&request.op(Op::TemplateAddStartup { template, file }).await?)
+    let file = NewStartupFile { path, order_index: body.order_index.unwrap_or_default(), mode };
+    created(&request.op(TemplateAddStartup { template, file }).await?)
 }
 
 /// Remove a startup file.
@@ -122,10 +121,8 @@ pub(super) async fn remove_startup_file(
     PathSegments((of, which)): PathSegments<(String, String)>,
 ) -> RestResult {
     let (template, file) = (id("template_id", &of)?, id("file_id", &which)?);
-    match request.op(Op::TemplateRemoveStartup { template, file }).await? {
-        Reply::StartupFile(file) => removed(&file),
-        other => Err(unexpected(&other)),
-    }
+    let file = request.op(TemplateRemoveStartup { template, file }).await?;
+    removed(&file)
 }
 
 /// The names of a template's host modules.
@@ -140,7 +137,7 @@ pub(super) async fn add_module(
     JsonBody(body): JsonBody<NameBody>,
 ) -> RestResult {
     let (template, name) = (id("template_id", &of)?, required("name", body.name)?);
-    created(&request.op(Op::TemplateAddModule { template, name }).await?)
+    created(&request.op(TemplateAddModule { template, name }).await?)
 }
 
 /// Remove a host module. Removing an absent one changes nothing.
@@ -149,10 +146,8 @@ pub(super) async fn remove_module(
     PathSegments((of, name)): PathSegments<(String, String)>,
 ) -> RestResult {
     let template = id("template_id", &of)?;
-    match request.op(Op::TemplateRemoveModule { template, name }).await? {
-        Reply::TemplateName(name) => removed(&name),
-        other => Err(unexpected(&other)),
-    }
+    let name = request.op(TemplateRemoveModule { template, name }).await?;
+    removed(&name)
 }
 
 /// The names of a template's libraries.
@@ -167,7 +162,7 @@ pub(super) async fn add_library(
     JsonBody(body): JsonBody<NameBody>,
 ) -> RestResult {
     let (template, name) = (id("template_id", &of)?, required("name", body.name)?);
-    created(&request.op(Op::TemplateAddLibrary { template, name }).await?)
+    created(&request.op(TemplateAddLibrary { template, name }).await?)
 }
 
 /// Remove a library; existing sessions keep it.
@@ -176,8 +171,6 @@ pub(super) async fn remove_library(
     PathSegments((of, name)): PathSegments<(String, String)>,
 ) -> RestResult {
     let template = id("template_id", &of)?;
-    match request.op(Op::TemplateRemoveLibrary { template, name }).await? {
-        Reply::TemplateName(name) => removed(&name),
-        other => Err(unexpected(&other)),
-    }
+    let name = request.op(TemplateRemoveLibrary { template, name }).await?;
+    removed(&name)
 }

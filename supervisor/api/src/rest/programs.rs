@@ -2,12 +2,14 @@
 
 use super::envelope::{RestError, RestResult, created, ok};
 use super::input::{JsonBody, PathSegments, QueryParams, required};
-use super::request::{RestRequest, unexpected};
+use super::request::RestRequest;
 use super::{filters, pages};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
-use vm_system_protocol::control::{DurableOp, DurableReply, Op, PlanText, ProgramText, Reply};
+use vm_system_protocol::control::{
+    PlanCheck, PlanLoad, ProgramDelete, ProgramGet, ProgramLoad, ProgramVersions,
+};
 use vm_system_protocol::ids::ProgramId;
 
 /// A new program; under the name of an existing one, its next version.
@@ -30,43 +32,34 @@ pub(super) struct NewProgram {
     files: Option<BTreeMap<String, String>>,
 }
 
-/// A verb of programs.
-pub(super) async fn durable(request: &RestRequest, op: DurableOp) -> Result<DurableReply, RestError> {
-    match request.op(Op::Durable(op)).await? {
-        Reply::Durable(reply) => Ok(reply),
-        other => Err(unexpected(&other)),
-    }
-}
-
 /// Programs, newest first, without sources; with filters.
 pub(super) async fn list(request: RestRequest, params: QueryParams) -> RestResult {
     let page = pages::requested(&params, pages::MOST)?;
     let filter = filters::programs(&params, page)?;
-    match durable(&request, DurableOp::ProgramList(filter)).await? {
-        DurableReply::Programs(programs) => pages::response(page, &programs),
-        other => Err(unexpected(&Reply::Durable(other))),
-    }
+    let programs = request.op(filter).await?;
+    pages::response(page, &programs)
 }
 
 /// Compile a source text and store it as a program.
 pub(super) async fn load(request: RestRequest, JsonBody(body): JsonBody<NewProgram>) -> RestResult {
     let name = required("name", body.name)?;
-    let op = match (body.source, body.plan) {
+    let program = match (body.source, body.plan) {
         (Some(source), None) => {
             let (typescript, file) = (body.typescript, body.file);
             let files = body.files.unwrap_or_default().into_iter().collect();
-            DurableOp::ProgramLoad(Box::new(ProgramText { name, source, typescript, file, files }))
+            request.op(ProgramLoad { name, source, typescript, file, files }).await?
         }
         (None, Some(_)) if body.file.is_some() || body.files.is_some() => {
             return Err(RestError::invalid("`file` and `files` belong to a source, not to a plan"));
         }
         (None, Some(plan)) => {
-            DurableOp::PlanLoad { name, plan: plan.get().to_owned(), done: body.done.unwrap_or_default() }
+            let (plan, done) = (plan.get().to_owned(), body.done.unwrap_or_default());
+            request.op(PlanLoad { name, plan, done }).await?
         }
         (None, None) => return Err(RestError::invalid("source is missing")),
         (Some(_), Some(_)) => return Err(RestError::invalid("a program has a source or a plan, not both")),
     };
-    created(&durable(&request, op).await?)
+    created(&program)
 }
 
 /// A plan as Markdown.
@@ -82,12 +75,12 @@ pub(super) struct PlanBody {
 
 /// Compile a plan, or report its errors; nothing is stored.
 pub(super) async fn check_plan(request: RestRequest, JsonBody(body): JsonBody<PlanBody>) -> RestResult {
-    let plan = PlanText {
+    let plan = PlanCheck {
         file: body.file.unwrap_or_else(|| "plan.md".to_owned()),
         text: body.text.ok_or_else(|| RestError::invalid("text is missing"))?,
         parts: body.files.unwrap_or_default().into_iter().collect(),
     };
-    ok(&durable(&request, DurableOp::PlanCheck(Box::new(plan))).await?)
+    ok(&request.op(plan).await?)
 }
 
 /// One program with its source, by id or name.
@@ -97,7 +90,7 @@ pub(super) async fn get(
     params: QueryParams,
 ) -> RestResult {
     let version = params.number("version", 1)?;
-    ok(&durable(&request, DurableOp::ProgramGet { program, version }).await?)
+    ok(&request.op(ProgramGet { program, version }).await?)
 }
 
 /// Versions of a program, newest first, without sources.
@@ -107,10 +100,8 @@ pub(super) async fn versions(
     params: QueryParams,
 ) -> RestResult {
     let page = pages::requested(&params, pages::MOST)?;
-    match durable(&request, DurableOp::ProgramVersions { program, page }).await? {
-        DurableReply::Versions(versions) => pages::response(page, &versions),
-        other => Err(unexpected(&Reply::Durable(other))),
-    }
+    let versions = request.op(ProgramVersions { program, page }).await?;
+    pages::response(page, &versions)
 }
 
 #[derive(Serialize)]
@@ -121,10 +112,8 @@ struct Deleted {
 
 /// Delete a program; its executions continue, its name is free again.
 pub(super) async fn delete(request: RestRequest, PathSegments(program): PathSegments<String>) -> RestResult {
-    match durable(&request, DurableOp::ProgramDelete { program }).await? {
-        DurableReply::Program(program) => ok(&Deleted { status: "ok", program_id: program.id }),
-        other => Err(unexpected(&Reply::Durable(other))),
-    }
+    let program = request.op(ProgramDelete { program }).await?;
+    ok(&Deleted { status: "ok", program_id: program.id })
 }
 
 /// Executions of a program, newest first, without tasks; with filters.
@@ -140,8 +129,6 @@ pub(super) async fn executions(
 pub(super) async fn runs(request: &RestRequest, program: Option<String>, params: &QueryParams) -> RestResult {
     let page = pages::requested(params, pages::MOST)?;
     let filter = filters::runs(params, program, page)?;
-    match durable(request, DurableOp::RunList(filter)).await? {
-        DurableReply::Runs(runs) => pages::response(page, &runs),
-        other => Err(unexpected(&Reply::Durable(other))),
-    }
+    let runs = request.op(filter).await?;
+    pages::response(page, &runs)
 }

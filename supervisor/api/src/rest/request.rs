@@ -14,7 +14,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 use vm_system_ops::{Caller, ClientPresence, VerbRequest};
-use vm_system_protocol::control::{Op, OpError, Reply};
+use vm_system_protocol::control::{Op, OpError, Reply, Verb};
 use vm_system_runtime::shares::Share;
 use vm_system_runtime::{FollowedBatch, Follower};
 
@@ -81,17 +81,17 @@ fn key(headers: &HeaderMap) -> Result<Option<String>, RestError> {
 
 impl RestRequest {
     /// Runs a verb and waits for its reply. The verb continues to its end even if the client disconnects.
-    pub(super) async fn op(&self, op: Op) -> Result<Reply, RestError> {
-        joined(self.start(op, None).await)
+    pub(super) async fn op<V: Verb>(&self, verb: V) -> Result<V::Reply, RestError> {
+        self.waiting_op(verb, false).await
     }
 
     /// Runs a verb that puts things in order when the request has failed or its client has gone; nobody waits for its reply.
-    pub(super) fn afterwards(&self, op: Op) {
+    pub(super) fn afterwards(&self, verb: impl Verb) {
         let memory = RequestMemory::new(&self.app.state.memory, self.caller.holder());
         let request = VerbRequest {
             caller: self.caller.clone(),
             idempotency_key: None,
-            op,
+            op: verb.into(),
             events: None,
             memory: memory.reply,
             presence: ClientPresence::default(),
@@ -121,13 +121,18 @@ impl RestRequest {
 
     /// As [`RestRequest::op`]; the execution for which it waits is cancelled if `cancel_on_disconnect` is set, the client disconnects and
     /// nobody else waits.
-    pub(super) async fn waiting_op(&self, op: Op, cancel_on_disconnect: bool) -> Result<Reply, RestError> {
-        joined(self.begin(op, None, cancel_on_disconnect).await)
+    pub(super) async fn waiting_op<V: Verb>(
+        &self,
+        verb: V,
+        cancel_on_disconnect: bool,
+    ) -> Result<V::Reply, RestError> {
+        let reply = joined(self.begin(verb.into(), None, cancel_on_disconnect).await)?;
+        Ok(V::reply_from(reply).map_err(OpError::from)?)
     }
 
     /// Starts a verb; the events of its execution go to `events`.
-    pub(super) fn start(&self, op: Op, events: Option<Follower>) -> JoinHandle<Result<Reply, OpError>> {
-        self.begin(op, events, false)
+    pub(super) fn start(&self, verb: impl Verb, events: Follower) -> JoinHandle<Result<Reply, OpError>> {
+        self.begin(verb.into(), Some(events), false)
     }
 
     fn begin(
@@ -162,10 +167,4 @@ pub(super) fn joined(
         Ok(result) => result.map_err(RestError::from),
         Err(failure) => Err(RestError::internal(&failure.to_string())),
     }
-}
-
-/// The error for a reply that is not the verb's: a bug.
-pub(super) fn unexpected(reply: &Reply) -> RestError {
-    let text = format!("{reply:?}");
-    RestError::internal(&format!("a reply of another kind: {}", text.chars().take(200).collect::<String>()))
 }

@@ -2,10 +2,10 @@
 
 use super::envelope::{RestError, RestResult, created, ok};
 use super::input::{OptionalJsonBody, PathSegments, QueryParams, id, whole_number};
-use super::request::{RestRequest, unexpected};
+use super::request::RestRequest;
 use serde::Deserialize;
 use serde_json::Value;
-use vm_system_protocol::control::{GivenInput, NewRestoration, Op, Reply};
+use vm_system_protocol::control::{GivenInput, RestorationGet, SessionRestore};
 
 /// What the record of a session's inputs does not have.
 #[derive(Debug, Default, Deserialize)]
@@ -35,16 +35,14 @@ pub(super) async fn restore(
     params: QueryParams,
     OptionalJsonBody(body): OptionalJsonBody<RestoreBody>,
 ) -> RestResult {
-    let new = NewRestoration {
+    let new = SessionRestore {
         session: id("session_id", &session)?,
         repeat_effects: body.repeat_effects.unwrap_or(false),
         inputs: body.inputs.map_or(Ok(Vec::new()), given).map_err(RestError::invalid)?,
         wait: params.flag("wait", true)?,
     };
-    match request.op(Op::SessionRestore(Box::new(new))).await? {
-        Reply::Restoration(restoration) => created(&restoration),
-        other => Err(unexpected(&other)),
-    }
+    let restoration = request.op(new).await?;
+    created(&restoration)
 }
 
 /// How far the restoration in a new session is, or its result.
@@ -54,8 +52,6 @@ pub(super) async fn get(
     params: QueryParams,
 ) -> RestResult {
     let wait_after = params.number("wait_after", 0)?;
-    match request.op(Op::SessionRestoration { session: id("session_id", &session)?, wait_after }).await? {
-        Reply::Restoration(restoration) => ok(&restoration),
-        other => Err(unexpected(&other)),
-    }
+    let restoration = request.op(RestorationGet { session: id("session_id", &session)?, wait_after }).await?;
+    ok(&restoration)
 }

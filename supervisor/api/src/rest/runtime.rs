@@ -3,31 +3,33 @@
 use super::envelope::{RestResult, ok};
 use super::input::JsonBody;
 use super::openapi;
-use super::request::{RestRequest, unexpected};
+use super::request::RestRequest;
 use axum::body::Body;
 use axum::http::{Response, header};
 use serde::Deserialize;
-use vm_system_protocol::control::{Op, Reply};
+use vm_system_protocol::control::{
+    HealthGet, LibraryCatalog, ModuleCatalog, RuntimeInfoGet, RuntimeSummaryGet, Upgrade, UpgradeDrain,
+};
 use vm_system_protocol::time::Timestamp;
 
 /// Whether the supervisor responds.
 pub(super) async fn health(request: RestRequest) -> RestResult {
-    ok(&request.op(Op::Health).await?)
+    ok(&request.op(HealthGet).await?)
 }
 
 /// The sessions that have a worker now. Sessions of other owners only for administrators.
 pub(super) async fn summary(request: RestRequest) -> RestResult {
-    ok(&request.op(Op::RuntimeSummary).await?)
+    ok(&request.op(RuntimeSummaryGet).await?)
 }
 
 /// Version, sandbox walls, zygotes, totals, and the store's queue.
 pub(super) async fn info(request: RestRequest) -> RestResult {
-    ok(&request.op(Op::RuntimeInfo).await?)
+    ok(&request.op(RuntimeInfoGet).await?)
 }
 
 /// Which builds the workers run. Administrators only.
 pub(super) async fn upgrade(request: RestRequest) -> RestResult {
-    report(request.op(Op::Upgrade).await?)
+    ok(&request.op(Upgrade).await?)
 }
 
 /// By when workers of other builds than the supervisor's are replaced.
@@ -41,30 +43,19 @@ pub(super) struct DrainBody {
 /// Sets the deadline by which workers of other builds than the supervisor's are replaced, or withdraws it. Administrators only.
 pub(super) async fn drain(request: RestRequest, JsonBody(body): JsonBody<DrainBody>) -> RestResult {
     let DrainBody { drain_by } = body;
-    report(request.op(Op::UpgradeDrain { drain_by }).await?)
-}
-
-fn report(reply: Reply) -> RestResult {
-    match reply {
-        Reply::Upgrade(report) => ok(&report),
-        other => Err(unexpected(&other)),
-    }
+    ok(&request.op(UpgradeDrain { drain_by }).await?)
 }
 
 /// The host modules that templates may name.
 pub(super) async fn modules(request: RestRequest) -> RestResult {
-    match request.op(Op::ModuleCatalog).await? {
-        Reply::Modules(modules) => ok(&modules),
-        other => Err(unexpected(&other)),
-    }
+    let modules = request.op(ModuleCatalog).await?;
+    ok(&modules)
 }
 
 /// The libraries that templates may name, and whether each is installed.
 pub(super) async fn libraries(request: RestRequest) -> RestResult {
-    match request.op(Op::LibraryCatalog).await? {
-        Reply::Libraries(libraries) => ok(&libraries),
-        other => Err(unexpected(&other)),
-    }
+    let libraries = request.op(LibraryCatalog).await?;
+    ok(&libraries)
 }
 
 /// This description.

@@ -4,12 +4,16 @@ use super::envelope::{RestError, RestResult, created, json, ok};
 use super::input::{
     JsonBody, OptionalJsonBody, PathSegments, QueryParams, id, required, whole, whole_number,
 };
-use super::request::{RestRequest, unexpected};
+use super::request::RestRequest;
 use super::{pages, sse};
 use axum::http::{HeaderMap, StatusCode};
 use nix::sys::signal::Signal;
 use serde::{Deserialize, Serialize};
-use vm_system_protocol::control::{NewSession, Op, Reply, SessionFilter};
+use vm_system_protocol::control::{
+    SessionAddCheckpoint, SessionCheckpoints, SessionClose, SessionCreate, SessionDeleteCheckpoint,
+    SessionFork, SessionGet, SessionInspect, SessionKill, SessionList, SessionResume, SessionRollback,
+    SessionSuspend,
+};
 use vm_system_protocol::model::{Engine, SessionStatus};
 
 /// A new session.
@@ -70,7 +74,7 @@ impl KillBody {
 pub(super) async fn list(request: RestRequest, params: QueryParams) -> RestResult {
     let names = SessionStatus::ALL.iter().map(|status| status.as_str()).collect::<Vec<_>>().join(", ");
     let engines = Engine::ALL.iter().map(|engine| engine.as_str()).collect::<Vec<_>>().join(", ");
-    let filter = SessionFilter {
+    let filter = SessionList {
         status: params.name("status", &names)?,
         template: params.one("template_id")?.map(|text| id("template_id", text)).transpose()?,
         workspace_id: params.one("workspace_id")?.map(str::to_owned),
@@ -78,15 +82,13 @@ pub(super) async fn list(request: RestRequest, params: QueryParams) -> RestResul
         page: pages::requested(&params, pages::MOST)?,
     };
     let page = filter.page;
-    match request.op(Op::SessionList(filter)).await? {
-        Reply::Sessions(sessions) => pages::response(page, &sessions),
-        other => Err(unexpected(&other)),
-    }
+    let sessions = request.op(filter).await?;
+    pages::response(page, &sessions)
 }
 
 /// Create a session and wait until it is ready.
 pub(super) async fn create(request: RestRequest, JsonBody(body): JsonBody<SessionBody>) -> RestResult {
-    let new = NewSession {
+    let new = SessionCreate {
         template: id("template_id", &required("template_id", body.template_id)?)?,
         workspace_id: required("workspace_id", body.workspace_id)?,
         base_commit_oid: required("base_commit_oid", body.base_commit_oid)?,
@@ -96,17 +98,17 @@ pub(super) async fn create(request: RestRequest, JsonBody(body): JsonBody<Sessio
         ttl_s: body.ttl_s,
         idle_timeout_s: body.idle_timeout_s,
     };
-    created(&request.op(Op::SessionCreate(Box::new(new))).await?)
+    created(&request.op(new).await?)
 }
 
 /// One session.
 pub(super) async fn get(request: RestRequest, PathSegments(session): PathSegments<String>) -> RestResult {
-    ok(&request.op(Op::SessionGet { session: id("session_id", &session)? }).await?)
+    ok(&request.op(SessionGet { session: id("session_id", &session)? }).await?)
 }
 
 /// End a session; a running execution becomes `cancelled` first. Idempotent.
 pub(super) async fn close(request: RestRequest, PathSegments(session): PathSegments<String>) -> RestResult {
-    ok(&request.op(Op::SessionClose { session: id("session_id", &session)? }).await?)
+    ok(&request.op(SessionClose { session: id("session_id", &session)? }).await?)
 }
 
 /// The same as `close`.
@@ -116,7 +118,7 @@ pub(super) async fn delete(request: RestRequest, PathSegments(session): PathSegm
 
 /// A session's process as the kernel reports it.
 pub(super) async fn inspect(request: RestRequest, PathSegments(session): PathSegments<String>) -> RestResult {
-    ok(&request.op(Op::SessionInspect { session: id("session_id", &session)? }).await?)
+    ok(&request.op(SessionInspect { session: id("session_id", &session)? }).await?)
 }
 
 /// The number of copies.
@@ -135,10 +137,8 @@ pub(super) async fn fork(
     OptionalJsonBody(body): OptionalJsonBody<SessionForkBody>,
 ) -> RestResult {
     let session = id("session_id", &session)?;
-    match request.op(Op::SessionFork { session, count: body.count.unwrap_or(1) }).await? {
-        Reply::Sessions(sessions) => created(&sessions),
-        other => Err(unexpected(&other)),
-    }
+    let sessions = request.op(SessionFork { session, count: body.count.unwrap_or(1) }).await?;
+    created(&sessions)
 }
 
 /// A new checkpoint.
@@ -154,10 +154,8 @@ pub(super) async fn checkpoints(
     request: RestRequest,
     PathSegments(session): PathSegments<String>,
 ) -> RestResult {
-    match request.op(Op::SessionCheckpoints { session: id("session_id", &session)? }).await? {
-        Reply::Checkpoints(checkpoints) => ok(&checkpoints),
-        other => Err(unexpected(&other)),
-    }
+    let checkpoints = request.op(SessionCheckpoints { session: id("session_id", &session)? }).await?;
+    ok(&checkpoints)
 }
 
 /// Keep a frozen copy of an idle session, to which it can be rolled back.
@@ -167,10 +165,8 @@ pub(super) async fn checkpoint(
     OptionalJsonBody(body): OptionalJsonBody<CheckpointBody>,
 ) -> RestResult {
     let session = id("session_id", &session)?;
-    match request.op(Op::SessionCheckpoint { session, name: body.name }).await? {
-        Reply::Checkpoint(checkpoint) => created(&checkpoint),
-        other => Err(unexpected(&other)),
-    }
+    let checkpoint = request.op(SessionAddCheckpoint { session, name: body.name }).await?;
+    created(&checkpoint)
 }
 
 /// Give up a checkpoint.
@@ -180,7 +176,7 @@ pub(super) async fn delete_checkpoint(
 ) -> RestResult {
     let session = id("session_id", &session)?;
     let deleted = CheckpointDeleted { status: "ok", checkpoint: checkpoint.clone() };
-    request.op(Op::SessionDeleteCheckpoint { session, checkpoint }).await?;
+    request.op(SessionDeleteCheckpoint { session, checkpoint }).await?;
     ok(&deleted)
 }
 
@@ -219,17 +215,17 @@ pub(super) async fn rollback(
 ) -> RestResult {
     let session = id("session_id", &session)?;
     let checkpoint = body.reference()?;
-    ok(&request.op(Op::SessionRollback { session, checkpoint }).await?)
+    ok(&request.op(SessionRollback { session, checkpoint }).await?)
 }
 
 /// Stop the worker of an idle session until a request needs it.
 pub(super) async fn suspend(request: RestRequest, PathSegments(session): PathSegments<String>) -> RestResult {
-    ok(&request.op(Op::SessionSuspend { session: id("session_id", &session)? }).await?)
+    ok(&request.op(SessionSuspend { session: id("session_id", &session)? }).await?)
 }
 
 /// Let the worker of a suspended session run again.
 pub(super) async fn resume(request: RestRequest, PathSegments(session): PathSegments<String>) -> RestResult {
-    ok(&request.op(Op::SessionResume { session: id("session_id", &session)? }).await?)
+    ok(&request.op(SessionResume { session: id("session_id", &session)? }).await?)
 }
 
 /// Events of a session's life, in order; as a live stream with `Accept: text/event-stream`.
@@ -264,6 +260,6 @@ pub(super) async fn kill(
 ) -> RestResult {
     let session_id = id("session_id", &session)?;
     let signal = body.number()?;
-    request.op(Op::SessionKill { session: session_id.clone(), signal }).await?;
+    request.op(SessionKill { session: session_id.clone(), signal }).await?;
     json(StatusCode::ACCEPTED, &Killed { status: "ok", session_id })
 }

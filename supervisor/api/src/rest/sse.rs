@@ -9,7 +9,7 @@
 use super::envelope::{RestError, RestResult};
 use super::executions::accepts;
 use super::memory::with_share;
-use super::request::{RestRequest, joined, unexpected};
+use super::request::{RestRequest, joined};
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use http_body::Frame;
@@ -23,7 +23,7 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::{Interval, MissedTickBehavior};
 use tokio_util::sync::WaitForCancellationFutureOwned;
-use vm_system_protocol::control::{Op, Reply, SessionEventPage};
+use vm_system_protocol::control::{ExecEvents, ExecGet, SessionEventPage, SessionEvents, SessionGet};
 use vm_system_protocol::model::{Event, Execution, SessionEvent};
 use vm_system_runtime::FollowedBatch;
 use vm_system_runtime::shares::Share;
@@ -92,11 +92,8 @@ pub(super) async fn session_events(
     (after_seq, limit): (u64, u32),
     wait: bool,
 ) -> Result<SessionEventPage, RestError> {
-    let op = Op::SessionEvents { session: session.to_owned(), after_seq, limit, wait };
-    match request.op(op).await? {
-        Reply::SessionEvents(page) => Ok(page),
-        other => Err(unexpected(&other)),
-    }
+    let op = SessionEvents { session: session.to_owned(), after_seq, limit, wait };
+    request.op(op).await
 }
 
 /// The stream of a session's events after a sequence number. When the session has ended, `event: end` has its record.
@@ -136,8 +133,8 @@ pub(super) async fn session_stream(
                 () = closing.cancelled() => return None,
             };
         }
-        match request.op(Op::SessionGet { session }).await {
-            Ok(Reply::Session(session)) => Some(named("end", &session)),
+        match request.op(SessionGet { session }).await {
+            Ok(session) => Some(named("end", &session)),
             _ => None,
         }
     });
@@ -161,17 +158,17 @@ pub(super) fn stream(request: RestRequest, execution: &Execution, after_seq: u64
     request.reserved_part(Bytes::new())?;
     let (follower, receiver) = request.follower(QUEUED_BATCHES);
     let id = execution.id.to_string();
-    let follow = Op::ExecEvents { execution: id.clone(), after_seq, limit: 0, follow: true };
-    let followed = request.start(follow, Some(follower));
+    let follow = ExecEvents { execution: id.clone(), after_seq, limit: 0, follow: true };
+    let followed = request.start(follow, follower);
     let every = request.app.options.limits.heartbeat;
     let closing = request.app.state.closing.clone().cancelled_owned();
     let end = async move {
         let last = match joined(followed.await) {
-            Ok(_) => request.op(Op::ExecGet { execution: id }).await,
+            Ok(_) => request.op(ExecGet { execution: id }).await,
             Err(problem) => Err(problem),
         };
         match last {
-            Ok(Reply::Execution(execution)) if execution.status.is_final() => named("end", &execution),
+            Ok(execution) if execution.status.is_final() => named("end", &execution),
             // The client reconnects and then gets the error.
             _ => Bytes::new(),
         }

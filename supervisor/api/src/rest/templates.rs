@@ -3,13 +3,16 @@
 use super::envelope::{RestError, RestResult, created, ok};
 use super::input::{JsonBody, PathSegments, QueryParams, id, required, with_integers};
 use super::pages;
-use super::request::{RestRequest, unexpected};
+use super::request::RestRequest;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
-use vm_system_protocol::control::{ErrorCode, Op, OpError, Reply, TemplateChange};
+use vm_system_protocol::control::{
+    ErrorCode, OpError, TemplateChange, TemplateCreate, TemplateDelete, TemplateGet, TemplateList,
+    TemplateUpdate,
+};
 use vm_system_protocol::ids::TemplateId;
 use vm_system_protocol::json::JsonText;
-use vm_system_protocol::model::{Capability, Engine, Settings, StartupFile, Template};
+use vm_system_protocol::model::{Capability, Engine, Settings, StartupFile, Template, TemplateDetail};
 
 /// A new template.
 #[derive(Debug, Default, Deserialize)]
@@ -37,10 +40,8 @@ pub(super) struct TemplatePatch {
 /// Templates, newest first.
 pub(super) async fn list(request: RestRequest, params: QueryParams) -> RestResult {
     let (page, built_in) = (pages::requested(&params, pages::MOST)?, params.flag("built_in", false)?);
-    match request.op(Op::TemplateList { page, built_in }).await? {
-        Reply::Templates(templates) => pages::response(page, &templates),
-        other => Err(unexpected(&other)),
-    }
+    let templates = request.op(TemplateList { page, built_in }).await?;
+    pages::response(page, &templates)
 }
 
 /// Create a template with default settings.
@@ -50,8 +51,8 @@ pub(super) async fn create(request: RestRequest, JsonBody(body): JsonBody<NewTem
         None | Some("") => Engine::Quickjs,
         Some(engine) => engine.parse().map_err(|_| unknown_engine(engine))?,
     };
-    let settings = Box::new(Settings::default());
-    created(&request.op(Op::TemplateCreate { name, engine, settings, modules: Vec::new() }).await?)
+    let settings = Settings::default();
+    created(&request.op(TemplateCreate { name, engine, settings, modules: Vec::new() }).await?)
 }
 
 fn unknown_engine(engine: &str) -> RestError {
@@ -62,7 +63,7 @@ fn unknown_engine(engine: &str) -> RestError {
 
 /// One template with its settings, capabilities and startup files.
 pub(super) async fn get(request: RestRequest, PathSegments(template): PathSegments<String>) -> RestResult {
-    with_settings(request.op(Op::TemplateGet { template: id("template_id", &template)? }).await?)
+    with_settings(&request.op(TemplateGet { template: id("template_id", &template)? }).await?)
 }
 
 /// Change a template. Narrowed rights apply from the next execution on, widened ones to new sessions.
@@ -80,27 +81,24 @@ pub(super) async fn update(
     }
     // The members are whole JSON documents, so the concatenation is one too.
     let settings = (!parts.is_empty()).then(|| JsonText::from_untrusted(format!("{{{}}}", parts.join(","))));
-    let change = Box::new(TemplateChange { name: body.name, settings });
-    with_settings(request.op(Op::TemplateUpdate { template, change }).await?)
+    let change = TemplateChange { name: body.name, settings };
+    with_settings(&request.op(TemplateUpdate { template, change }).await?)
 }
 
 /// Delete a template; its sessions continue, its name is free again.
 pub(super) async fn delete(request: RestRequest, PathSegments(template): PathSegments<String>) -> RestResult {
     let template = id("template_id", &template)?;
-    ok(&request.op(Op::TemplateDelete { template }).await?)
+    ok(&request.op(TemplateDelete { template }).await?)
 }
 
 /// The details of a template; `settings` has the template's id as `vm_id`, as in the original system.
-fn with_settings(reply: Reply) -> RestResult {
-    match reply {
-        Reply::TemplateDetail(found) => ok(&DetailBody {
-            template: &found.template,
-            settings: SettingsBody { vm_id: found.template.id, settings: &found.settings },
-            capabilities: &found.capabilities,
-            startup_files: &found.startup_files,
-        }),
-        other => Err(unexpected(&other)),
-    }
+fn with_settings(found: &TemplateDetail) -> RestResult {
+    ok(&DetailBody {
+        template: &found.template,
+        settings: SettingsBody { vm_id: found.template.id, settings: &found.settings },
+        capabilities: &found.capabilities,
+        startup_files: &found.startup_files,
+    })
 }
 
 #[derive(Serialize)]

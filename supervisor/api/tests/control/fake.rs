@@ -10,7 +10,8 @@ use vm_system_api::control::{self, ControlLimits, OwnUser, PeerPolicy, ServerSta
 use vm_system_ops::{Caller, ClientPresence, VerbHandler, VerbRequest};
 use vm_system_protocol::codec::{Decode, Encode};
 use vm_system_protocol::control::{
-    ClientFrame, ClientHello, ErrorCode, Health, Op, OpError, Reply, ServerFrame, ServerHello,
+    BackupPart, ClientFrame, ClientHello, ErrorCode, ExecCancel, ExecEvents, Health, HealthGet, Op, OpError,
+    Reply, ServerFrame, ServerHello, Verb as _,
 };
 use vm_system_protocol::ids::ExecutionId;
 use vm_system_protocol::model::{ConsoleLevel, Event, EventPayload};
@@ -76,18 +77,19 @@ impl Fake {
 
     async fn reply(&self, request: VerbRequest) -> Result<Reply, OpError> {
         match request.op {
-            Op::Health => Ok(Reply::Health(Health {
+            Op::HealthGet(_) => Ok(HealthGet::any_reply(Health {
                 status: "ok".to_owned(),
                 memory: "normal".to_owned(),
                 largest_owner: None,
                 database: None,
             })),
-            Op::ExecGet { execution } if execution == "gate" => {
+            Op::ExecCancel(cancel) if cancel.execution == "gate" => {
                 self.pass_gate().await;
-                Ok(Reply::Done)
+                Ok(ExecCancel::any_reply(()))
             }
-            Op::ExecGet { .. } => panic!("a bug in a verb"),
-            Op::ExecEvents { execution, limit, .. } => {
+            Op::ExecCancel(_) => panic!("a bug in a verb"),
+            Op::ExecEvents(follow) => {
+                let ExecEvents { execution, limit, .. } = *follow;
                 let sender = request.events.expect("a followed request has a stream");
                 let endless = execution == "endless";
                 for seq in 1.. {
@@ -99,17 +101,9 @@ impl Fake {
                     }
                     self.streamed.fetch_add(1, Ordering::SeqCst);
                 }
-                Ok(Reply::Done)
+                Ok(ExecEvents::any_reply(Vec::new()))
             }
-            Op::TemplateGet { template } => {
-                let size: usize = template.parse().unwrap();
-                Ok(Reply::Health(Health {
-                    status: "x".repeat(size),
-                    memory: String::new(),
-                    largest_owner: None,
-                    database: None,
-                }))
-            }
+            Op::BackupPart(part) => Ok(BackupPart::any_reply(vec![b'x'; usize::try_from(part.at).unwrap()])),
             _ => Err(OpError::new(ErrorCode::NotFound, "no such thing")),
         }
     }
@@ -119,7 +113,7 @@ impl VerbHandler for Fake {
     fn handle(&self, request: VerbRequest) -> BoxFuture<'_, Result<Reply, OpError>> {
         Box::pin(async move {
             self.seen.lock().unwrap().push((request.caller.clone(), request.idempotency_key.clone()));
-            if !matches!(request.op, Op::Health) {
+            if !matches!(request.op, Op::HealthGet(_)) {
                 *self.presence.lock().unwrap() = request.presence.clone();
             }
             let result = self.reply(request).await;
@@ -185,7 +179,7 @@ impl Server {
     /// Checks that the server still responds.
     pub(crate) async fn is_responsive(&self) {
         let mut client = Client::connect(self).await;
-        client.request(1, Op::Health).await;
+        client.request(1, HealthGet).await;
         assert!(client.reply().await.1.is_ok());
     }
 }
@@ -228,11 +222,12 @@ impl Client {
         frame::read(&mut self.stream, CAP, DEADLINE).await.ok().flatten()
     }
 
-    pub(crate) async fn request(&mut self, id: u32, op: Op) {
+    pub(crate) async fn request(&mut self, id: u32, op: impl Into<Op>) {
         self.request_with_key(id, op, None).await;
     }
 
-    pub(crate) async fn request_with_key(&mut self, id: u32, op: Op, key: Option<&str>) {
+    pub(crate) async fn request_with_key(&mut self, id: u32, op: impl Into<Op>, key: Option<&str>) {
+        let op = op.into();
         let idempotency_key = key.map(str::to_owned);
         self.send(&ClientFrame::Request { id, idempotency_key, cancel_on_disconnect: false, op }).await;
     }
@@ -240,7 +235,7 @@ impl Client {
     /// The next reply, which must come before any event.
     pub(crate) async fn reply(&mut self) -> (u32, Result<Reply, OpError>) {
         match tokio::time::timeout(DEADLINE, self.receive()).await.expect("a reply in time") {
-            Some(ServerFrame::Reply { id, result }) => (id, result.map(|r| *r).map_err(|e| *e)),
+            Some(ServerFrame::Reply { id, result }) => (id, result.map_err(|e| *e)),
             other => panic!("instead of a reply: {other:?}"),
         }
     }

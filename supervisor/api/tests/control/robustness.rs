@@ -4,7 +4,9 @@ use crate::fake::{self, Client, Server};
 use crate::get;
 use std::sync::atomic::Ordering;
 use tokio::io::AsyncWriteExt as _;
-use vm_system_protocol::control::{CONTROL_PROTOCOL, ClientHello, ErrorCode, Op, ServerHello};
+use vm_system_protocol::control::{
+    BackupPart, CONTROL_PROTOCOL, ClientHello, ErrorCode, HealthGet, ServerHello,
+};
 
 #[tokio::test]
 async fn garbage_instead_of_a_hello_closes_the_connection() {
@@ -80,7 +82,7 @@ async fn an_id_in_use_twice_ends_the_connection() {
     let server = Server::start();
     let mut client = Client::connect(&server).await;
     client.request(1, get("gate")).await;
-    client.request(1, Op::Health).await;
+    client.request(1, HealthGet).await;
     assert!(client.is_closed().await);
     server.handler.open_gate();
     server.is_responsive().await;
@@ -109,7 +111,7 @@ async fn a_panic_in_a_verb_is_only_that_requests_error() {
     let mut client = Client::connect(&server).await;
     client.request(1, get("panic")).await;
     assert_eq!(client.reply().await.1.unwrap_err().code, ErrorCode::Internal);
-    client.request(2, Op::Health).await;
+    client.request(2, HealthGet).await;
     assert!(client.reply().await.1.is_ok());
 }
 
@@ -117,11 +119,11 @@ async fn a_panic_in_a_verb_is_only_that_requests_error() {
 async fn a_reply_too_large_for_a_frame_becomes_an_error_with_the_reason() {
     let server = Server::start();
     let mut client = Client::connect(&server).await;
-    client.request(1, Op::TemplateGet { template: (2 * fake::FRAME_BYTES).to_string() }).await;
+    client.request(1, BackupPart { backup: String::new(), at: 2 * fake::FRAME_BYTES as u64 }).await;
     let error = client.reply().await.1.unwrap_err();
     assert_eq!(error.code, ErrorCode::Internal);
     assert!(error.message.contains("too large for a frame") && error.hint.is_some());
-    client.request(2, Op::TemplateGet { template: (fake::FRAME_BYTES - 100).to_string() }).await;
+    client.request(2, BackupPart { backup: String::new(), at: fake::FRAME_BYTES as u64 - 100 }).await;
     assert!(client.reply().await.1.is_ok());
 }
 

@@ -2,7 +2,7 @@
 
 use crate::fake::{Client, Server};
 use crate::get;
-use vm_system_protocol::control::{ErrorCode, Op};
+use vm_system_protocol::control::{ErrorCode, HealthGet};
 
 #[tokio::test]
 async fn a_closing_server_refuses_new_requests_and_finishes_those_in_progress() {
@@ -11,7 +11,7 @@ async fn a_closing_server_refuses_new_requests_and_finishes_those_in_progress() 
     client.request(1, get("gate")).await;
     server.handler.waiting(1).await;
     server.state.closing.cancel();
-    client.request(2, Op::Health).await;
+    client.request(2, HealthGet).await;
     let (id, result) = client.reply().await;
     assert_eq!((id, result.unwrap_err().code), (2, ErrorCode::ShuttingDown));
     server.state.requests.close();

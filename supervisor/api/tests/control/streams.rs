@@ -3,10 +3,10 @@
 use crate::fake::{self, Client, Server};
 use std::sync::atomic::Ordering;
 use tokio::io::AsyncWriteExt as _;
-use vm_system_protocol::control::{ClientFrame, Op, ServerFrame};
+use vm_system_protocol::control::{ClientFrame, ExecCancel, ExecEvents, HealthGet, ServerFrame};
 
-fn follow(execution: &str, limit: u32) -> Op {
-    Op::ExecEvents { execution: execution.to_owned(), after_seq: 0, limit, follow: true }
+fn follow(execution: &str, limit: u32) -> ExecEvents {
+    ExecEvents { execution: execution.to_owned(), after_seq: 0, limit, follow: true }
 }
 
 #[tokio::test]
@@ -41,7 +41,7 @@ async fn unfollow_ends_the_stream_with_a_reply() {
     while let Some(frame) = client.receive::<ServerFrame>().await {
         if let ServerFrame::Reply { id: 5, result } = frame {
             assert!(result.is_ok());
-            client.request(6, Op::Health).await;
+            client.request(6, HealthGet).await;
             assert!(client.reply().await.1.is_ok());
             return;
         }
@@ -69,7 +69,7 @@ async fn a_slow_reader_does_not_delay_others() {
     slow.request(5, follow("endless", 0)).await;
     let mut quick = Client::connect(&server).await;
     for id in 0..100 {
-        quick.request(id, Op::Health).await;
+        quick.request(id, HealthGet).await;
         assert!(quick.reply().await.1.is_ok());
     }
     drop(slow);
@@ -92,7 +92,7 @@ async fn a_client_that_disconnects_in_mid_stream_ends_its_stream() {
 async fn a_client_that_has_finished_to_send_is_gone_when_it_does_not_read_either() {
     let server = Server::start();
     let mut client = Client::connect(&server).await;
-    client.request(1, Op::ExecGet { execution: "gate".to_owned() }).await;
+    client.request(1, ExecCancel { execution: "gate".to_owned() }).await;
     server.handler.waiting(1).await;
     client.stream.shutdown().await.unwrap();
     // By then the server has seen the end of its input.
@@ -108,7 +108,7 @@ async fn a_client_that_has_finished_to_send_is_gone_when_it_does_not_read_either
 async fn after_a_half_close_replies_are_sent_and_endless_streams_stop() {
     let server = Server::start();
     let mut client = Client::connect(&server).await;
-    client.request(1, Op::Health).await;
+    client.request(1, HealthGet).await;
     client.request(5, follow("endless", 0)).await;
     client.stream.shutdown().await.unwrap();
     let mut replies = Vec::new();

@@ -3,32 +3,29 @@
 use super::checked_name;
 use crate::errors::stored;
 use crate::{Ops, VerbCall, now};
-use vm_system_protocol::control::{DurableReply, OpError};
+use vm_system_protocol::control::{CurrentGet, CurrentSet, OpError, RunGet};
+use vm_system_protocol::model::Run;
 use vm_system_record::Write;
 
 impl Ops {
-    pub(super) async fn current_get(
+    pub(crate) async fn current_get(
         &self,
         call: &VerbCall<'_>,
-        client: &str,
-    ) -> Result<DurableReply, OpError> {
-        let client = checked_name("client", client)?;
+        CurrentGet { client }: CurrentGet,
+    ) -> Result<Option<Run>, OpError> {
+        let client = checked_name("client", &client)?;
         let known = self.store.current(&call.caller.owner, client).await.map_err(stored)?;
-        let Some(execution) = known else { return Ok(DurableReply::Runs(Vec::new())) };
-        match self.run_get(call, &execution.to_string()).await? {
-            DurableReply::Run(run) => Ok(DurableReply::Runs(vec![*run])),
-            other => Ok(other),
-        }
+        let Some(execution) = known else { return Ok(None) };
+        self.run_get(call, RunGet { execution: execution.to_string() }).await.map(Some)
     }
 
-    pub(super) async fn current_set(
+    pub(crate) async fn current_set(
         &self,
         call: &VerbCall<'_>,
-        client: &str,
-        reference: &str,
-    ) -> Result<DurableReply, OpError> {
-        let client = checked_name("client", client)?;
-        let execution = self.run(call, reference).await?.row.execution.id;
+        CurrentSet { client, execution: reference }: CurrentSet,
+    ) -> Result<Run, OpError> {
+        let client = checked_name("client", &client)?;
+        let execution = self.run(call, &reference).await?.row.execution.id;
         let write = Write::CurrentSet {
             owner: call.caller.owner.clone(),
             client: client.to_owned(),
@@ -38,6 +35,6 @@ impl Ops {
         let result = self.store_of(call).apply(write).await.map_err(stored);
         self.audit(call, execution, &result).await;
         result?;
-        self.run_get(call, &execution.to_string()).await
+        self.run_get(call, RunGet { execution: execution.to_string() }).await
     }
 }

@@ -9,7 +9,7 @@ use super::import::VERSIONS;
 use crate::errors::{invalid, not_found, stored};
 use crate::{Ops, VerbCall, now};
 use vm_system_protocol::control::{
-    ArchiveKind, DurableReply, ErrorCode, ExportCursor, ExportPart, ExportPlace, OpError, PART_BYTES,
+    ArchiveExport, ArchiveKind, ErrorCode, ExportCursor, ExportPart, ExportPlace, OpError, PART_BYTES,
 };
 use vm_system_protocol::ids::{ExecutionId, ProgramId};
 use vm_system_protocol::json::JsonText;
@@ -24,19 +24,17 @@ const ROWS: u32 = 256;
 type Next = Option<ExportPlace>;
 
 impl Ops {
-    pub(super) async fn export(
+    pub(crate) async fn archive_export(
         &self,
         call: &VerbCall<'_>,
-        kind: ArchiveKind,
-        reference: &str,
-        after: Option<ExportCursor>,
-    ) -> Result<DurableReply, OpError> {
+        ArchiveExport { kind, reference, after }: ArchiveExport,
+    ) -> Result<ExportPart, OpError> {
         // The name may belong to another one by now.
         let known = after.as_ref().map(|after| match kind {
             ArchiveKind::Program => ProgramId::from_bytes(after.id).to_string(),
             ArchiveKind::Execution => ExecutionId::from_bytes(after.id).to_string(),
         });
-        let reference = known.as_deref().unwrap_or(reference);
+        let reference = known.as_deref().unwrap_or(&reference);
         let mut sheet = Sheet::default();
         let mut checkpoint = 0;
         let mut place = None;
@@ -60,7 +58,7 @@ impl Ops {
         }
         let (chain, records) = (sheet.chain.hash, sheet.chain.records);
         let next = next.map(|place| ExportCursor { id, checkpoint, chain, records, place });
-        Ok(DurableReply::Exported(Box::new(ExportPart { text: sheet.text, next })))
+        Ok(ExportPart { text: sheet.text, next })
     }
 
     async fn export_program(

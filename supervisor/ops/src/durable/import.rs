@@ -17,7 +17,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 use uuid::Uuid;
 use vm_system_protocol::codec;
-use vm_system_protocol::control::{ArchiveKind, DurableReply, ErrorCode, NewImport, OpError, PART_BYTES};
+use vm_system_protocol::control::{
+    ArchiveKind, ErrorCode, ImportBegin, ImportDrop, ImportEnd, ImportPart, ImportedObject, OpError,
+    PART_BYTES,
+};
 use vm_system_protocol::durable::CODE_BYTES;
 use vm_system_protocol::input::read_json;
 use vm_system_protocol::limits::CONTROL_FRAME_BYTES;
@@ -72,7 +75,7 @@ impl Drop for InUse<'_> {
 /// A file that is being received.
 #[derive(Debug)]
 pub(super) struct Staged {
-    pub(super) new: NewImport,
+    pub(super) new: ImportBegin,
     pub(super) reader: Reader,
     came: u64,
     touched: Instant,
@@ -128,7 +131,12 @@ impl Imports {
 }
 
 impl Ops {
-    pub(super) fn import_begin(&self, call: &VerbCall<'_>, new: NewImport) -> Result<DurableReply, OpError> {
+    #[expect(clippy::unused_async, reason = "as all handlers of verbs")]
+    pub(crate) async fn import_begin(
+        &self,
+        call: &VerbCall<'_>,
+        new: ImportBegin,
+    ) -> Result<String, OpError> {
         self.check_quota(call)?;
         self.imports.forget_idle();
         let staged = Staged {
@@ -146,18 +154,16 @@ impl Ops {
         if alone {
             tokio::spawn(watch(Arc::downgrade(&self.imports)));
         }
-        Ok(DurableReply::Importing(call.subject.to_string()))
+        Ok(call.subject.to_string())
     }
 
     /// An invalid part ends the import.
-    pub(super) async fn import_part(
+    pub(crate) async fn import_part(
         &self,
         call: &VerbCall<'_>,
-        import: &str,
-        at: u64,
-        bytes: Vec<u8>,
-    ) -> Result<DurableReply, OpError> {
-        let (in_use, mut staged) = self.imports.take(call.caller, import)?;
+        ImportPart { import, at, bytes }: ImportPart,
+    ) -> Result<String, OpError> {
+        let (in_use, mut staged) = self.imports.take(call.caller, &import)?;
         if staged.came != at || bytes.len() > PART_BYTES {
             return Err(invalid(format!("parts of at most {PART_BYTES} bytes must come in order")));
         }
@@ -168,21 +174,26 @@ impl Ops {
         staged.touched = Instant::now();
         staged.reservation.resize(staged.reader.decoded_bytes + staged.reader.rest.capacity())?;
         in_use.put_back(staged);
-        Ok(DurableReply::Importing(import.to_owned()))
+        Ok(import)
     }
 
     /// Returns the memory of a file that nobody continues; a part that is being read is the last one.
-    pub(super) fn import_drop(&self, call: &VerbCall<'_>, import: &str) -> DurableReply {
-        self.imports.forget(call.caller, import);
-        DurableReply::Importing(import.to_owned())
-    }
-
-    pub(super) async fn import_end(
+    #[expect(clippy::unused_async, reason = "as all handlers of verbs")]
+    pub(crate) async fn import_drop(
         &self,
         call: &VerbCall<'_>,
-        import: &str,
-    ) -> Result<DurableReply, OpError> {
-        let (in_use, staged) = self.imports.take(call.caller, import)?;
+        ImportDrop { import }: ImportDrop,
+    ) -> Result<String, OpError> {
+        self.imports.forget(call.caller, &import);
+        Ok(import)
+    }
+
+    pub(crate) async fn import_end(
+        &self,
+        call: &VerbCall<'_>,
+        ImportEnd { import }: ImportEnd,
+    ) -> Result<ImportedObject, OpError> {
+        let (in_use, staged) = self.imports.take(call.caller, &import)?;
         // No other request continues it.
         drop(in_use);
         // The file counts until it is stored.
@@ -195,8 +206,8 @@ impl Ops {
             });
         }
         let result = match file.kind {
-            ArchiveKind::Program => self.import_program(call, &new, file).await,
-            ArchiveKind::Execution => self.import_run(call, &new, file).await,
+            ArchiveKind::Program => self.import_program(call, &new, file).await.map(ImportedObject::Program),
+            ArchiveKind::Execution => self.import_run(call, &new, file).await.map(ImportedObject::Run),
         };
         self.audit(call, call.subject, &result).await;
         result

@@ -13,10 +13,12 @@ use std::mem;
 use std::sync::Arc;
 use uuid::Uuid;
 use vm_system_core::durable::{DurableRefusal, fresh_record, session_record, task_id};
-use vm_system_protocol::control::{DurableReply, ErrorCode, NewImport, OpError};
+use vm_system_protocol::control::{ErrorCode, ImportBegin, OpError, ProgramGet};
 use vm_system_protocol::ids::{ExecutionId, ProgramId, SessionId};
 use vm_system_protocol::json::JsonText;
-use vm_system_protocol::model::{Event, Execution, ExecutionStatus, ResultValue, SessionStatus};
+use vm_system_protocol::model::{
+    Event, Execution, ExecutionStatus, Program, ResultValue, Run, SessionStatus,
+};
 use vm_system_protocol::reason::CloseReason;
 use vm_system_record::{
     Checkpoint, Entity, NewProgramVersion, Owner, Rejection, Scope, StoreError, TaskOutcome, TaskRow, Write,
@@ -34,9 +36,9 @@ impl Ops {
     pub(super) async fn import_program(
         &self,
         call: &VerbCall<'_>,
-        new: &NewImport,
+        new: &ImportBegin,
         file: ImportFile,
-    ) -> Result<DurableReply, OpError> {
+    ) -> Result<Program, OpError> {
         let name = checked_name("program", new.name.as_deref().unwrap_or(&file.program))?.to_owned();
         let owner = &call.caller.owner;
         if file.versions.is_empty() {
@@ -65,15 +67,15 @@ impl Ops {
             StoreError::Rejected(Rejection::Conflict(Entity::Program)) => program_taken(&name),
             other => stored(other),
         })?;
-        self.program_get(call, &call.subject.to_string(), None).await
+        self.program_get(call, ProgramGet { program: call.subject.to_string(), version: None }).await
     }
 
     pub(super) async fn import_run(
         &self,
         call: &VerbCall<'_>,
-        new: &NewImport,
+        new: &ImportBegin,
         file: ImportFile,
-    ) -> Result<DurableReply, OpError> {
+    ) -> Result<Run, OpError> {
         let ImportFile { program, mut versions, execution, checkpoints, tasks, events, pages, .. } = file;
         let (Some(from), Some(mut version)) = (execution, versions.pop()) else {
             return Err(invalid("the file has no execution, or not its program"));

@@ -5,10 +5,10 @@ use crate::errors::{invalid, stored};
 use crate::plans::{self, Plan};
 use crate::{Ops, VerbCall};
 use std::collections::{BTreeSet, HashMap};
-use vm_system_protocol::control::{CompiledPlan, DurableReply, ErrorCode, OpError, PlanText, ProgramText};
+use vm_system_protocol::control::{CompiledPlan, ErrorCode, OpError, PlanCheck, PlanLoad, ProgramLoad};
 use vm_system_protocol::ids::ExecutionId;
 use vm_system_protocol::json::JsonText;
-use vm_system_protocol::model::EventPayload;
+use vm_system_protocol::model::{EventPayload, Program};
 use vm_system_record::{Page, ProgramRow, RunQuery, RunRow};
 
 /// Earlier walks to look at.
@@ -22,11 +22,11 @@ const PLAN_DONE: &str = "PLAN_DONE";
 
 impl Ops {
     /// Compiles a plan; stores nothing.
-    pub(super) async fn plan_check(
+    pub(crate) async fn plan_check(
         &self,
         call: &VerbCall<'_>,
-        text: PlanText,
-    ) -> Result<DurableReply, OpError> {
+        text: PlanCheck,
+    ) -> Result<CompiledPlan, OpError> {
         let parts = text.parts.iter().map(|(name, text)| name.len() + text.len()).sum::<usize>();
         let bytes = text.file.len() + text.text.len() + parts;
         if bytes > plans::PLAN_BYTES || text.parts.len() > plans::MOST_FILES {
@@ -67,23 +67,20 @@ impl Ops {
             })
         };
         let compiled = self.checks.blocking(&call.caller.holder(), compile).await??;
-        Ok(DurableReply::Plan(Box::new(compiled)))
+        Ok(compiled)
     }
 
-    pub(super) async fn plan_load(
+    pub(crate) async fn plan_load(
         &self,
         call: &VerbCall<'_>,
-        name: &str,
-        plan: String,
-        done: &[String],
-    ) -> Result<DurableReply, OpError> {
+        PlanLoad { name, plan, done }: PlanLoad,
+    ) -> Result<Program, OpError> {
         if plan.len() > plans::COMPILED_BYTES {
             return Err(invalid(format!("a compiled plan has at most {} bytes", plans::COMPILED_BYTES)));
         }
         if let Some(id) = done.iter().find(|id| !plans::is_block_id(id)) {
             return Err(invalid(format!("{id:?} is not the id of a block")));
         }
-        let done = done.to_vec();
         let source = move || {
             let plan = Plan::from_json(&plan).filter(|plan| !plan.blocks.is_empty())?;
             Some(plans::executor(&plan, &done))
@@ -92,8 +89,7 @@ impl Ops {
             OpError::new(ErrorCode::PlanInvalid, "this is not a compiled plan")
                 .with_hint("compile one: parsePlan, or `vm-system program plan FILE`")
         })?;
-        let name = name.to_owned();
-        let text = ProgramText { name, source, typescript: Some(false), ..ProgramText::default() };
+        let text = ProgramLoad { name, source, typescript: Some(false), ..ProgramLoad::default() };
         self.program_load(call, text).await
     }
 

@@ -5,7 +5,7 @@ use crate::errors::{invalid, stored};
 use crate::{Caller, LIST_ROWS, Ops, VerbCall, fitting, idempotency, now, page};
 use sha2::{Digest as _, Sha256};
 use vm_system_protocol::control::{
-    DurableReply, ErrorCode, ListPage, OpError, ProgramFilter, ProgramText, Reply,
+    ErrorCode, OpError, ProgramDelete, ProgramGet, ProgramList, ProgramLoad, ProgramVersions,
 };
 use vm_system_protocol::ids::ProgramId;
 use vm_system_protocol::model::{Diagnostic, Program, ProgramVersion};
@@ -44,11 +44,11 @@ pub(super) fn format_of(source: &str) -> u32 {
 const SHOWN_DIGITS: usize = 40;
 
 impl Ops {
-    pub(super) async fn program_load(
+    pub(crate) async fn program_load(
         &self,
         call: &VerbCall<'_>,
-        text: ProgramText,
-    ) -> Result<DurableReply, OpError> {
+        text: ProgramLoad,
+    ) -> Result<Program, OpError> {
         let name = checked_name("program", &text.name)?.to_owned();
         // A source in a named file may import itself.
         let has_files = text.file.is_some() || !text.files.is_empty();
@@ -91,7 +91,7 @@ impl Ops {
         let row =
             row.ok_or_else(|| OpError::new(ErrorCode::Conflict, "the program was deleted in the meantime"))?;
         let program = Program { typescript: Some(typescript), ..shown(call.caller, *row, None) };
-        Ok(DurableReply::Program(Box::new(program)))
+        Ok(program)
     }
 
     /// Compiles the source of an export, which does not say its language.
@@ -115,27 +115,26 @@ impl Ops {
         typescript.map(|compiled| compiled.code).map_err(|_| compile_error(name, &diagnostics))
     }
 
-    pub(super) async fn program_list(
+    pub(crate) async fn program_list(
         &self,
         call: &VerbCall<'_>,
-        filter: ProgramFilter,
-    ) -> Result<DurableReply, OpError> {
+        filter: ProgramList,
+    ) -> Result<Vec<Program>, OpError> {
         let page = page(filter.page, LIST_ROWS)?;
         let scope = call.caller.scope_of(filter.owner.as_deref())?;
         let name = filter.name.map(|name| name.trim().to_owned());
         let query = ProgramQuery { name, period: filter.period };
         let rows = self.store.programs(&scope, &query, page).await.map_err(stored)?;
         let programs = rows.into_iter().map(|row| shown(call.caller, row, None));
-        Ok(DurableReply::Programs(fitting(programs, |program| 256 + program.name.len())))
+        Ok(fitting(programs, |program| 256 + program.name.len()))
     }
 
-    pub(super) async fn program_get(
+    pub(crate) async fn program_get(
         &self,
         call: &VerbCall<'_>,
-        reference: &str,
-        version: Option<u32>,
-    ) -> Result<DurableReply, OpError> {
-        let row = self.program(call, reference).await?;
+        ProgramGet { program: reference, version }: ProgramGet,
+    ) -> Result<Program, OpError> {
+        let row = self.program(call, &reference).await?;
         let wanted = version.unwrap_or(row.version);
         let code = self.reads_of(call.caller).program_code(row.id, wanted).await.map_err(stored)?;
         let code = code.ok_or_else(|| no_version(&row.name, wanted))?;
@@ -153,7 +152,7 @@ impl Ops {
             program.format = found.format;
             program.modified_at = found.created_at;
         }
-        Ok(DurableReply::Program(Box::new(program)))
+        Ok(program)
     }
 
     /// The version of a program that `NAME@VERSION` means, as a row; without a version the newest one. A program with exactly this name
@@ -190,15 +189,14 @@ impl Ops {
     }
 
     /// A version's position in the list is its number: loading adds before the first one.
-    pub(super) async fn program_versions(
+    pub(crate) async fn program_versions(
         &self,
         call: &VerbCall<'_>,
-        reference: &str,
-        list: ListPage,
-    ) -> Result<DurableReply, OpError> {
+        ProgramVersions { program: reference, page: list }: ProgramVersions,
+    ) -> Result<Vec<ProgramVersion>, OpError> {
         let page = page(list, LIST_ROWS)?;
         let below = page.after.map(|place| u32::try_from(u128::from_be_bytes(place.id)).unwrap_or(u32::MAX));
-        let program = self.program(call, reference).await?.id;
+        let program = self.program(call, &reference).await?.id;
         let rows =
             self.reads_of(call.caller).program_versions(program, below, page.limit).await.map_err(stored)?;
         let shown = rows.into_iter().map(|row| ProgramVersion {
@@ -207,18 +205,18 @@ impl Ops {
             format: row.format,
             created_at: row.created_at,
         });
-        Ok(DurableReply::Versions(shown.collect()))
+        Ok(shown.collect())
     }
 
-    pub(super) async fn program_delete(
+    pub(crate) async fn program_delete(
         &self,
         call: &VerbCall<'_>,
-        reference: &str,
-    ) -> Result<DurableReply, OpError> {
-        let row = self.program(call, reference).await?;
+        ProgramDelete { program: reference }: ProgramDelete,
+    ) -> Result<Program, OpError> {
+        let row = self.program(call, &reference).await?;
         let id = row.id;
-        let reply = DurableReply::Program(Box::new(shown(call.caller, row, None)));
-        let response = idempotency::response(call, &Reply::Durable(reply.clone()));
+        let reply = shown(call.caller, row, None);
+        let response = idempotency::response::<ProgramDelete>(call, &reply);
         let batch: Vec<Write> =
             [Write::ProgramDelete { id, at: now() }].into_iter().chain(response).collect();
         let result = self.store_of(call).apply(batch).await.map_err(stored);

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use uuid::Uuid;
 use vm_system_core::durable::{DurableRefusal, Fresh, fresh_record, session_record};
 use vm_system_protocol::control::{
-    DurableReply, ErrorCode, NewRun, OpError, ProgramCounts, Reply, RunFilter,
+    ErrorCode, OpError, ProgramCounts, ProgramStart, ProgramTotals, RunDelete, RunGet, RunList,
 };
 use vm_system_protocol::ids::{ExecutionId, ProgramId, SessionId, TemplateId};
 use vm_system_protocol::json::JsonText;
@@ -25,11 +25,11 @@ use vm_system_runtime::{RunIdentity, StartProgram};
 const LIST_MAX: u32 = 1_000;
 
 impl Ops {
-    pub(super) async fn program_start(
+    pub(crate) async fn program_start(
         &self,
         call: &VerbCall<'_>,
-        mut new: NewRun,
-    ) -> Result<DurableReply, OpError> {
+        mut new: ProgramStart,
+    ) -> Result<Run, OpError> {
         let program = self.program_at(call, &new.program).await?;
         if program.format == WALK_FORMAT {
             self.remember_done(call, &program, &mut new.env).await?;
@@ -141,46 +141,42 @@ impl Ops {
         }
     }
 
-    pub(super) async fn run_get(
+    pub(crate) async fn run_get(
         &self,
         call: &VerbCall<'_>,
-        reference: &str,
-    ) -> Result<DurableReply, OpError> {
-        let row = self.run(call, reference).await?;
+        RunGet { execution: reference }: RunGet,
+    ) -> Result<Run, OpError> {
+        let row = self.run(call, &reference).await?;
         let task = self.reads_of(call.caller).pending_task(row.row.execution.id).await.map_err(stored)?;
-        Ok(DurableReply::Run(Box::new(shown(call.caller, row, task.as_deref()))))
+        Ok(shown(call.caller, row, task.as_deref()))
     }
 
     /// Ends the execution if necessary, then deletes it.
-    pub(super) async fn run_delete(
+    pub(crate) async fn run_delete(
         &self,
         call: &VerbCall<'_>,
-        reference: &str,
-    ) -> Result<DurableReply, OpError> {
-        let id = self.run(call, reference).await?.row.execution.id;
+        RunDelete { execution: reference }: RunDelete,
+    ) -> Result<Run, OpError> {
+        let id = self.run(call, &reference).await?.row.execution.id;
         self.cancel_program(id).await?;
-        let last = self.run_get(call, &id.to_string()).await?;
-        let response = idempotency::response(call, &Reply::Durable(last.clone()));
+        let last = self.run_get(call, RunGet { execution: id.to_string() }).await?;
+        let response = idempotency::response::<RunDelete>(call, &last);
         let batch: Vec<Write> = [Write::RunDelete { id }].into_iter().chain(response).collect();
         let result = self.store_of(call).apply(batch).await.map(|_| ()).map_err(stored);
         self.audit(call, id, &result).await;
         result.map(|()| last)
     }
 
-    pub(super) async fn run_list(
-        &self,
-        call: &VerbCall<'_>,
-        filter: RunFilter,
-    ) -> Result<DurableReply, OpError> {
+    pub(crate) async fn run_list(&self, call: &VerbCall<'_>, filter: RunList) -> Result<Vec<Run>, OpError> {
         let page = page(filter.page, LIST_MAX)?;
         let owner = filter.owner.as_deref();
         let scope = call.caller.scope_of(owner)?;
         let program = self.program_filter(call, owner, filter.program.as_deref()).await?;
-        let RunFilter { status, period, .. } = filter;
+        let RunList { status, period, .. } = filter;
         let name = filter.name.map(|name| name.trim().to_owned());
         let rows = self.store.runs(&scope, &RunQuery { status, program, name, period }, page).await;
         let runs = rows.map_err(stored)?.into_iter().map(|row| shown(call.caller, row, None));
-        Ok(DurableReply::Runs(fitting(runs, weight)))
+        Ok(fitting(runs, weight))
     }
 
     /// The program of a filter: a name means one of the owner that the filter names, else of the caller.
@@ -195,9 +191,13 @@ impl Ops {
         Ok(Some(self.program_among(call, &named, reference).await?.id))
     }
 
-    pub(super) async fn program_counts(&self, call: &VerbCall<'_>) -> Result<DurableReply, OpError> {
+    pub(crate) async fn program_totals(
+        &self,
+        call: &VerbCall<'_>,
+        _: ProgramTotals,
+    ) -> Result<ProgramCounts, OpError> {
         let (programs, executions) = self.store.program_counts(&call.caller.scope()).await.map_err(stored)?;
-        Ok(DurableReply::Counts(ProgramCounts { programs, executions }))
+        Ok(ProgramCounts { programs, executions })
     }
 
     /// Whether the caller may name a worktree at all: without configured roots the supervisor would read with its own rights.
@@ -217,12 +217,12 @@ impl Ops {
         &self,
         call: &VerbCall<'_>,
         id: ExecutionId,
-    ) -> Result<Option<DurableReply>, OpError> {
+    ) -> Result<Option<Run>, OpError> {
         let Some(row) = self.run_by_id(call, id).await? else { return Ok(None) };
         let task = self.reads_of(call.caller).pending_task(id).await.map_err(stored)?;
         let mut run = shown(call.caller, row, None);
         run.task = task.as_deref().map(task_view);
-        Ok(Some(DurableReply::Run(Box::new(run))))
+        Ok(Some(run))
     }
 }
 

@@ -6,12 +6,13 @@ use crate::{Ops, VerbCall, now};
 use std::sync::Arc;
 use uuid::Uuid;
 use vm_system_core::durable::{DurableRefusal, fresh_record, session_record};
-use vm_system_protocol::control::{DurableReply, ErrorCode, OpError};
+use vm_system_protocol::control::{
+    CheckpointList, ErrorCode, OpError, RunFork, RunRewind, StateGet, StateSet,
+};
 use vm_system_protocol::ids::{ExecutionId, SessionId, TaskId};
 use vm_system_protocol::input::json_for_script;
-use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{
-    CheckpointInfo, ConsoleLevel, Event, EventPayload, ExecutionStatus, Metrics,
+    CheckpointInfo, ConsoleLevel, Event, EventPayload, ExecutionStatus, Metrics, ProgramState, Run,
 };
 use vm_system_record::{CheckpointRow, Entity, Rejection, RunRow, Scope, StoreError, TaskRow, Write};
 
@@ -19,12 +20,12 @@ use vm_system_record::{CheckpointRow, Entity, Rejection, RunRow, Scope, StoreErr
 const VALUE_BYTES: usize = 8 << 20;
 
 impl Ops {
-    pub(super) async fn checkpoint_list(
+    pub(crate) async fn checkpoint_list(
         &self,
         call: &VerbCall<'_>,
-        reference: &str,
-    ) -> Result<DurableReply, OpError> {
-        let id = self.run(call, reference).await?.row.execution.id;
+        CheckpointList { execution: reference }: CheckpointList,
+    ) -> Result<Vec<CheckpointInfo>, OpError> {
+        let id = self.run(call, &reference).await?.row.execution.id;
         let rows = self.reads_of(call.caller).checkpoints(id).await.map_err(stored)?;
         let shown = rows.into_iter().map(|row| CheckpointInfo {
             seq: row.seq,
@@ -32,38 +33,34 @@ impl Ops {
             cause: row.cause,
             bytes: row.bytes,
         });
-        Ok(DurableReply::Checkpoints(shown.collect()))
+        Ok(shown.collect())
     }
 
-    pub(super) async fn state_get(
+    pub(crate) async fn state_get(
         &self,
         call: &VerbCall<'_>,
-        reference: &str,
-        checkpoint: Option<u64>,
-    ) -> Result<DurableReply, OpError> {
-        let id = self.run(call, reference).await?.row.execution.id;
+        StateGet { execution: reference, checkpoint }: StateGet,
+    ) -> Result<ProgramState, OpError> {
+        let id = self.run(call, &reference).await?.row.execution.id;
         let (seq, _) = self.checkpoint(call, id, checkpoint).await?;
         let state = self.durables()?.look(id, seq).await;
         // Pages are deleted only with their checkpoints: of one that does not exist any more, some may have been gone already.
         if self.run_by_id(call, id).await?.is_none() {
-            return Err(not_found(Entity::Execution, reference));
+            return Err(not_found(Entity::Execution, &reference));
         }
         let stored = self.reads_of(call.caller).checkpoints(id).await.map_err(stored)?;
         if !stored.iter().any(|row| row.seq == seq) {
             return Err(no_checkpoint(seq, &stored));
         }
-        Ok(DurableReply::State(Box::new(state?)))
+        Ok(state?)
     }
 
-    pub(super) async fn state_set(
+    pub(crate) async fn state_set(
         &self,
         call: &VerbCall<'_>,
-        reference: &str,
-        frame: Option<u32>,
-        name: String,
-        value: JsonText,
-    ) -> Result<DurableReply, OpError> {
-        let (id, identity) = self.identity(call, reference).await?;
+        StateSet { execution: reference, name, value, frame }: StateSet,
+    ) -> Result<Run, OpError> {
+        let (id, identity) = self.identity(call, &reference).await?;
         if value.as_str().len() > VALUE_BYTES {
             return Err(invalid(format!("the value has more than {VALUE_BYTES} bytes")));
         }
@@ -89,13 +86,12 @@ impl Ops {
         Ok(run_reply(call.caller, result?, &identity))
     }
 
-    pub(super) async fn rewind(
+    pub(crate) async fn run_rewind(
         &self,
         call: &VerbCall<'_>,
-        reference: &str,
-        checkpoint: u64,
-    ) -> Result<DurableReply, OpError> {
-        let old = self.run(call, reference).await?;
+        RunRewind { execution: reference, checkpoint }: RunRewind,
+    ) -> Result<Run, OpError> {
+        let old = self.run(call, &reference).await?;
         self.check_quota(call)?;
         self.durables()?.admit(&call.caller.owner)?;
         let old_id = old.row.execution.id;
@@ -115,19 +111,17 @@ impl Ops {
         self.begin_branch(call, id, rests).await
     }
 
-    pub(super) async fn branch_off(
+    pub(crate) async fn run_fork(
         &self,
         call: &VerbCall<'_>,
-        reference: &str,
-        checkpoint: Option<u64>,
-        name: Option<String>,
-    ) -> Result<DurableReply, OpError> {
+        RunFork { execution: reference, checkpoint, name }: RunFork,
+    ) -> Result<Run, OpError> {
         let name = match &name {
             Some(name) => Some(checked_name("execution", name)?.to_owned()),
             None => None,
         };
         self.is_no_id(call, name.as_deref()).await?;
-        let old = self.run(call, reference).await?;
+        let old = self.run(call, &reference).await?;
         self.check_quota(call)?;
         self.durables()?.admit(&call.caller.owner)?;
         let (seq, cause) = self.sound_checkpoint(call, old.row.execution.id, checkpoint).await?;
@@ -146,12 +140,7 @@ impl Ops {
 
     /// A new execution at a checkpoint: loads it if it continues by itself, now or when its task's deadline has passed. As at a
     /// start, the response follows when it has a task or has ended.
-    async fn begin_branch(
-        &self,
-        call: &VerbCall<'_>,
-        id: ExecutionId,
-        rests: bool,
-    ) -> Result<DurableReply, OpError> {
+    async fn begin_branch(&self, call: &VerbCall<'_>, id: ExecutionId, rests: bool) -> Result<Run, OpError> {
         if !rests {
             // An execution that does not continue now (no worker, the supervisor stops) is retried: its row has its status.
             if let Err(error) = self.durables()?.resume(id).await {

@@ -7,7 +7,9 @@ use crate::{Ops, VerbCall, fitting, idempotency, now, page};
 use std::sync::Arc;
 use vm_system_core::Refusal;
 use vm_system_core::durable::{DurableRefusal, SubmittedAnswer};
-use vm_system_protocol::control::{DurableReply, ErrorCode, GivenAnswer, OpError, PendingPrompt, TaskFilter};
+use vm_system_protocol::control::{
+    ErrorCode, GivenAnswer, OpError, PendingPrompt, TaskGet, TaskList, TaskPrompts, TaskSubmit,
+};
 use vm_system_protocol::ids::{ExecutionId, TaskId};
 use vm_system_protocol::model::{Execution, ExecutionStatus, ListedTask, Run, TaskState, TaskStatus};
 use vm_system_protocol::time::Timestamp;
@@ -24,11 +26,11 @@ const PROMPT_BYTES: u32 = 4_096;
 pub(super) const ANSWER_BYTES: usize = 8 << 20;
 
 impl Ops {
-    pub(super) async fn task_list(
+    pub(crate) async fn task_list(
         &self,
         call: &VerbCall<'_>,
-        filter: TaskFilter,
-    ) -> Result<DurableReply, OpError> {
+        filter: TaskList,
+    ) -> Result<Vec<ListedTask>, OpError> {
         let page = page(filter.page, LIST_MAX)?;
         let owner = filter.owner.as_deref();
         let scope = call.caller.scope_of(owner)?;
@@ -51,15 +53,14 @@ impl Ops {
             answer: row.answer,
             owner: call.caller.shown_owner(&row.owner),
         });
-        Ok(DurableReply::Tasks(fitting(shown, weight)))
+        Ok(fitting(shown, weight))
     }
 
-    pub(super) async fn prompts(
+    pub(crate) async fn task_prompts(
         &self,
         call: &VerbCall<'_>,
-        executions: Vec<ExecutionId>,
-        bytes: u32,
-    ) -> Result<DurableReply, OpError> {
+        TaskPrompts { executions, bytes }: TaskPrompts,
+    ) -> Result<Vec<PendingPrompt>, OpError> {
         if executions.len() > PROMPTS || bytes > PROMPT_BYTES {
             return Err(invalid(format!("at most {PROMPTS} prefixes of at most {PROMPT_BYTES} bytes")));
         }
@@ -68,18 +69,18 @@ impl Ops {
             let text = if text.len() < full_bytes { format!("{text}… ({full_bytes} bytes)") } else { text };
             PendingPrompt { execution, task, text }
         });
-        Ok(DurableReply::Prompts(prompts.collect()))
+        Ok(prompts.collect())
     }
 
-    pub(super) async fn task_get(
+    pub(crate) async fn task_get(
         &self,
         call: &VerbCall<'_>,
-        reference: &str,
-    ) -> Result<DurableReply, OpError> {
-        let ExecutionRow { execution, name, .. } = match self.execution(call, reference).await {
+        TaskGet { execution: reference }: TaskGet,
+    ) -> Result<TaskStatus, OpError> {
+        let ExecutionRow { execution, name, .. } = match self.execution(call, &reference).await {
             Ok(row) => row,
             Err(error) => {
-                let asker = self.task_or(call, reference, error).await?.execution;
+                let asker = self.task_or(call, &reference, error).await?.execution;
                 self.execution(call, &asker.to_string()).await?
             }
         };
@@ -88,14 +89,14 @@ impl Ops {
         } else {
             None
         };
-        Ok(DurableReply::TaskStatus(Box::new(TaskStatus {
+        Ok(TaskStatus {
             execution_id: execution.id,
             name,
             status: execution.status,
             task: task.as_deref().map(task_view),
             result: execution.result,
             error: execution.error,
-        })))
+        })
     }
 
     /// The task of a reference that is not the name of an execution.
@@ -128,14 +129,11 @@ impl Ops {
         Ok(row.map(|row| *row))
     }
 
-    pub(super) async fn task_submit(
+    pub(crate) async fn task_submit(
         &self,
         call: &VerbCall<'_>,
-        reference: &str,
-        task: Option<&str>,
-        result: GivenAnswer,
-        wait: bool,
-    ) -> Result<DurableReply, OpError> {
+        TaskSubmit { execution: reference, task, result, wait }: TaskSubmit,
+    ) -> Result<Run, OpError> {
         // Before the first await: a task that appears while this request waits for the store, or while the rest of it arrives, was not the
         // one that its sender saw.
         let arrived = call.presence.arrived.unwrap_or_else(now);
@@ -153,14 +151,14 @@ impl Ops {
             })?),
             None => None,
         };
-        let (asker, known, named) = match self.identity(call, reference).await {
+        let (asker, known, named) = match self.identity(call, &reference).await {
             Err(error) if error.code == ErrorCode::ExecutionNotFound => {
-                let row = self.task_or(call, reference, error).await?;
+                let row = self.task_or(call, &reference, error).await?;
                 let asker = row.execution.to_string();
                 let known = self.identity(call, &asker).await;
                 (asker, known, Some(row.id))
             }
-            known => (reference.to_owned(), known, None),
+            known => (reference, known, None),
         };
         if let (Some(task), Some(named)) = (task, named)
             && task != named
@@ -260,7 +258,7 @@ impl Ops {
         reference: &str,
         (task, given): (Option<TaskId>, GivenAnswer),
         (arrived, wait): (Timestamp, bool),
-    ) -> Result<DurableReply, OpError> {
+    ) -> Result<Run, OpError> {
         let id = self.execution(call, reference).await?.execution.id;
         let pending = self.store.pending_task(id).await.map_err(stored)?;
         let task = match task {
@@ -286,11 +284,7 @@ impl Ops {
     }
 
     /// An execution of a session with its pending task.
-    pub(crate) async fn live(
-        &self,
-        call: &VerbCall<'_>,
-        execution: Execution,
-    ) -> Result<DurableReply, OpError> {
+    pub(crate) async fn live(&self, call: &VerbCall<'_>, execution: Execution) -> Result<Run, OpError> {
         let task = match execution.status {
             ExecutionStatus::Waiting => {
                 self.reads_of(call.caller).pending_task(execution.id).await.map_err(stored)?
@@ -299,7 +293,7 @@ impl Ops {
         };
         let task = task.as_deref().map(task_view);
         let run = Run { execution, name: None, program_id: None, program: None, program_version: None, task };
-        Ok(DurableReply::Run(Box::new(run)))
+        Ok(run)
     }
 }
 

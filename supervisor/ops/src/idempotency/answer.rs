@@ -4,7 +4,7 @@
 use super::{VerbResult, repetition};
 use crate::errors::stored;
 use crate::{Caller, Ops, VerbCall};
-use vm_system_protocol::control::{DurableOp, GivenAnswer, Op, OpError, Reply};
+use vm_system_protocol::control::{GivenAnswer, Op, OpError, TaskSubmit, Verb as _};
 use vm_system_protocol::ids::TaskId;
 use vm_system_protocol::model::ExecutionKind;
 use vm_system_record::{TaskOutcome, TaskRow};
@@ -24,15 +24,16 @@ pub(super) fn task_of(reply: &[u8]) -> Option<TaskId> {
 
 /// Names the task that the request answers.
 pub(super) fn name_task(op: &mut Op, id: TaskId) {
-    if let Op::Durable(DurableOp::TaskSubmit { task, .. }) = op {
-        *task = Some(id.to_string());
+    if let Op::TaskSubmit(submit) = op {
+        submit.task = Some(id.to_string());
     }
 }
 
 impl Ops {
     /// Names the task that a request is about to answer, if it is an answer, and returns the mark for its key.
     pub(super) async fn bind_answer(&self, caller: &Caller, op: &mut Op) -> Result<Option<Vec<u8>>, OpError> {
-        let Op::Durable(DurableOp::TaskSubmit { execution, task: None, .. }) = &*op else { return Ok(None) };
+        let Op::TaskSubmit(submit) = &*op else { return Ok(None) };
+        let TaskSubmit { execution, task: None, .. } = &**submit else { return Ok(None) };
         let call = repetition(caller, op, [0; 16]);
         let pending = match self.execution(&call, execution).await {
             Ok(row) => self.store.pending_task(row.execution.id).await.map_err(stored)?.map(|row| row.id),
@@ -53,12 +54,12 @@ impl Ops {
         op: &Op,
         task: TaskId,
     ) -> Result<Option<VerbResult>, OpError> {
-        let Op::Durable(DurableOp::TaskSubmit { wait, result, .. }) = op else { return Ok(None) };
+        let Op::TaskSubmit(submit) = op else { return Ok(None) };
         let call = repetition(caller, op, *task.as_bytes());
         let Some(row) = self.store.task(&caller.scope(), task).await.map_err(stored)? else {
             return Ok(None);
         };
-        if !self.may_have(&call, &row, result).await? {
+        if !self.may_have(&call, &row, &submit.result).await? {
             return Ok(None);
         }
         let id = row.execution.to_string();
@@ -66,8 +67,8 @@ impl Ops {
         if row.execution.kind == ExecutionKind::Program {
             return Ok(Some(self.after_answer(&call, row.execution.id).await));
         }
-        let now = if *wait { self.until_stopped(&call, row.execution).await? } else { row.execution };
-        Ok(Some(self.live(&call, now).await.map(Reply::Durable)))
+        let now = if submit.wait { self.until_stopped(&call, row.execution).await? } else { row.execution };
+        Ok(Some(self.live(&call, now).await.map(TaskSubmit::any_reply)))
     }
 
     /// Whether a task that has ended may have this answer.

@@ -3,7 +3,10 @@
 use super::repetition;
 use crate::errors::stored;
 use crate::{Caller, Ops};
-use vm_system_protocol::control::{DurableOp, Op, OpError, Reply};
+use vm_system_protocol::control::{
+    ExecStart, ExecWait, ExecutionState, ImportEnd, ImportedObject, Op, OpError, ProgramStart, Reply,
+    RunFork, RunRewind, SessionCreate, SessionFork, SessionRestore, TemplateCreate, Verb as _,
+};
 use vm_system_protocol::ids::{ExecutionId, SessionId, TemplateId};
 use vm_system_protocol::model::{ExecutionStatus, Session, SessionEventType, SessionStatus};
 
@@ -13,7 +16,7 @@ const FIRST_EVENTS: u32 = 1_000;
 /// Whether the verb gets another id when it runs again: rows with the id may exist, or later executions in the session, whose ids are
 /// greater.
 pub(super) fn needs_another_id(op: &Op) -> bool {
-    matches!(op, Op::SessionCreate(_) | Op::SessionFork { .. } | Op::ExecStart(_))
+    matches!(op, Op::SessionCreate(_) | Op::SessionFork(_) | Op::ExecStart(_))
 }
 
 impl Ops {
@@ -26,26 +29,31 @@ impl Ops {
         subject: [u8; 16],
     ) -> Result<Option<Reply>, OpError> {
         let scope = caller.scope();
+        let run =
+            async { self.run_made(&repetition(caller, op, subject), ExecutionId::from_bytes(subject)).await };
         Ok(match op {
-            Op::TemplateCreate { .. } => {
+            Op::TemplateCreate(_) => {
                 let row =
                     self.store.template(&scope, TemplateId::from_bytes(subject)).await.map_err(stored)?;
-                row.map(|row| Reply::Template(row.detail.template))
+                row.map(|row| TemplateCreate::any_reply(row.detail.template))
             }
             Op::SessionCreate(_) => {
                 let row = self.store.session(&scope, SessionId::from_bytes(subject)).await.map_err(stored)?;
                 match row {
                     Some(row) if !self.was_never_ready(&row.session).await? => {
                         let owner = caller.shown_owner(&row.owner);
-                        Some(Reply::Session(Box::new(Session { owner, ..row.session })))
+                        Some(SessionCreate::any_reply(Session { owner, ..row.session }))
                     }
                     _ => None,
                 }
             }
             Op::SessionRestore(new) => {
-                self.restoration_made(&scope, SessionId::from_bytes(subject), new.wait).await?
+                let made = self.restoration_made(&scope, SessionId::from_bytes(subject), new.wait).await?;
+                made.map(SessionRestore::any_reply)
             }
-            Op::SessionFork { count, .. } => self.forks_made(caller, subject, *count).await?,
+            Op::SessionFork(fork) => {
+                self.forks_made(caller, subject, fork.count).await?.map(SessionFork::any_reply)
+            }
             Op::ExecStart(new) => {
                 let id = ExecutionId::from_bytes(subject);
                 match self.store.execution(&scope, id).await.map_err(stored)? {
@@ -54,34 +62,30 @@ impl Ops {
                     {
                         // Another supervisor has begun it, and this one has taken it over: its caller waits for it.
                         let call = repetition(caller, op, subject);
-                        return Box::pin(self.exec_wait(&call, &id.to_string())).await.map(Some);
+                        let wait = ExecWait { execution: id.to_string() };
+                        let state = Box::pin(self.exec_wait(&call, wait)).await?;
+                        return Ok(Some(ExecStart::any_reply(state)));
                     }
                     Some(mut row) => {
                         if new.wait && !new.follow {
                             row.execution.events =
                                 Some(self.reads_of(caller).events(id, 0, 0).await.map_err(stored)?);
                         }
-                        if new.wait && row.execution.status == ExecutionStatus::Waiting {
-                            return self
-                                .live(&repetition(caller, op, subject), row.execution)
-                                .await
-                                .map(Reply::Durable)
-                                .map(Some);
-                        }
-                        Some(Reply::Execution(Box::new(row.execution)))
+                        let state = if new.wait && row.execution.status == ExecutionStatus::Waiting {
+                            let call = repetition(caller, op, subject);
+                            ExecutionState::Run(self.live(&call, row.execution).await?)
+                        } else {
+                            ExecutionState::Execution(row.execution)
+                        };
+                        Some(ExecStart::any_reply(state))
                     }
                     None => None,
                 }
             }
-            Op::Durable(
-                DurableOp::ProgramStart(_)
-                | DurableOp::Fork { .. }
-                | DurableOp::Rewind { .. }
-                | DurableOp::ImportEnd { .. },
-            ) => {
-                let id = ExecutionId::from_bytes(subject);
-                self.run_made(&repetition(caller, op, subject), id).await?.map(Reply::Durable)
-            }
+            Op::ProgramStart(_) => run.await?.map(ProgramStart::any_reply),
+            Op::RunFork(_) => run.await?.map(RunFork::any_reply),
+            Op::RunRewind(_) => run.await?.map(RunRewind::any_reply),
+            Op::ImportEnd(_) => run.await?.map(|run| ImportEnd::any_reply(ImportedObject::Run(run))),
             _ => None,
         })
     }

@@ -5,14 +5,14 @@
 use super::{FILE_NAME_BYTES, MOST_FILES, PLAN_BYTES, listed_files};
 use std::collections::HashSet;
 use std::path::Path;
-use vm_system_protocol::control::PlanText;
+use vm_system_protocol::control::PlanCheck;
 
 /// Reads a plan and the files that it lists, relative to it. `read` returns the text of a file up to a number of bytes; a listed
 /// file without a text is left out: the compiler of the plan reports it with its line.
 pub fn gather<E>(
     file: &str,
     mut read: impl FnMut(&Path, usize) -> Result<Option<String>, E>,
-) -> Result<Option<PlanText>, E> {
+) -> Result<Option<PlanCheck>, E> {
     let path = Path::new(file);
     let Some(text) = read(path, PLAN_BYTES)? else { return Ok(None) };
     let mut left = PLAN_BYTES - text.len().min(PLAN_BYTES);
@@ -32,5 +32,5 @@ pub fn gather<E>(
             }
         }
     }
-    Ok(Some(PlanText { file: file.to_owned(), text, parts }))
+    Ok(Some(PlanCheck { file: file.to_owned(), text, parts }))
 }

@@ -2,15 +2,15 @@
 
 use super::fake::{OpsBench, admin, bob, new_session};
 use crate::{ApiRefusal, Caller, VerbHandler as _};
-use vm_system_protocol::control::{ErrorCode, Op, Reply};
+use vm_system_protocol::control::{
+    AuditList, ErrorCode, LibraryRemove, Op, SessionGet, SessionKill, Shutdown,
+};
 use vm_system_record::Owner;
 
 /// `owner verb subject outcome` of the newest lines, as an administrator sees them.
 async fn lines(bench: &OpsBench, of: &Caller) -> Vec<String> {
-    let list = Op::AuditList { before: None, limit: 1_000 };
-    let Ok(Reply::Audit(records)) = bench.ops.call(of, list, None, None).await else {
-        panic!("another reply")
-    };
+    let list = AuditList { before: None, limit: 1_000 };
+    let Ok(records) = bench.ops.call(of, list, None, None).await else { panic!("another reply") };
     let line = |record: &vm_system_protocol::control::AuditRecord| {
         format!("{} {} {} {}", record.owner, record.verb, record.subject, record.outcome)
     };
@@ -23,13 +23,13 @@ async fn attempts_at_things_of_others_and_at_an_administrators_verbs_have_a_line
     let session = bench.session().await;
     let before = lines(&bench, &admin()).await.len();
     for op in [
-        Op::SessionGet { session: session.clone() },
-        Op::SessionKill { session: session.clone(), signal: 9 },
-        Op::Shutdown,
-        Op::LibraryRemove { name: "lodash".to_owned() },
-        Op::SessionCreate(Box::new(new_session(""))),
+        Op::from(SessionGet { session: session.clone() }),
+        SessionKill { session: session.clone(), signal: 9 }.into(),
+        Shutdown.into(),
+        LibraryRemove { name: "lodash".to_owned() }.into(),
+        new_session("").into(),
     ] {
-        bench.ops.call(&bob(), op, None, None).await.expect_err("not bob's");
+        bench.ops.any(&bob(), op, None, None).await.expect_err("not bob's");
     }
     let log = lines(&bench, &admin()).await;
     let expected = [
@@ -49,14 +49,14 @@ async fn attempts_at_things_of_others_and_at_an_administrators_verbs_have_a_line
 async fn numbers_of_lines_show_a_user_nothing_about_others_and_find_the_next_page() {
     let bench = OpsBench::new();
     let page = async |of: &Caller, before, limit| {
-        let list = Op::AuditList { before, limit };
+        let list = AuditList { before, limit };
         match bench.ops.call(of, list, None, None).await {
-            Ok(Reply::Audit(records)) => records.into_iter().map(|record| record.seq).collect::<Vec<_>>(),
+            Ok(records) => records.into_iter().map(|record| record.seq).collect::<Vec<_>>(),
             other => panic!("{other:?}"),
         }
     };
     for _ in 0..10 {
-        bench.ops.call(&bob(), Op::Shutdown, None, None).await.expect_err("not bob's");
+        bench.ops.call(&bob(), Shutdown, None, None).await.expect_err("not bob's");
     }
     let (real, shown) = (page(&admin(), None, 10).await, page(&bob(), None, 10).await);
     assert!(real.windows(2).all(|pair| pair[0] == pair[1] + 1), "{real:?}");
@@ -69,7 +69,7 @@ async fn numbers_of_lines_show_a_user_nothing_about_others_and_find_the_next_pag
         paged.extend(next);
     }
     assert_eq!(paged, shown);
-    let stranger = Op::AuditList { before: Some(u64::MAX), limit: 3 };
+    let stranger = AuditList { before: Some(u64::MAX), limit: 3 };
     let error = bench.ops.call(&bob(), stranger, None, None).await.expect_err("no such line");
     assert_eq!(error.code, ErrorCode::ValidationError);
 }
@@ -78,7 +78,7 @@ async fn numbers_of_lines_show_a_user_nothing_about_others_and_find_the_next_pag
 async fn with_a_key_a_refusal_has_one_line_for_each_attempt() {
     let bench = OpsBench::new();
     for _ in 0..2 {
-        let op = Op::SessionKill { session: "0123-4567".to_owned(), signal: 9 };
+        let op = SessionKill { session: "0123-4567".to_owned(), signal: 9 };
         bench.ops.call(&bob(), op, Some("key"), None).await.expect_err("there is none");
     }
     assert_eq!(lines(&bench, &bob()).await, ["bob session kill 0123-4567 SESSION_NOT_FOUND"; 2]);
@@ -88,7 +88,7 @@ async fn with_a_key_a_refusal_has_one_line_for_each_attempt() {
 async fn flood_of_refusals_is_logged_as_a_number() {
     let bench = OpsBench::new();
     for _ in 0..500 {
-        bench.ops.call(&bob(), Op::Shutdown, None, None).await.expect_err("not an administrator");
+        bench.ops.call(&bob(), Shutdown, None, None).await.expect_err("not an administrator");
     }
     let log = lines(&bench, &admin()).await;
     assert!(log.len() < 50, "{}", log.len());

@@ -2,32 +2,29 @@
 
 use super::fake::{OpsBench, bob, file_missing, line, new_execution, new_session, repl, run_file};
 use vm_system_core::{LoadFailure, Refusal};
-use vm_system_protocol::control::{ErrorCode, ListPage, NewExecution, Op, OpError, Reply, TemplateChange};
+use vm_system_protocol::control::{
+    ErrorCode, ExecCancel, ExecEvents, ExecGet, ExecList, ExecStart, ExecutionState, ListPage, Op, OpError,
+    SessionClose, TemplateAddModule, TemplateChange, TemplateDelete, TemplateUpdate,
+};
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{Event, Execution, ExecutionError, ExecutionKind, ExecutionStatus};
 use vm_system_runtime::RuntimeError;
 use vm_system_runtime::client_memory::ReplyMemory;
 
-fn execution(reply: Result<Reply, OpError>) -> Execution {
+fn execution(reply: Result<ExecutionState, OpError>) -> Execution {
     match reply.expect("the verb succeeds") {
-        Reply::Execution(execution) => *execution,
-        other => panic!("another reply: {other:?}"),
+        ExecutionState::Execution(execution) => execution,
+        ExecutionState::Run(run) => panic!("it waits: {run:?}"),
     }
 }
 
-fn start(new: NewExecution) -> Op {
-    Op::ExecStart(Box::new(new))
+fn events_of(execution: &str, after_seq: u64, limit: u32) -> ExecEvents {
+    ExecEvents { execution: execution.to_owned(), after_seq, limit, follow: false }
 }
 
-fn events_of(execution: &str, after_seq: u64, limit: u32) -> Op {
-    Op::ExecEvents { execution: execution.to_owned(), after_seq, limit, follow: false }
-}
-
-fn numbers(reply: Result<Reply, OpError>) -> Vec<u64> {
-    match reply.expect("the verb succeeds") {
-        Reply::Events(events) => events.iter().map(|event| event.seq).collect(),
-        other => panic!("another reply: {other:?}"),
-    }
+fn numbers(reply: Result<Vec<Event>, OpError>) -> Vec<u64> {
+    let events = reply.expect("the verb succeeds");
+    events.iter().map(|event| event.seq).collect()
 }
 
 #[tokio::test]
@@ -38,14 +35,14 @@ async fn execution_is_returned_with_its_events_and_found_again() {
     assert_eq!(made.status, ExecutionStatus::Ok);
     assert_eq!(made.events.as_ref().map(Vec::len), Some(3));
     let id = made.id.to_string();
-    let read = execution(bench.request(Op::ExecGet { execution: id.clone() }).await);
+    let read = bench.request(ExecGet { execution: id.clone() }).await.expect("there");
     assert_eq!(read, Execution { events: None, ..made });
     assert_eq!(numbers(bench.request(events_of(&id, 0, 0)).await), [1, 2, 3]);
     assert_eq!(numbers(bench.request(events_of(&id, 1, 1)).await), [2]);
     assert_eq!(numbers(bench.request(events_of(&id, 3, 0)).await), [0_u64; 0]);
-    let list = bench.request(Op::exec_list(session.clone(), ListPage::first(50))).await;
-    assert!(matches!(list, Ok(Reply::Executions(list)) if list.len() == 1));
-    assert_eq!(bench.refused(Op::exec_list(session, ListPage::first(0))).await, ErrorCode::ValidationError);
+    let list = bench.request(ExecList::all(session.clone(), ListPage::first(50))).await;
+    assert!(matches!(list, Ok(list) if list.len() == 1));
+    assert_eq!(bench.refused(ExecList::all(session, ListPage::first(0))).await, ErrorCode::ValidationError);
 }
 
 #[tokio::test]
@@ -54,28 +51,28 @@ async fn body_is_checked_before_the_session() {
     let good = || new_execution("0000ffff");
     let json = |text: &str| JsonText::from_untrusted(text.to_owned());
     let variable = |name: &str, value: &str| (name.to_owned(), value.to_owned());
-    let file = || NewExecution { kind: ExecutionKind::RunFile, input: None, ..good() };
+    let file = || ExecStart { kind: ExecutionKind::RunFile, input: None, ..good() };
     let cases = [
-        NewExecution { input: None, ..good() },
-        NewExecution { input: Some(String::new()), ..good() },
-        NewExecution { path: Some("a.js".to_owned()), ..good() },
+        ExecStart { input: None, ..good() },
+        ExecStart { input: Some(String::new()), ..good() },
+        ExecStart { path: Some("a.js".to_owned()), ..good() },
         file(),
-        NewExecution { input: Some("1".to_owned()), path: Some(" ".to_owned()), ..file() },
-        NewExecution { kind: ExecutionKind::Startup, ..good() },
-        NewExecution { kind: ExecutionKind::Program, ..good() },
-        NewExecution { args: json("[1]"), ..good() },
-        NewExecution { args: json("{"), ..good() },
-        NewExecution { args: json(&format!("{{\"a\":\"{}\"}}", "x".repeat(1 << 20))), ..good() },
-        NewExecution { env: vec![variable("", "x")], ..good() },
-        NewExecution { env: vec![variable("A=B", "x")], ..good() },
-        NewExecution { env: vec![variable("A", "x\0")], ..good() },
-        NewExecution { env: vec![variable("A", "1"), variable("A", "2")], ..good() },
-        NewExecution { argv: vec!["x".repeat(2 << 20)], ..good() },
+        ExecStart { input: Some("1".to_owned()), path: Some(" ".to_owned()), ..file() },
+        ExecStart { kind: ExecutionKind::Startup, ..good() },
+        ExecStart { kind: ExecutionKind::Program, ..good() },
+        ExecStart { args: json("[1]"), ..good() },
+        ExecStart { args: json("{"), ..good() },
+        ExecStart { args: json(&format!("{{\"a\":\"{}\"}}", "x".repeat(1 << 20))), ..good() },
+        ExecStart { env: vec![variable("", "x")], ..good() },
+        ExecStart { env: vec![variable("A=B", "x")], ..good() },
+        ExecStart { env: vec![variable("A", "x\0")], ..good() },
+        ExecStart { env: vec![variable("A", "1"), variable("A", "2")], ..good() },
+        ExecStart { argv: vec!["x".repeat(2 << 20)], ..good() },
     ];
     for (number, case) in cases.into_iter().enumerate() {
-        assert_eq!(bench.refused(start(case)).await, ErrorCode::ValidationError, "case {number}");
+        assert_eq!(bench.refused(case).await, ErrorCode::ValidationError, "case {number}");
     }
-    assert_eq!(bench.refused(start(good())).await, ErrorCode::SessionNotFound);
+    assert_eq!(bench.refused(good()).await, ErrorCode::SessionNotFound);
 }
 
 #[tokio::test]
@@ -89,7 +86,7 @@ async fn checks_of_a_file_come_in_the_order_of_the_contract_and_leave_no_row() {
         "row before path"
     );
     let closed = bench.session().await;
-    bench.request(Op::SessionClose { session: closed.clone() }).await.expect("live");
+    bench.request(SessionClose { session: closed.clone() }).await.expect("live");
     for path in ["/etc/passwd", "../x", "a/../../x", "a\0b", " ", ""] {
         assert_eq!(
             bench.refused(run_file(&closed, path)).await,
@@ -117,8 +114,8 @@ async fn checks_of_a_file_come_in_the_order_of_the_contract_and_leave_no_row() {
         bench.fake.script().refuse = Some(refusal.clone());
         assert_eq!(bench.refused(run_file(&session, "a.js")).await, code, "{refusal:?}");
     }
-    let list = bench.request(Op::exec_list(session.clone(), ListPage::first(5))).await;
-    assert_eq!(list, Ok(Reply::Executions(Vec::new())));
+    let list = bench.request(ExecList::all(session.clone(), ListPage::first(5))).await;
+    assert_eq!(list, Ok(Vec::new()));
     let ran = execution(bench.request(run_file(&session, "./a.js")).await);
     assert_eq!(ran.kind, ExecutionKind::RunFile);
 }
@@ -127,12 +124,12 @@ async fn checks_of_a_file_come_in_the_order_of_the_contract_and_leave_no_row() {
 async fn text_from_the_client_may_have_any_name() {
     let bench = OpsBench::new();
     let session = bench.session().await;
-    let new = NewExecution {
+    let new = ExecStart {
         kind: ExecutionKind::RunFile,
         path: Some("/home/me/a.ts".to_owned()),
         ..new_execution(&session)
     };
-    let made = execution(bench.request(start(new)).await);
+    let made = execution(bench.request(new).await);
     assert_eq!(made.path.as_deref(), Some("/home/me/a.ts"));
 }
 
@@ -148,7 +145,7 @@ async fn exception_is_not_an_error_of_the_verb_but_too_much_output_is() {
     assert_eq!(error.code, ErrorCode::OutputLimitExceeded);
     let details = error.details.and_then(|details| details.to_value()).expect("details are an object");
     let id = details["execution_id"].as_str().expect("an id").to_owned();
-    let stored = execution(bench.request(Op::ExecGet { execution: id }).await);
+    let stored = bench.request(ExecGet { execution: id }).await.expect("there");
     assert_eq!(stored.error.expect("an error").code, "OUTPUT_LIMIT_EXCEEDED");
 }
 
@@ -156,7 +153,7 @@ async fn exception_is_not_an_error_of_the_verb_but_too_much_output_is() {
 async fn execution_without_wait_is_running_in_the_response() {
     let bench = OpsBench::new();
     let session = bench.session().await;
-    let made = execution(bench.request(start(NewExecution { wait: false, ..new_execution(&session) })).await);
+    let made = execution(bench.request(ExecStart { wait: false, ..new_execution(&session) }).await);
     assert_eq!((made.status, made.events), (ExecutionStatus::Running, None));
 }
 
@@ -164,12 +161,12 @@ async fn execution_without_wait_is_running_in_the_response() {
 async fn secrets_reach_the_script_and_no_record() {
     let bench = OpsBench::new();
     let session = bench.session().await;
-    let new = NewExecution {
+    let new = ExecStart {
         args: JsonText::from_untrusted(r#"{"secret":"hunter2"}"#.to_owned()),
         env: vec![("API_SECRET".to_owned(), "hunter2".to_owned())],
         ..new_execution(&session)
     };
-    let made = execution(bench.request(start(new)).await);
+    let made = execution(bench.request(new).await);
     let shown = format!("{} {}", made.args.as_str(), made.env.as_str());
     assert!(!shown.contains("hunter2") && shown.contains("[redacted]"), "{shown}");
     let script = bench.fake.script();
@@ -181,22 +178,22 @@ async fn secrets_reach_the_script_and_no_record() {
 async fn execution_gets_the_policy_of_the_template_at_its_start() {
     let bench = OpsBench::new();
     let template = bench.template("t").await;
-    let session = match bench.request(Op::SessionCreate(Box::new(new_session("t")))).await {
-        Ok(Reply::Session(session)) => session.id.to_string(),
+    let session = match bench.request(new_session("t")).await {
+        Ok(session) => session.id.to_string(),
         other => panic!("another reply: {other:?}"),
     };
     bench.request(repl(&session, "1")).await.expect("runs");
     let settings = JsonText::from_untrusted(r#"{"limits":{"cpu_ms":9}}"#.to_owned());
     let change = TemplateChange { name: None, settings: Some(settings) };
-    let update = Op::TemplateUpdate { template: template.clone(), change: Box::new(change) };
+    let update = TemplateUpdate { template: template.clone(), change };
     bench.request(update).await.expect("there");
     bench.request(repl(&session, "1")).await.expect("runs");
     bench
-        .request(Op::TemplateAddModule { template: template.clone(), name: "fs".to_owned() })
+        .request(TemplateAddModule { template: template.clone(), name: "fs".to_owned() })
         .await
         .expect("there");
     bench.request(repl(&session, "1")).await.expect("runs");
-    bench.request(Op::TemplateDelete { template }).await.expect("there");
+    bench.request(TemplateDelete { template }).await.expect("there");
     bench.request(repl(&session, "1")).await.expect("runs on");
     let script = bench.fake.script();
     let policies: Vec<_> = script
@@ -214,7 +211,7 @@ async fn follower_gets_the_events_and_the_response_has_none() {
     let bench = OpsBench::new();
     let session = bench.session().await;
     let (follower, mut followed) = vm_system_runtime::follower(8, ReplyMemory::default());
-    let op = start(NewExecution { follow: true, ..new_execution(&session) });
+    let op = ExecStart { follow: true, ..new_execution(&session) };
     let made = execution(bench.ops.call(&super::fake::alice(), op, None, Some(follower)).await);
     assert_eq!(made.events, None);
     let expected: Vec<Event> = (1..=3).map(|seq| line(made.id, seq)).collect();
@@ -222,9 +219,9 @@ async fn follower_gets_the_events_and_the_response_has_none() {
     assert!(followed.recv().await.is_none());
     // Afterwards from the store, after the last seen event.
     let (follower, mut followed) = vm_system_runtime::follower(8, ReplyMemory::default());
-    let op = Op::ExecEvents { execution: made.id.to_string(), after_seq: 1, limit: 0, follow: true };
+    let op = ExecEvents { execution: made.id.to_string(), after_seq: 1, limit: 0, follow: true };
     let answer = bench.ops.call(&super::fake::alice(), op, None, Some(follower)).await;
-    assert_eq!(answer, Ok(Reply::Events(Vec::new())));
+    assert_eq!(answer, Ok(Vec::new()));
     assert_eq!(followed.recv().await.map(|batch| batch.events), Some(expected[1..].to_vec()));
     assert!(followed.recv().await.is_none());
 }
@@ -234,18 +231,14 @@ async fn executions_of_others_do_not_exist() {
     let bench = OpsBench::new();
     let id = bench.execution().await;
     for op in [
-        Op::ExecGet { execution: id.clone() },
-        Op::ExecCancel { execution: id.clone() },
-        events_of(&id, 0, 0),
+        Op::from(ExecGet { execution: id.clone() }),
+        ExecCancel { execution: id.clone() }.into(),
+        events_of(&id, 0, 0).into(),
     ] {
-        let refused = bench.ops.call(&bob(), op.clone(), None, None).await.expect_err("Alice's");
+        let refused = bench.ops.any(&bob(), op.clone(), None, None).await.expect_err("Alice's");
         assert_eq!(refused.code, ErrorCode::ExecutionNotFound, "{op:?}");
     }
-    assert_eq!(
-        bench.request(Op::ExecCancel { execution: id }).await,
-        Ok(Reply::Done),
-        "cancelling what ended is fine"
-    );
+    assert_eq!(bench.request(ExecCancel { execution: id }).await, Ok(()), "cancelling what ended is fine");
 }
 
 #[tokio::test]
@@ -255,7 +248,7 @@ async fn record_that_the_store_refused_comes_from_its_owner_task() {
     let made = execution(bench.request(repl(&session, "1")).await);
     let known = Execution { degraded: true, events: None, ..made.clone() };
     bench.fake.degrade(known.clone());
-    assert_eq!(execution(bench.request(Op::ExecGet { execution: made.id.to_string() }).await), known);
-    let list = bench.request(Op::exec_list(session, ListPage::first(5))).await;
-    assert_eq!(list, Ok(Reply::Executions(vec![known])));
+    assert_eq!(bench.request(ExecGet { execution: made.id.to_string() }).await.expect("there"), known);
+    let list = bench.request(ExecList::all(session, ListPage::first(5))).await;
+    assert_eq!(list, Ok(vec![known]));
 }

@@ -11,7 +11,8 @@ use vm_system_core::durable::SubmittedAnswer;
 use vm_system_core::{ExecuteRequest, Source};
 use vm_system_core::{LoadFailure, Refusal};
 use vm_system_protocol::control::{
-    DoctorReport, ErrorCode, NewExecution, NewSession, Op, OpError, Reply, SandboxLayer, UpgradeReport,
+    DoctorReport, ErrorCode, ExecStart, Op, OpError, Reply, SandboxLayer, SessionCreate, TemplateCreate,
+    UpgradeReport, Verb,
 };
 use vm_system_protocol::ids::{ExecutionId, SessionId, TaskId};
 use vm_system_protocol::model::{
@@ -449,52 +450,56 @@ impl OpsBench {
         Self::on(self.store.clone(), self.faults.clone())
     }
 
-    pub(super) async fn request(&self, op: Op) -> Result<Reply, OpError> {
-        self.ops.call(&alice(), op, None, None).await
+    pub(super) async fn request<V: Verb>(&self, verb: V) -> Result<V::Reply, OpError> {
+        self.ops.call(&alice(), verb, None, None).await
     }
 
-    pub(super) async fn request_with_key(&self, op: Op, key: &str) -> Result<Reply, OpError> {
-        self.ops.call(&alice(), op, Some(key), None).await
+    pub(super) async fn request_with_key<V: Verb>(&self, verb: V, key: &str) -> Result<V::Reply, OpError> {
+        self.ops.call(&alice(), verb, Some(key), None).await
     }
 
-    pub(super) async fn refused(&self, op: Op) -> ErrorCode {
-        self.request(op).await.expect_err("the verb is refused").code
+    pub(super) async fn as_admin<V: Verb>(&self, verb: V) -> Result<V::Reply, OpError> {
+        self.ops.call(&admin(), verb, None, None).await
+    }
+
+    pub(super) async fn refused(&self, op: impl Into<Op>) -> ErrorCode {
+        self.ops.any(&alice(), op.into(), None, None).await.expect_err("the verb is refused").code
     }
 
     /// A template of Alice's; its id.
     pub(super) async fn template(&self, name: &str) -> String {
-        match self.request(template(name)).await.expect("the name is new") {
-            Reply::Template(template) => template.id.to_string(),
-            other => panic!("another reply: {other:?}"),
-        }
+        let template = self.request(template(name)).await.expect("the name is new");
+        template.id.to_string()
     }
 
     /// A live session of Alice's; its id.
     pub(super) async fn session(&self) -> String {
         let template = self.template(&uuid::Uuid::new_v4().to_string()).await;
-        match self
-            .request(Op::SessionCreate(Box::new(new_session(&template))))
-            .await
-            .expect("nothing is refused")
-        {
-            Reply::Session(session) => session.id.to_string(),
-            other => panic!("another reply: {other:?}"),
-        }
+        let session = self.request(new_session(&template)).await.expect("nothing is refused");
+        session.id.to_string()
     }
 
     /// An execution that has ended, in a session of its own; its id.
     pub(super) async fn execution(&self) -> String {
         let session = self.session().await;
-        match self.request(repl(&session, "1")).await.expect("nothing is refused") {
-            Reply::Execution(execution) => execution.id.to_string(),
-            other => panic!("another reply: {other:?}"),
-        }
+        let execution = self.request(repl(&session, "1")).await.expect("nothing is refused");
+        execution.execution().id.to_string()
     }
 }
 
 impl Ops {
     /// One verb, called like an API does.
-    pub(super) async fn call(
+    pub(super) async fn call<V: Verb>(
+        &self,
+        caller: &Caller,
+        verb: V,
+        key: Option<&str>,
+        events: Option<Follower>,
+    ) -> Result<V::Reply, OpError> {
+        Ok(V::reply_from(self.any(caller, verb.into(), key, events).await?)?)
+    }
+
+    pub(super) async fn any(
         &self,
         caller: &Caller,
         op: Op,
@@ -523,28 +528,23 @@ pub(super) fn admin() -> Caller {
     Caller { owner: Owner::new("root"), admin: true, api: "control" }
 }
 
-pub(super) fn template(name: &str) -> Op {
-    Op::TemplateCreate {
+pub(super) fn template(name: &str) -> TemplateCreate {
+    TemplateCreate {
         name: name.to_owned(),
         engine: Engine::Quickjs,
-        settings: Box::default(),
+        settings: Settings::default(),
         modules: Vec::new(),
     }
 }
 
-pub(super) fn with_settings(change: impl FnOnce(&mut Settings)) -> Op {
+pub(super) fn with_settings(change: impl FnOnce(&mut Settings)) -> TemplateCreate {
     let mut settings = Settings::default();
     change(&mut settings);
-    Op::TemplateCreate {
-        name: "t".to_owned(),
-        engine: Engine::Quickjs,
-        settings: Box::new(settings),
-        modules: Vec::new(),
-    }
+    TemplateCreate { name: "t".to_owned(), engine: Engine::Quickjs, settings, modules: Vec::new() }
 }
 
-pub(super) fn new_session(template: &str) -> NewSession {
-    NewSession {
+pub(super) fn new_session(template: &str) -> SessionCreate {
+    SessionCreate {
         template: template.to_owned(),
         workspace_id: "w".to_owned(),
         base_commit_oid: "c".to_owned(),
@@ -556,21 +556,21 @@ pub(super) fn new_session(template: &str) -> NewSession {
     }
 }
 
-pub(super) fn new_execution(session: &str) -> NewExecution {
-    NewExecution { input: Some("1".to_owned()), ..NewExecution::new(session, ExecutionKind::Repl) }
+pub(super) fn new_execution(session: &str) -> ExecStart {
+    ExecStart { input: Some("1".to_owned()), ..ExecStart::new(session, ExecutionKind::Repl) }
 }
 
-pub(super) fn repl(session: &str, input: &str) -> Op {
-    Op::ExecStart(Box::new(NewExecution { input: Some(input.to_owned()), ..new_execution(session) }))
+pub(super) fn repl(session: &str, input: &str) -> ExecStart {
+    ExecStart { input: Some(input.to_owned()), ..new_execution(session) }
 }
 
-pub(super) fn run_file(session: &str, path: &str) -> Op {
-    Op::ExecStart(Box::new(NewExecution {
+pub(super) fn run_file(session: &str, path: &str) -> ExecStart {
+    ExecStart {
         kind: ExecutionKind::RunFile,
         input: None,
         path: Some(path.to_owned()),
         ..new_execution(session)
-    }))
+    }
 }
 
 pub(super) fn file_missing() -> RuntimeError {

@@ -6,8 +6,8 @@ use tokio::sync::Notify;
 use vm_system_core::Refusal;
 use vm_system_core::durable::{fresh_record, session_record};
 use vm_system_protocol::control::{
-    DurableOp, DurableReply, ErrorCode, GivenAnswer, ListPage, NewExecution, Op, OpError, Reply,
-    SessionFilter,
+    Effect, ErrorCode, ExecStart, GivenAnswer, ListPage, Op, OpError, Reply, SessionFork, SessionKill,
+    SessionList, TaskSubmit, TemplateList,
 };
 use vm_system_protocol::ids::{ExecutionId, ProgramId, SessionId, TemplateId};
 use vm_system_protocol::json::JsonText;
@@ -44,8 +44,8 @@ async fn key_of_another_request_is_a_mismatch_and_of_another_owner_is_free() {
 async fn verbs_that_change_nothing_ignore_the_key() {
     let bench = OpsBench::new();
     assert_eq!(
-        bench.request_with_key(Op::TemplateList { page: ListPage::default(), built_in: false }, "k").await,
-        Ok(Reply::Templates(Vec::new()))
+        bench.request_with_key(TemplateList { page: ListPage::default(), built_in: false }, "k").await,
+        Ok(Vec::new())
     );
     bench.request_with_key(template("t"), "k").await.expect("the key is free");
 }
@@ -73,7 +73,7 @@ async fn refusal_without_changes_releases_the_key() {
 async fn failure_that_left_a_row_is_repeated() {
     let bench = OpsBench::new();
     bench.template("t").await;
-    let create = || Op::SessionCreate(Box::new(new_session("t")));
+    let create = || new_session("t");
     bench.fake.script().fail_startup = true;
     let first = bench.request_with_key(create(), "k").await;
     assert_eq!(first.as_ref().expect_err("it fails").code, ErrorCode::StartupFailed);
@@ -103,8 +103,8 @@ async fn repetition_during_the_run_waits_for_its_response() {
 }
 
 /// Leaves a claimed key without a response, as a supervisor that exits in between.
-async fn exit_after_claim(bench: &OpsBench, op: &Op, subject: [u8; 16]) {
-    let bytes = vm_system_protocol::codec::encode(op, usize::MAX).expect("any verb has an encoding");
+async fn exit_after_claim(bench: &OpsBench, op: impl Into<Op>, subject: [u8; 16]) {
+    let bytes = vm_system_protocol::codec::encode(&op.into(), usize::MAX).expect("any verb has an encoding");
     let claim = KeyClaim {
         owner: alice().owner,
         key: "k".to_owned(),
@@ -121,11 +121,11 @@ async fn exit_after_claim(bench: &OpsBench, op: &Op, subject: [u8; 16]) {
 async fn row_from_before_an_exit_is_the_response_after_it() {
     let bench = OpsBench::new();
     let session = bench.session().await;
-    let Ok(Reply::Execution(ran)) = bench.request(repl(&session, "1")).await else { panic!("it runs") };
+    let Ok(ran) = bench.request(repl(&session, "1")).await else { panic!("it runs") };
     let op = repl(&session, "1");
-    exit_after_claim(&bench, &op, *ran.id.as_bytes()).await;
+    exit_after_claim(&bench, op.clone(), *ran.execution().id.as_bytes()).await;
     let after = bench.restarted();
-    let expected = Ok(Reply::Execution(ran));
+    let expected = Ok(ran);
     assert_eq!(after.request_with_key(op.clone(), "k").await, expected);
     assert_eq!(after.request_with_key(op, "k").await, expected, "each time");
     assert!(after.fake.script().started.is_empty(), "it did not run again");
@@ -135,20 +135,20 @@ async fn row_from_before_an_exit_is_the_response_after_it() {
 async fn missing_row_is_created_after_an_exit_under_the_same_id() {
     let bench = OpsBench::new();
     let subject = uuid::Uuid::now_v7();
-    exit_after_claim(&bench, &template("t"), subject.into_bytes()).await;
+    exit_after_claim(&bench, template("t"), subject.into_bytes()).await;
     let made = bench.request_with_key(template("t"), "k").await;
-    assert!(matches!(made, Ok(Reply::Template(template)) if *template.id.as_bytes() == subject.into_bytes()));
+    assert!(matches!(made, Ok(template) if *template.id.as_bytes() == subject.into_bytes()));
 }
 
 #[tokio::test]
 async fn repeated_follower_gets_the_events_from_the_record() {
     let bench = OpsBench::new();
     let session = bench.session().await;
-    let op = || Op::ExecStart(Box::new(NewExecution { follow: true, ..new_execution(&session) }));
+    let op = || ExecStart { follow: true, ..new_execution(&session) };
     for attempt in 0..2 {
         let (follower, mut followed) = vm_system_runtime::follower(8, ReplyMemory::default());
         let answer = bench.ops.call(&alice(), op(), Some("k"), Some(follower)).await;
-        assert!(matches!(answer, Ok(Reply::Execution(execution)) if execution.events.is_none()));
+        assert!(matches!(answer, Ok(state) if state.execution().events.is_none()));
         assert_eq!(followed.recv().await.map(|batch| batch.events.len()), Some(3), "attempt {attempt}");
     }
     assert_eq!(bench.fake.script().started.len(), 1, "it ran once");
@@ -183,7 +183,7 @@ async fn unreadable_response_is_replaced_by_the_record_and_the_verb_never_runs_a
     let bench = OpsBench::new();
     let session = bench.session().await;
     let first = bench.request_with_key(repl(&session, "1"), "k").await;
-    let kill = || Op::SessionKill { session: session.clone(), signal: 9 };
+    let kill = || SessionKill { session: session.clone(), signal: 9 };
     bench.request_with_key(kill(), "l").await.expect("live");
     for key in ["k", "l"] {
         let damage = Write::KeyResponse { owner: alice().owner, key: key.to_owned(), reply: vec![0xff; 9] };
@@ -236,9 +236,9 @@ async fn answer_under_a_key_is_never_submitted_to_the_next_task() {
     bench.store.apply(writes).await.expect("new");
     let submit = || {
         let (execution, result) = (execution.to_string(), GivenAnswer::Typed("yes".to_owned()));
-        Op::Durable(DurableOp::TaskSubmit { execution, task: None, result, wait: true })
+        TaskSubmit { execution, task: None, result, wait: true }
     };
-    let request_hash = bench.ops.request_hash(&alice(), &submit()).await.expect("it can be encoded");
+    let request_hash = bench.ops.request_hash(&alice(), &submit().into()).await.expect("it can be encoded");
     let claim = |reply| KeyClaim {
         owner: alice().owner,
         key: "k".to_owned(),
@@ -251,7 +251,7 @@ async fn answer_under_a_key_is_never_submitted_to_the_next_task() {
     let taken = [b"taken".as_slice(), execution.as_bytes()].concat();
     bench.store.apply(Write::KeyClaim(Box::new(claim(Some(taken))))).await.expect("free");
     let result = bench.request_with_key(submit(), "k").await;
-    let Ok(Reply::Durable(DurableReply::Run(run))) = result else { panic!("another reply: {result:?}") };
+    let Ok(run) = result else { panic!("another reply: {result:?}") };
     assert_eq!((run.execution.id, run.execution.status), (execution, ExecutionStatus::Waiting));
     let release = Write::KeyRelease { owner: alice().owner, key: "k".to_owned() };
     bench.store.apply(release).await.expect("always");
@@ -280,18 +280,16 @@ async fn execution_without_a_row_runs_after_an_exit_under_another_id() {
     let session = bench.session().await;
     let subject = uuid::Uuid::now_v7().into_bytes();
     let op = repl(&session, "1");
-    exit_after_claim(&bench, &op, subject).await;
+    exit_after_claim(&bench, op.clone(), subject).await;
     let first = bench.request_with_key(op.clone(), "k").await;
-    assert!(matches!(&first, Ok(Reply::Execution(ran)) if *ran.id.as_bytes() > subject), "{first:?}");
+    assert!(matches!(&first, Ok(ran) if *ran.execution().id.as_bytes() > subject), "{first:?}");
     assert_eq!(bench.restarted().request_with_key(op, "k").await, first);
     assert_eq!(bench.fake.script().started.len(), 1, "it ran once");
 }
 
 /// Rows of sessions that are being created, with these ids; those of `ready` are ready. Then a supervisor starts without them.
 async fn sessions_of_an_earlier_supervisor(bench: &OpsBench, ids: &[SessionId], ready: &[SessionId]) {
-    let Ok(Reply::Sessions(like)) = bench.request(Op::SessionList(SessionFilter::default())).await else {
-        panic!("no list")
-    };
+    let Ok(like) = bench.request(SessionList::default()).await else { panic!("no list") };
     let like = like.first().expect("a session");
     let policy = Arc::new(PolicySnapshot {
         engine: Engine::Quickjs,
@@ -330,13 +328,13 @@ async fn session_that_ended_before_it_was_ready_is_created_again_and_one_that_wa
         let bench = OpsBench::new();
         bench.session().await;
         bench.template("t").await;
-        let create = || Op::SessionCreate(Box::new(new_session("t")));
+        let create = || new_session("t");
         let id = SessionId::from_uuid(uuid::Uuid::now_v7());
-        exit_after_claim(&bench, &create(), *id.as_bytes()).await;
+        exit_after_claim(&bench, create(), *id.as_bytes()).await;
         let ready = was_ready.then_some(id);
         sessions_of_an_earlier_supervisor(&bench, &[id], ready.as_slice()).await;
         let first = bench.request_with_key(create(), "k").await;
-        let Ok(Reply::Session(session)) = &first else { panic!("{first:?}") };
+        let Ok(session) = &first else { panic!("{first:?}") };
         assert_eq!(session.id == id, was_ready);
         assert_eq!(session.status == SessionStatus::Ready, !was_ready);
         assert_eq!(bench.restarted().request_with_key(create(), "k").await, first, "each time");
@@ -347,13 +345,13 @@ async fn session_that_ended_before_it_was_ready_is_created_again_and_one_that_wa
 async fn forks_of_which_one_was_not_ready_are_made_again() {
     let bench = OpsBench::new();
     let parent = bench.session().await;
-    let fork = || Op::SessionFork { session: parent.clone(), count: 2 };
+    let fork = || SessionFork { session: parent.clone(), count: 2 };
     let first = uuid::Uuid::now_v7();
     let ids = [first, uuid::Uuid::from_u128(first.as_u128() ^ 1)].map(SessionId::from_uuid);
-    exit_after_claim(&bench, &fork(), first.into_bytes()).await;
+    exit_after_claim(&bench, fork(), first.into_bytes()).await;
     sessions_of_an_earlier_supervisor(&bench, &ids, &ids[1..]).await;
     let made = bench.request_with_key(fork(), "k").await;
-    let Ok(Reply::Sessions(made)) = made else { panic!("{made:?}") };
+    let Ok(made) = made else { panic!("{made:?}") };
     assert_eq!(made.len(), 2);
     assert!(
         made.iter().all(|fork| fork.status == SessionStatus::Ready && !ids.contains(&fork.id)),
@@ -365,15 +363,15 @@ async fn forks_of_which_one_was_not_ready_are_made_again() {
 async fn unrecorded_run_is_answered_from_the_record_once_there_is_one() {
     let bench = OpsBench::new();
     let session = bench.session().await;
-    let Ok(Reply::Execution(ran)) = bench.request(repl(&session, "1")).await else { panic!("it runs") };
+    let Ok(ran) = bench.request(repl(&session, "1")).await else { panic!("it runs") };
     let op = repl(&session, "1");
-    exit_after_claim(&bench, &op, *ran.id.as_bytes()).await;
+    exit_after_claim(&bench, op.clone(), *ran.execution().id.as_bytes()).await;
     let unrecorded = RuntimeError::Refused(Refusal::Unrecorded("the disk was full".to_owned()));
     let response: Result<Reply, OpError> = Err(OpError::from(unrecorded));
     let reply = vm_system_protocol::codec::encode(&response, usize::MAX).expect("it fits");
     let keep = Write::KeyResponse { owner: alice().owner, key: "k".to_owned(), reply };
     bench.store.apply(keep).await.expect("claimed");
-    assert_eq!(bench.request_with_key(op, "k").await, Ok(Reply::Execution(ran)));
+    assert_eq!(bench.request_with_key(op, "k").await, Ok(ran));
 }
 
 #[test]
@@ -382,9 +380,10 @@ fn temporary_refusals_are_not_repeated() {
         let error = vm_system_protocol::control::OpError::new(code, "no");
         Err(if details { error.with_details(&serde_json::json!({})) } else { error })
     };
-    let lasts = |code, details, durable| {
+    let lasts = |code, details, durable: bool| {
+        let effect = if durable { Effect::ChangesProgram } else { Effect::Changes };
         matches!(
-            crate::idempotency::counts(&answer(code, details), durable),
+            crate::idempotency::counts(&answer(code, details), effect),
             crate::idempotency::OnRepeat::Replay
         )
     };

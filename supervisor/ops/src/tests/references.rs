@@ -1,17 +1,18 @@
 //! Whole ids, names, and prefixes.
 
 use super::fake::{OpsBench, admin, bob, new_session, template};
-use vm_system_protocol::control::{ErrorCode, NewSession, Op, OpError, Reply};
+use vm_system_protocol::control::{
+    ErrorCode, ExecGet, Op, OpError, SessionClose, SessionCreate, SessionGet, TemplateGet,
+};
+use vm_system_protocol::model::TemplateDetail;
 
-fn template_id(reply: Result<Reply, OpError>) -> String {
-    match reply.expect("the verb succeeds") {
-        Reply::TemplateDetail(detail) => detail.template.id.to_string(),
-        other => panic!("another reply: {other:?}"),
-    }
+fn template_id(reply: Result<TemplateDetail, OpError>) -> String {
+    let detail = reply.expect("the verb succeeds");
+    detail.template.id.to_string()
 }
 
-fn get(template: &str) -> Op {
-    Op::TemplateGet { template: template.to_owned() }
+fn get(template: &str) -> TemplateGet {
+    TemplateGet { template: template.to_owned() }
 }
 
 #[tokio::test]
@@ -68,18 +69,18 @@ async fn malformed_references_are_refused() {
     let bench = OpsBench::new();
     for reference in ["", "  ", &"x".repeat(1_000)] {
         for op in [
-            get(reference),
-            Op::SessionGet { session: reference.to_owned() },
-            Op::ExecGet { execution: reference.to_owned() },
+            Op::from(get(reference)),
+            SessionGet { session: reference.to_owned() }.into(),
+            ExecGet { execution: reference.to_owned() }.into(),
         ] {
             assert_eq!(bench.refused(op.clone()).await, ErrorCode::ValidationError, "{op:?}");
         }
     }
-    let session = |reference: &str| Op::SessionGet { session: reference.to_owned() };
+    let session = |reference: &str| SessionGet { session: reference.to_owned() };
     for reference in ["my session", "abc", "abcd"] {
         assert_eq!(bench.refused(session(reference)).await, ErrorCode::SessionNotFound, "{reference}");
     }
-    let execution = Op::ExecGet { execution: "my job".to_owned() };
+    let execution = ExecGet { execution: "my job".to_owned() };
     assert_eq!(bench.refused(execution).await, ErrorCode::ExecutionNotFound, "executions may have names");
 }
 
@@ -87,11 +88,11 @@ async fn malformed_references_are_refused() {
 async fn session_and_execution_are_found_by_prefix() {
     let bench = OpsBench::new();
     let id = bench.execution().await;
-    let found = bench.request(Op::ExecGet { execution: id[..35].to_owned() }).await;
-    let Ok(Reply::Execution(execution)) = found else { panic!("another reply: {found:?}") };
+    let found = bench.request(ExecGet { execution: id[..35].to_owned() }).await;
+    let Ok(execution) = found else { panic!("another reply: {found:?}") };
     let session = execution.session_id.to_string();
-    let found = bench.request(Op::SessionGet { session: session[..35].to_owned() }).await;
-    assert!(matches!(found, Ok(Reply::Session(found)) if found.id == execution.session_id));
+    let found = bench.request(SessionGet { session: session[..35].to_owned() }).await;
+    assert!(matches!(found, Ok(found) if found.id == execution.session_id));
 }
 
 #[tokio::test]
@@ -99,43 +100,38 @@ async fn session_is_found_by_its_name_the_live_one_first() {
     let bench = OpsBench::new();
     let template = bench.template("t").await;
     let make = async || {
-        let new = NewSession { name: Some(" build ".to_owned()), ..new_session(&template) };
-        match bench.request(Op::SessionCreate(Box::new(new))).await.expect("nothing is refused") {
-            Reply::Session(session) => {
-                assert_eq!(session.name.as_deref(), Some("build"), "as it is stored");
-                session.id.to_string()
-            }
-            other => panic!("another reply: {other:?}"),
-        }
+        let new = SessionCreate { name: Some(" build ".to_owned()), ..new_session(&template) };
+        let session = bench.request(new).await.expect("nothing is refused");
+        assert_eq!(session.name.as_deref(), Some("build"), "as it is stored");
+        session.id.to_string()
     };
-    let named = |name: &str| Op::SessionGet { session: name.to_owned() };
+    let named = |name: &str| SessionGet { session: name.to_owned() };
     let found = async |name: &str| match bench.request(named(name)).await {
-        Ok(Reply::Session(session)) => Ok(session.id.to_string()),
-        Ok(other) => panic!("another reply: {other:?}"),
+        Ok(session) => Ok(session.id.to_string()),
         Err(error) => Err(error),
     };
     let first = make().await;
     assert_eq!(found("build").await, Ok(first.clone()));
     let theirs = bench.ops.call(&bob(), named("build"), None, None).await.expect_err("Alice's");
     assert_eq!(theirs.code, ErrorCode::SessionNotFound);
-    bench.request(Op::SessionClose { session: "build".to_owned() }).await.expect("live");
+    bench.request(SessionClose { session: "build".to_owned() }).await.expect("live");
     assert_eq!(found("build").await, Ok(first.clone()), "the only one, though it has ended");
     let second = make().await;
     assert_eq!(found("build").await, Ok(second.clone()));
-    let again = NewSession { name: Some("build".to_owned()), ..new_session(&template) };
-    let error = bench.request(Op::SessionCreate(Box::new(again.clone()))).await.expect_err("one is live");
+    let again = SessionCreate { name: Some("build".to_owned()), ..new_session(&template) };
+    let error = bench.request(again.clone()).await.expect_err("one is live");
     assert_eq!(error.code, ErrorCode::Conflict);
     assert!(error.hint.is_some_and(|hint| hint.contains("session close")), "a hint");
     let details = error.details.and_then(|details| details.to_value()).expect("details");
     assert_eq!(details["session_id"], second.as_str());
     assert_eq!(found("build").await, Ok(second.clone()), "as before");
     // Of two requests at the same time one gets the name.
-    bench.request(Op::SessionClose { session: second.clone() }).await.expect("live");
-    let create = || Op::SessionCreate(Box::new(again.clone()));
+    bench.request(SessionClose { session: second.clone() }).await.expect("live");
+    let create = || again.clone();
     let (one, other) = tokio::join!(bench.request(create()), bench.request(create()));
     assert!(one.is_ok() != other.is_ok(), "{one:?} {other:?}");
     let third = found("build").await.expect("the live one");
-    bench.request(Op::SessionClose { session: third.clone() }).await.expect("live");
+    bench.request(SessionClose { session: third.clone() }).await.expect("live");
     assert_eq!(found("build").await, Ok(third), "of those that have ended the newest");
     let theirs = bench.ops.call(&bob(), create(), None, None).await;
     assert!(!matches!(theirs, Err(error) if error.code == ErrorCode::Conflict), "names of others are theirs");
@@ -145,17 +141,16 @@ async fn session_is_found_by_its_name_the_live_one_first() {
 async fn name_means_a_row_of_the_callers_own_for_administrators_too() {
     let bench = OpsBench::new();
     let theirs = bench.template("backup").await;
-    let get = |reference: &str| Op::TemplateGet { template: reference.to_owned() };
-    let request = async |op| bench.ops.call(&admin(), op, None, None).await;
-    let error = request(get("backup")).await.expect_err("it is Alice's");
+    let get = |reference: &str| TemplateGet { template: reference.to_owned() };
+    let error = bench.as_admin(get("backup")).await.expect_err("it is Alice's");
     assert_eq!(error.code, ErrorCode::TemplateNotFound);
     assert!(error.hint.is_some_and(|hint| hint.contains("what others own is named by its id")), "a hint");
-    assert!(request(get(&theirs)).await.is_ok(), "by its id");
-    assert!(request(get(&theirs[..35])).await.is_ok(), "by the beginning of its id");
-    request(template("backup")).await.expect("a name of the administrator's own");
-    assert_ne!(template_id(request(get("backup")).await), theirs);
-    let new = NewSession { name: Some("build".to_owned()), ..new_session(&theirs) };
-    bench.request(Op::SessionCreate(Box::new(new))).await.expect("nothing is refused");
-    let session = Op::SessionGet { session: "build".to_owned() };
-    assert_eq!(request(session).await.expect_err("it is Alice's").code, ErrorCode::SessionNotFound);
+    assert!(bench.as_admin(get(&theirs)).await.is_ok(), "by its id");
+    assert!(bench.as_admin(get(&theirs[..35])).await.is_ok(), "by the beginning of its id");
+    bench.as_admin(template("backup")).await.expect("a name of the administrator's own");
+    assert_ne!(template_id(bench.as_admin(get("backup")).await), theirs);
+    let new = SessionCreate { name: Some("build".to_owned()), ..new_session(&theirs) };
+    bench.request(new).await.expect("nothing is refused");
+    let session = SessionGet { session: "build".to_owned() };
+    assert_eq!(bench.as_admin(session).await.expect_err("it is Alice's").code, ErrorCode::SessionNotFound);
 }

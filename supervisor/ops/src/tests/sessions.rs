@@ -1,41 +1,35 @@
 //! Sessions.
 
-use super::fake::{OpsBench, admin, bob, new_session};
+use super::fake::{OpsBench, admin, alice, bob, new_session};
 use vm_system_core::{Refusal, SpawnFailure, SpawnFault};
-use vm_system_protocol::control::{ErrorCode, ListPage, NewSession, Op, OpError, Reply, SessionFilter};
+use vm_system_protocol::control::{
+    ErrorCode, ExecEvents, ExecGet, ExecList, ListPage, Op, OpError, SessionClose, SessionCreate,
+    SessionFork, SessionGet, SessionInspect, SessionKill, SessionList, TemplateDelete, TemplateList,
+};
 use vm_system_protocol::model::{Session, SessionStatus};
 use vm_system_runtime::RuntimeError;
 use vm_system_runtime::shares::{Holder, ShareLimits, ShareRefusal, Shares};
 
-fn session(reply: Result<Reply, OpError>) -> Session {
-    match reply.expect("the verb succeeds") {
-        Reply::Session(session) => *session,
-        other => panic!("another reply: {other:?}"),
-    }
-}
-
-fn create(new: NewSession) -> Op {
-    Op::SessionCreate(Box::new(new))
+fn session(reply: Result<Session, OpError>) -> Session {
+    reply.expect("the verb succeeds")
 }
 
 #[tokio::test]
 async fn session_is_created_listed_closed_and_still_found() {
     let bench = OpsBench::new();
     let template = bench.template("t").await;
-    let made = session(bench.request(create(new_session("t"))).await);
+    let made = session(bench.request(new_session("t")).await);
     assert_eq!((made.status, made.template_id.to_string()), (SessionStatus::Ready, template));
     let id = made.id.to_string();
-    assert_eq!(session(bench.request(Op::SessionGet { session: id.clone() }).await), made);
+    assert_eq!(session(bench.request(SessionGet { session: id.clone() }).await), made);
     for _ in 0..2 {
-        let closed = session(bench.request(Op::SessionClose { session: id.clone() }).await);
+        let closed = session(bench.request(SessionClose { session: id.clone() }).await);
         assert_eq!((closed.status, closed.close_reason.as_deref()), (SessionStatus::Closed, Some("exited")));
     }
-    let filter = SessionFilter { status: Some(SessionStatus::Closed), ..SessionFilter::default() };
-    assert!(
-        matches!(bench.request(Op::SessionList(filter)).await, Ok(Reply::Sessions(list)) if list.len() == 1)
-    );
-    let filter = SessionFilter { status: Some(SessionStatus::Ready), ..SessionFilter::default() };
-    assert_eq!(bench.request(Op::SessionList(filter)).await, Ok(Reply::Sessions(Vec::new())));
+    let filter = SessionList { status: Some(SessionStatus::Closed), ..SessionList::default() };
+    assert!(matches!(bench.request(filter).await, Ok(list) if list.len() == 1));
+    let filter = SessionList { status: Some(SessionStatus::Ready), ..SessionList::default() };
+    assert_eq!(bench.request(filter).await, Ok(Vec::new()));
 }
 
 #[tokio::test]
@@ -43,18 +37,18 @@ async fn incomplete_session_requests_are_refused_before_anything_is_looked_up() 
     let bench = OpsBench::new();
     let good = || new_session("nobody");
     let cases = [
-        NewSession { template: " ".to_owned(), ..good() },
-        NewSession { workspace_id: String::new(), ..good() },
-        NewSession { workspace_id: "x".repeat(2_000), ..good() },
-        NewSession { base_commit_oid: " ".to_owned(), ..good() },
-        NewSession { worktree_path: String::new(), ..good() },
-        NewSession { worktree_path: "relative".to_owned(), ..good() },
-        NewSession { worktree_path: "/a\0b".to_owned(), ..good() },
+        SessionCreate { template: " ".to_owned(), ..good() },
+        SessionCreate { workspace_id: String::new(), ..good() },
+        SessionCreate { workspace_id: "x".repeat(2_000), ..good() },
+        SessionCreate { base_commit_oid: " ".to_owned(), ..good() },
+        SessionCreate { worktree_path: String::new(), ..good() },
+        SessionCreate { worktree_path: "relative".to_owned(), ..good() },
+        SessionCreate { worktree_path: "/a\0b".to_owned(), ..good() },
     ];
     for case in cases {
-        assert_eq!(bench.refused(create(case.clone())).await, ErrorCode::ValidationError, "{case:?}");
+        assert_eq!(bench.refused(case.clone()).await, ErrorCode::ValidationError, "{case:?}");
     }
-    assert_eq!(bench.refused(create(good())).await, ErrorCode::TemplateNotFound);
+    assert_eq!(bench.refused(good()).await, ErrorCode::TemplateNotFound);
 }
 
 #[tokio::test]
@@ -62,11 +56,11 @@ async fn failed_startup_names_the_session_that_it_left() {
     let bench = OpsBench::new();
     bench.template("t").await;
     bench.fake.script().fail_startup = true;
-    let error = bench.request(create(new_session("t"))).await.expect_err("the startup file throws");
+    let error = bench.request(new_session("t")).await.expect_err("the startup file throws");
     assert_eq!(error.code, ErrorCode::StartupFailed);
     let details = error.details.and_then(|details| details.to_value()).expect("details are an object");
     let id = details["session_id"].as_str().expect("an id").to_owned();
-    let left = session(bench.request(Op::SessionGet { session: id }).await);
+    let left = session(bench.request(SessionGet { session: id }).await);
     assert_eq!(left.status, SessionStatus::Crashed);
 }
 
@@ -88,18 +82,18 @@ async fn refusals_of_the_runtime_keep_their_codes() {
     ];
     for (refusal, code) in cases {
         bench.fake.script().refuse = Some(refusal.clone());
-        assert_eq!(bench.refused(create(new_session("t"))).await, code, "{refusal:?}");
+        assert_eq!(bench.refused(new_session("t")).await, code, "{refusal:?}");
     }
     bench.faults.set_over_quota(true);
-    assert_eq!(bench.refused(create(new_session("t"))).await, ErrorCode::StorageUnavailable);
+    assert_eq!(bench.refused(new_session("t")).await, ErrorCode::StorageUnavailable);
 }
 
 #[tokio::test]
 async fn without_worktree_roots_only_an_administrator_names_a_worktree() {
     let bench = OpsBench::with_worktrees_anywhere();
     let template = bench.template("t").await;
-    assert_eq!(bench.refused(create(new_session(&template))).await, ErrorCode::NotPermitted);
-    let made = bench.ops.call(&admin(), create(new_session(&template)), None, None).await;
+    assert_eq!(bench.refused(new_session(&template)).await, ErrorCode::NotPermitted);
+    let made = bench.ops.call(&admin(), new_session(&template), None, None).await;
     assert_eq!(session(made).status, SessionStatus::Ready);
 }
 
@@ -109,25 +103,25 @@ async fn sessions_of_others_do_not_exist() {
     let id = bench.session().await;
     let verbs = || {
         [
-            Op::SessionGet { session: id.clone() },
-            Op::SessionClose { session: id.clone() },
-            Op::SessionInspect { session: id.clone() },
-            Op::SessionKill { session: id.clone(), signal: 9 },
-            Op::SessionFork { session: id.clone(), count: 1 },
-            Op::exec_list(id.clone(), ListPage::first(5)),
-            super::fake::repl(&id, "1"),
+            Op::from(SessionGet { session: id.clone() }),
+            SessionClose { session: id.clone() }.into(),
+            SessionInspect { session: id.clone() }.into(),
+            SessionKill { session: id.clone(), signal: 9 }.into(),
+            SessionFork { session: id.clone(), count: 1 }.into(),
+            ExecList::all(id.clone(), ListPage::first(5)).into(),
+            super::fake::repl(&id, "1").into(),
         ]
     };
     for op in verbs() {
-        let refused = bench.ops.call(&bob(), op.clone(), None, None).await.expect_err("Alice's");
+        let refused = bench.ops.any(&bob(), op.clone(), None, None).await.expect_err("Alice's");
         assert_eq!(refused.code, ErrorCode::SessionNotFound, "{op:?}");
     }
-    let list = bench.ops.call(&bob(), Op::SessionList(SessionFilter::default()), None, None).await;
-    assert_eq!(list, Ok(Reply::Sessions(Vec::new())));
+    let list = bench.ops.call(&bob(), SessionList::default(), None, None).await;
+    assert_eq!(list, Ok(Vec::new()));
     assert!(bench.fake.killed().is_empty());
     for op in verbs() {
         // The second verb closes the session; later verbs find it closed.
-        let response = bench.ops.call(&admin(), op.clone(), None, None).await;
+        let response = bench.ops.any(&admin(), op.clone(), None, None).await;
         let code = response.err().map(|error| error.code);
         assert!(matches!(code, None | Some(ErrorCode::SessionNotReady)), "{op:?}: {code:?}");
     }
@@ -137,14 +131,16 @@ async fn sessions_of_others_do_not_exist() {
 async fn live_session_is_inspected_and_killed_and_an_ended_one_is_not() {
     let bench = OpsBench::new();
     let id = bench.session().await;
-    let inspected = bench.request(Op::SessionInspect { session: id.clone() }).await;
-    assert!(matches!(inspected, Ok(Reply::Inspection(inspection)) if inspection.pid == 42));
-    assert_eq!(bench.request(Op::SessionKill { session: id.clone(), signal: 9 }).await, Ok(Reply::Done));
+    let inspected = bench.request(SessionInspect { session: id.clone() }).await;
+    assert!(matches!(inspected, Ok(inspection) if inspection.pid == 42));
+    assert_eq!(bench.request(SessionKill { session: id.clone(), signal: 9 }).await, Ok(()));
     assert_eq!(bench.fake.killed().len(), 1);
-    bench.request(Op::SessionClose { session: id.clone() }).await.expect("live");
-    for op in [Op::SessionInspect { session: id.clone() }, Op::SessionKill { session: id.clone(), signal: 9 }]
-    {
-        let error = bench.request(op).await.expect_err("it has ended");
+    bench.request(SessionClose { session: id.clone() }).await.expect("live");
+    for op in [
+        Op::from(SessionInspect { session: id.clone() }),
+        SessionKill { session: id.clone(), signal: 9 }.into(),
+    ] {
+        let error = bench.ops.any(&alice(), op, None, None).await.expect_err("it has ended");
         assert_eq!(error.code, ErrorCode::SessionNotReady);
         assert!(error.message.contains("closed"), "{}", error.message);
     }
@@ -155,17 +151,15 @@ async fn sessions_are_listed_by_template_also_after_it_was_deleted() {
     let bench = OpsBench::new();
     let template = bench.template("t").await;
     bench.template("u").await;
-    session(bench.request(create(new_session("t"))).await);
-    let by = |template: &str| {
-        Op::SessionList(SessionFilter { template: Some(template.to_owned()), ..SessionFilter::default() })
-    };
-    let count = |reply| match reply {
-        Ok(Reply::Sessions(sessions)) => sessions.len(),
+    session(bench.request(new_session("t")).await);
+    let by = |template: &str| SessionList { template: Some(template.to_owned()), ..SessionList::default() };
+    let count = |reply: Result<Vec<Session>, OpError>| match reply {
+        Ok(sessions) => sessions.len(),
         other => panic!("another reply: {other:?}"),
     };
     assert_eq!(count(bench.request(by("t")).await), 1);
     assert_eq!(count(bench.request(by("u")).await), 0);
-    bench.request(Op::TemplateDelete { template: template.clone() }).await.expect("there");
+    bench.request(TemplateDelete { template: template.clone() }).await.expect("there");
     assert_eq!(count(bench.request(by(&template)).await), 1);
     assert_eq!(bench.refused(by("t")).await, ErrorCode::TemplateNotFound);
 }
@@ -177,51 +171,51 @@ async fn unreadable_rows_are_errors_and_not_missing_rows() {
     let session = bench.session().await;
     let template = bench.template("another").await;
     bench.faults.set_reading(Some("the disk reports an error"));
-    let events = Op::ExecEvents { execution: execution.clone(), after_seq: 0, limit: 0, follow: false };
+    let events = ExecEvents { execution: execution.clone(), after_seq: 0, limit: 0, follow: false };
     let ops = [
-        Op::SessionGet { session: session.clone() },
-        Op::SessionList(SessionFilter::default()),
-        Op::ExecGet { execution: execution.clone() },
-        Op::exec_list(session.clone(), ListPage::first(1)),
-        events,
-        Op::TemplateList { page: ListPage::first(1), built_in: false },
-        Op::TemplateDelete { template },
+        Op::from(SessionGet { session: session.clone() }),
+        SessionList::default().into(),
+        ExecGet { execution: execution.clone() }.into(),
+        ExecList::all(session.clone(), ListPage::first(1)).into(),
+        events.into(),
+        TemplateList { page: ListPage::first(1), built_in: false }.into(),
+        TemplateDelete { template }.into(),
     ];
     for op in ops {
-        let error = bench.request(op.clone()).await.expect_err("it cannot be read");
+        let error = bench.ops.any(&alice(), op.clone(), None, None).await.expect_err("it cannot be read");
         assert_eq!(error.code, ErrorCode::StorageUnavailable, "{op:?}: {error:?}");
         assert!(error.message.contains("the disk reports an error"), "{op:?}: {error:?}");
     }
     bench.faults.set_reading(None);
-    bench.request(Op::ExecGet { execution }).await.expect("readable again");
+    bench.request(ExecGet { execution }).await.expect("readable again");
 }
 
 #[tokio::test]
 async fn forks_belong_to_the_parents_owner_and_a_key_finds_all_of_them_again() {
     let bench = OpsBench::new();
     let parent = bench.session().await;
-    let fork = |count| Op::SessionFork { session: parent.clone(), count };
+    let fork = |count| SessionFork { session: parent.clone(), count };
     for count in [0, 65, u32::MAX] {
         assert_eq!(bench.refused(fork(count)).await, ErrorCode::ValidationError, "{count}");
     }
-    let Ok(Reply::Sessions(made)) = bench.ops.call(&admin(), fork(3), Some("k"), None).await else {
+    let Ok(made) = bench.ops.call(&admin(), fork(3), Some("k"), None).await else {
         panic!("an administrator forks what is Alice's");
     };
     assert_eq!(made.len(), 3);
     for session in &made {
         // Alice sees the forks.
-        let got = bench.request(Op::SessionGet { session: session.id.to_string() }).await;
-        assert!(matches!(got, Ok(Reply::Session(_))), "{got:?}");
+        let got = bench.request(SessionGet { session: session.id.to_string() }).await;
+        assert!(got.is_ok(), "{got:?}");
     }
     // As after a supervisor that exited between the commit of the sessions and its response.
     let owner = admin().owner;
     let damage = vm_system_record::Write::KeyResponse { owner, key: "k".to_owned(), reply: vec![0xff; 9] };
     bench.store.apply(damage).await.expect("claimed");
     let again = bench.ops.call(&admin(), fork(3), Some("k"), None).await;
-    assert!(matches!(again, Ok(Reply::Sessions(again)) if again.len() == 3));
+    assert!(matches!(again, Ok(again) if again.len() == 3));
     bench.fake.script().refuse = Some(RuntimeError::Refused(Refusal::Busy));
     assert_eq!(bench.refused(fork(1)).await, ErrorCode::SessionBusy);
-    bench.request(Op::SessionClose { session: parent.clone() }).await.expect("live");
+    bench.request(SessionClose { session: parent.clone() }).await.expect("live");
     assert_eq!(bench.refused(fork(1)).await, ErrorCode::SessionNotReady);
 }
 

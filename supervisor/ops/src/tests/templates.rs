@@ -2,23 +2,23 @@
 
 use super::fake::{OpsBench, admin, alice, bob, new_session, template, with_settings};
 use std::sync::Arc;
-use vm_system_protocol::control::{ErrorCode, ListPage, Op, OpError, Reply, TemplateChange};
+use vm_system_protocol::control::{
+    ErrorCode, ListPage, ModuleCatalog, OpError, TemplateAddModule, TemplateChange, TemplateCreate,
+    TemplateDelete, TemplateGet, TemplateList, TemplateRemoveModule, TemplateUpdate,
+};
 use vm_system_protocol::for_each_limit;
 use vm_system_protocol::json::JsonText;
-use vm_system_protocol::model::{Engine, Settings, TemplateDetail, ZeroLimit};
+use vm_system_protocol::model::{Engine, Settings, Template, TemplateDetail, ZeroLimit};
 
-fn detail(reply: Result<Reply, OpError>) -> TemplateDetail {
-    match reply.expect("the verb succeeds") {
-        Reply::TemplateDetail(detail) => *detail,
-        other => panic!("another reply: {other:?}"),
-    }
+fn detail(reply: Result<TemplateDetail, OpError>) -> TemplateDetail {
+    reply.expect("the verb succeeds")
 }
 
-fn with_modules(engine: Engine, modules: &[&str]) -> Op {
-    Op::TemplateCreate {
+fn with_modules(engine: Engine, modules: &[&str]) -> TemplateCreate {
+    TemplateCreate {
         name: "t".to_owned(),
         engine,
-        settings: Box::default(),
+        settings: Settings::default(),
         modules: modules.iter().map(|name| (*name).to_owned()).collect(),
     }
 }
@@ -27,7 +27,7 @@ fn with_modules(engine: Engine, modules: &[&str]) -> Op {
 async fn created_template_has_the_defaults_of_the_contract() {
     let bench = OpsBench::new();
     let id = bench.template("  my template ").await;
-    let made = detail(bench.request(Op::TemplateGet { template: id }).await);
+    let made = detail(bench.request(TemplateGet { template: id }).await);
     assert_eq!(made.template.name, "my template");
     assert_eq!(made.settings, Settings::default());
     assert!(made.template.is_active && made.template.exposed_modules.is_empty());
@@ -37,7 +37,7 @@ async fn created_template_has_the_defaults_of_the_contract() {
 async fn engine_alias_is_echoed_as_it_was_sent() {
     let bench = OpsBench::new();
     let made = bench.request(with_modules(Engine::Goja, &[])).await;
-    assert!(matches!(made, Ok(Reply::Template(template)) if template.engine == Engine::Goja));
+    assert!(matches!(made, Ok(template) if template.engine == Engine::Goja));
 }
 
 #[tokio::test]
@@ -54,41 +54,39 @@ async fn taken_name_is_a_conflict_until_its_template_is_deleted() {
     let bench = OpsBench::new();
     let first = bench.template("t").await;
     assert_eq!(bench.refused(template("t")).await, ErrorCode::Conflict);
-    let deleted = bench.request(Op::TemplateDelete { template: first.clone() }).await;
-    assert!(matches!(deleted, Ok(Reply::TemplateDeleted { status, template_id })
-        if status == "ok" && template_id.to_string() == first));
+    let deleted = bench.request(TemplateDelete { template: first.clone() }).await;
+    assert!(matches!(deleted, Ok(deleted)
+        if deleted.status == "ok" && deleted.template_id.to_string() == first));
     bench.template("t").await;
-    let again = bench.refused(Op::TemplateDelete { template: first.clone() }).await;
+    let again = bench.refused(TemplateDelete { template: first.clone() }).await;
     assert_eq!(again, ErrorCode::TemplateNotFound);
-    assert_eq!(bench.refused(Op::TemplateGet { template: first }).await, ErrorCode::TemplateNotFound);
+    assert_eq!(bench.refused(TemplateGet { template: first }).await, ErrorCode::TemplateNotFound);
 }
 
 #[tokio::test]
 async fn list_is_newest_first_and_shows_only_the_callers_own() {
     let bench = OpsBench::new();
     assert_eq!(
-        bench.request(Op::TemplateList { page: ListPage::default(), built_in: false }).await,
-        Ok(Reply::Templates(Vec::new()))
+        bench.request(TemplateList { page: ListPage::default(), built_in: false }).await,
+        Ok(Vec::new())
     );
     let names = ["a", "b", "c"];
     for name in names {
         bench.template(name).await;
     }
-    let listed = |reply| match reply {
-        Ok(Reply::Templates(templates)) => {
-            templates.into_iter().map(|template| template.name).collect::<Vec<_>>()
-        }
+    let listed = |reply: Result<Vec<Template>, OpError>| match reply {
+        Ok(templates) => templates.into_iter().map(|template| template.name).collect::<Vec<_>>(),
         other => panic!("another reply: {other:?}"),
     };
     assert_eq!(
-        listed(bench.request(Op::TemplateList { page: ListPage::default(), built_in: false }).await),
+        listed(bench.request(TemplateList { page: ListPage::default(), built_in: false }).await),
         ["c", "b", "a"]
     );
     assert!(
         listed(
             bench
                 .ops
-                .call(&bob(), Op::TemplateList { page: ListPage::default(), built_in: false }, None, None)
+                .call(&bob(), TemplateList { page: ListPage::default(), built_in: false }, None, None)
                 .await
         )
         .is_empty()
@@ -97,7 +95,7 @@ async fn list_is_newest_first_and_shows_only_the_callers_own() {
         listed(
             bench
                 .ops
-                .call(&admin(), Op::TemplateList { page: ListPage::default(), built_in: false }, None, None)
+                .call(&admin(), TemplateList { page: ListPage::default(), built_in: false }, None, None)
                 .await
         )
         .len(),
@@ -105,10 +103,10 @@ async fn list_is_newest_first_and_shows_only_the_callers_own() {
     );
 }
 
-fn change(template: &str, name: Option<&str>, settings: Option<&str>) -> Op {
+fn change(template: &str, name: Option<&str>, settings: Option<&str>) -> TemplateUpdate {
     let settings = settings.map(|patch| JsonText::from_untrusted(patch.to_owned()));
     let change = TemplateChange { name: name.map(str::to_owned), settings };
-    Op::TemplateUpdate { template: template.to_owned(), change: Box::new(change) }
+    TemplateUpdate { template: template.to_owned(), change }
 }
 
 #[tokio::test]
@@ -166,7 +164,7 @@ async fn change_of_an_unknown_setting_is_refused_with_its_position() {
     let error = bench.request(over).await.expect_err("above the ceiling");
     assert_eq!(error.code, ErrorCode::LimitNotAllowed);
     assert!(error.message.contains("mem_mb") && error.message.contains("4096"), "{}", error.message);
-    assert_eq!(detail(bench.request(Op::TemplateGet { template: id }).await).settings, Settings::default());
+    assert_eq!(detail(bench.request(TemplateGet { template: id }).await).settings, Settings::default());
 }
 
 /// One limit at both ends of its type.
@@ -231,7 +229,7 @@ async fn settings_above_the_operators_ceilings_are_refused_with_the_field() {
 async fn modules_are_checked_against_the_catalog() {
     let bench = OpsBench::new();
     let id = bench.template("t").await;
-    let add = |name: &str| Op::TemplateAddModule { template: id.clone(), name: name.to_owned() };
+    let add = |name: &str| TemplateAddModule { template: id.clone(), name: name.to_owned() };
     let built_in = ["console", "math", "JSON", "date", "array", "string", "object", "promise"];
     for name in ["exec", "http", "left-pad"].iter().chain(&built_in) {
         let error = bench.request(add(name)).await.expect_err("not allowed");
@@ -241,22 +239,22 @@ async fn modules_are_checked_against_the_catalog() {
     assert_eq!(bench.refused(add(" ")).await, ErrorCode::ValidationError);
     assert_eq!(bench.refused(with_modules(Engine::Quickjs, &["nope"])).await, ErrorCode::ModuleNotAllowed);
     let modules = || async {
-        detail(bench.request(Op::TemplateGet { template: id.clone() }).await).template.exposed_modules
+        detail(bench.request(TemplateGet { template: id.clone() }).await).template.exposed_modules
     };
     for _ in 0..2 {
         let added = bench.request(add(" FS ")).await;
-        assert!(matches!(added, Ok(Reply::TemplateName(added)) if added.name == "fs"));
+        assert!(matches!(added, Ok(added) if added.name == "fs"));
         assert_eq!(modules().await, ["fs"]);
     }
-    let remove = Op::TemplateRemoveModule { template: id.clone(), name: "fs".to_owned() };
+    let remove = TemplateRemoveModule { template: id.clone(), name: "fs".to_owned() };
     for _ in 0..2 {
         bench.request(remove.clone()).await.expect("removed or gone");
         assert!(modules().await.is_empty());
     }
-    let missing = Op::TemplateAddModule { template: "nobody".to_owned(), name: "fs".to_owned() };
+    let missing = TemplateAddModule { template: "nobody".to_owned(), name: "fs".to_owned() };
     assert_eq!(bench.refused(missing).await, ErrorCode::TemplateNotFound);
-    let catalog = bench.request(Op::ModuleCatalog).await;
-    assert!(matches!(catalog, Ok(Reply::Modules(modules)) if modules.len() == 3 && modules[2].name == "fs"));
+    let catalog = bench.request(ModuleCatalog).await;
+    assert!(matches!(catalog, Ok(modules) if modules.len() == 3 && modules[2].name == "fs"));
 }
 
 #[tokio::test]
@@ -264,9 +262,9 @@ async fn cvm_templates_have_no_modules_and_no_sessions_of_their_own() {
     let bench = OpsBench::new();
     assert_eq!(bench.refused(with_modules(Engine::Cvm, &["fs"])).await, ErrorCode::EngineUnsupported);
     bench.request(with_modules(Engine::Cvm, &[])).await.expect("a cvm template");
-    let add = Op::TemplateAddModule { template: "t".to_owned(), name: "fs".to_owned() };
+    let add = TemplateAddModule { template: "t".to_owned(), name: "fs".to_owned() };
     assert_eq!(bench.refused(add).await, ErrorCode::EngineUnsupported);
-    let create = Op::SessionCreate(Box::new(new_session("t")));
+    let create = new_session("t");
     assert_eq!(bench.refused(create).await, ErrorCode::EngineUnsupported);
 }
 
@@ -279,8 +277,8 @@ async fn store_that_cannot_write_is_reported_and_changes_nothing() {
     assert!(error.message.contains("full"), "{}", error.message);
     bench.faults.set(None);
     assert_eq!(
-        bench.request(Op::TemplateList { page: ListPage::default(), built_in: false }).await,
-        Ok(Reply::Templates(Vec::new()))
+        bench.request(TemplateList { page: ListPage::default(), built_in: false }).await,
+        Ok(Vec::new())
     );
     bench.faults.set_over_quota(true);
     assert_eq!(bench.refused(template("t")).await, ErrorCode::StorageUnavailable);
@@ -307,14 +305,9 @@ async fn changes_are_in_the_audit_log_with_their_outcome() {
 async fn slow_commit_of_an_owner_does_not_block_template_changes_of_another_one() {
     let bench = OpsBench::new();
     let of_alice = bench.template("first").await;
-    let of_bob = match bench.ops.call(&bob(), template("first"), None, None).await {
-        Ok(Reply::Template(template)) => template.id.to_string(),
-        other => panic!("another reply: {other:?}"),
-    };
-    let rename = |template| Op::TemplateUpdate {
-        template,
-        change: Box::new(TemplateChange { name: Some("second".to_owned()), settings: None }),
-    };
+    let of_bob =
+        bench.ops.call(&bob(), template("first"), None, None).await.expect("his first").id.to_string();
+    let rename = |template: String| change(&template, Some("second"), None);
     bench.faults.set_full_for(&alice().owner);
     let (ops, slow) = (Arc::clone(&bench.ops), rename(of_alice));
     let slow = tokio::spawn(async move { ops.call(&alice(), slow, None, None).await });

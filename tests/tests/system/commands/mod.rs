@@ -7,7 +7,7 @@ use std::os::unix::net::{UnixDatagram, UnixListener};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
-use vm_system_protocol::control::Op;
+use vm_system_protocol::control::ExecCancel;
 use vm_system_protocol::model::{CapabilityKind, ExecutionStatus};
 use vm_system_tests::as_both;
 use vm_system_tests::daemon::DaemonOptions;
@@ -237,7 +237,7 @@ mod cases {
                         agent.kill().expect("killed");
                     }
                 }
-                bench.client.op(Op::ExecCancel { execution: execution.id.to_string() }).expect("cancelled");
+                bench.client.op(ExecCancel { execution: execution.id.to_string() }).expect("cancelled");
                 assert_eq!(bench.client.until_final(&execution).status, ExecutionStatus::Cancelled);
             }
             observe::all_end(&found);

@@ -1,7 +1,7 @@
 //! Results of file calls in programs while the brokers are killed.
 
 use super::ended;
-use vm_system_protocol::control::{DurableOp, NewRun};
+use vm_system_protocol::control::ProgramStart;
 use vm_system_tests::daemon::Daemon;
 use vm_system_tests::observe;
 use vm_system_tests::place::User;
@@ -26,13 +26,13 @@ fn exit_of_a_broker_is_no_result_about_a_file() {
         }",
     );
     let folder = daemon.place.worktree();
-    let new = NewRun {
+    let new = ProgramStart {
         program: NAME.to_owned(),
         worktree_path: Some(folder.to_string_lossy().into_owned()),
         wait: false,
-        ..NewRun::default()
+        ..ProgramStart::default()
     };
-    let run = client.run_op(DurableOp::ProgramStart(Box::new(new))).expect("started");
+    let run = client.op(new).expect("started");
     let mut watch = Watch::begin();
     let mut killed = 0;
     while killed < KILLED {

@@ -2,7 +2,7 @@
 
 use std::sync::mpsc;
 use std::thread;
-use vm_system_protocol::control::{ArchiveKind, DurableOp, DurableReply, ErrorCode, OpError};
+use vm_system_protocol::control::{ArchiveExport, ArchiveKind, ErrorCode, OpError, RunDelete, StateGet};
 use vm_system_tests::client::Client;
 use vm_system_tests::daemon::Daemon;
 use vm_system_tests::place::User;
@@ -17,17 +17,17 @@ const LARGE: &str = "
 const ROUNDS: usize = 3;
 
 fn state(client: &mut Client, execution: &str) -> Result<(), OpError> {
-    let op = DurableOp::StateGet { execution: execution.to_owned(), checkpoint: None };
-    client.durable(op).map(drop)
+    let op = StateGet { execution: execution.to_owned(), checkpoint: None };
+    client.op(op).map(drop)
 }
 
 fn export(client: &mut Client, execution: &str) -> Result<(), OpError> {
     let mut after = None;
     loop {
-        let op = DurableOp::Export { kind: ArchiveKind::Execution, reference: execution.to_owned(), after };
-        let DurableReply::Exported(part) = client.durable(op)? else { panic!("no part of an export") };
+        let op = ArchiveExport { kind: ArchiveKind::Execution, reference: execution.to_owned(), after };
+        let part = client.op(op)?;
         let Some(next) = part.next else { return Ok(()) };
-        after = Some(Box::new(next));
+        after = Some(next);
     }
 }
 
@@ -54,7 +54,7 @@ fn a_read_during_a_deletion_is_complete_or_finds_nothing() {
             for _ in &readers {
                 has_read.recv().expect("the execution exists");
             }
-            client.durable(DurableOp::RunDelete { execution: execution.clone() }).expect("deleted");
+            client.op(RunDelete { execution: execution.clone() }).expect("deleted");
             for reader in readers {
                 let error = reader.join().expect("no reader panics");
                 assert_eq!(error.code, ErrorCode::ExecutionNotFound, "{error:?}");

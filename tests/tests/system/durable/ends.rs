@@ -1,7 +1,7 @@
 //! The rows that are kept of an execution that has ended.
 
 use super::{ended, prompt};
-use vm_system_protocol::control::{DurableOp, DurableReply, ErrorCode, ListPage, Op, RunFilter};
+use vm_system_protocol::control::{ErrorCode, ExecCancel, ListPage, RunDelete, RunFork, RunList, RunRewind};
 use vm_system_protocol::model::Run;
 use vm_system_tests::client::Client;
 use vm_system_tests::daemon::{Daemon, DaemonOptions};
@@ -33,11 +33,11 @@ fn an_ended_execution_keeps_the_states_of_its_pauses_and_no_other() {
         state.frames.iter().any(|frame| frame.source_line.contains("CC('how?')")),
         "where it paused last"
     );
-    let fork = DurableOp::Fork { execution: id(&run), checkpoint: None, name: Some("other".to_owned()) };
-    assert_eq!(prompt(&client.run_op(fork).expect("from its last pause")), "how?");
+    let fork = RunFork { execution: id(&run), checkpoint: None, name: Some("other".to_owned()) };
+    assert_eq!(prompt(&client.op(fork).expect("from its last pause")), "how?");
     assert_eq!(result(&client.submit("other", "two").expect("taken")), "\"two\"");
     let checkpoint = paused.len() as u64;
-    let rewound = client.run_op(DurableOp::Rewind { execution: id(&run), checkpoint }).expect("an ended one");
+    let rewound = client.op(RunRewind { execution: id(&run), checkpoint }).expect("an ended one");
     assert_eq!((prompt(&rewound), rewound.name.as_deref()), ("how?", Some("way")));
     // One that never paused keeps its result, whether states of it were stored meanwhile or not.
     for source in [
@@ -48,8 +48,8 @@ fn an_ended_execution_keeps_the_states_of_its_pauses_and_no_other() {
         let run = ended(&mut client, &id(&run));
         assert_eq!(result(&run), "7");
         assert_eq!(seen(&mut client, &id(&run)), [""; 0]);
-        let fork = DurableOp::Fork { execution: id(&run), checkpoint: None, name: None };
-        assert_eq!(code(client.run_op(fork)), ErrorCode::NotFound);
+        let fork = RunFork { execution: id(&run), checkpoint: None, name: None };
+        assert_eq!(code(client.op(fork)), ErrorCode::NotFound);
     }
     daemon.stop();
 }
@@ -63,8 +63,8 @@ fn a_copy_of_a_large_state_ends_when_what_it_makes_is_deleted_or_cancelled() {
     let from = id(&client.begin(source, "large"));
     for end in ["delete", "cancel"] {
         let mut other = daemon.client();
-        let fork = DurableOp::Fork { execution: from.clone(), checkpoint: None, name: Some(end.to_owned()) };
-        let copying = std::thread::spawn(move || other.run_op(fork));
+        let fork = RunFork { execution: from.clone(), checkpoint: None, name: Some(end.to_owned()) };
+        let copying = std::thread::spawn(move || other.op(fork));
         let mut found = None;
         watch::until(
             || {
@@ -77,9 +77,9 @@ fn a_copy_of_a_large_state_ends_when_what_it_makes_is_deleted_or_cancelled() {
         let seen = client.get_run(&made).execution;
         assert_eq!(seen.error.map(|error| error.code).as_deref(), Some("INCOMPLETE"));
         if end == "delete" {
-            client.run_op(DurableOp::RunDelete { execution: made.clone() }).expect("deleted");
+            client.op(RunDelete { execution: made.clone() }).expect("deleted");
         } else {
-            client.op(Op::ExecCancel { execution: made.clone() }).expect("cancelled");
+            client.op(ExecCancel { execution: made.clone() }).expect("cancelled");
         }
         assert_eq!(code(copying.join().expect("it replies")), ErrorCode::ExecutionNotFound, "{end}");
         assert_eq!(runs(&mut client).len(), 1, "nothing is left of it");
@@ -89,9 +89,8 @@ fn a_copy_of_a_large_state_ends_when_what_it_makes_is_deleted_or_cancelled() {
 }
 
 fn runs(client: &mut Client) -> Vec<Run> {
-    match client.durable(DurableOp::RunList(RunFilter { page: ListPage::first(10), ..RunFilter::default() }))
-    {
-        Ok(DurableReply::Runs(runs)) => runs,
+    match client.op(RunList { page: ListPage::first(10), ..RunList::default() }) {
+        Ok(runs) => runs,
         other => panic!("{other:?}"),
     }
 }

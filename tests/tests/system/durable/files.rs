@@ -2,7 +2,7 @@
 
 use super::{SUM, cold, cold_daemon, console, prompt};
 use sha2::{Digest as _, Sha256};
-use vm_system_protocol::control::{DurableOp, ErrorCode, NewRun};
+use vm_system_protocol::control::{ErrorCode, ProgramStart, RunFork, RunRewind};
 use vm_system_protocol::model::ExecutionStatus;
 use vm_system_tests::daemon::Daemon;
 use vm_system_tests::programs::{id, result};
@@ -47,17 +47,14 @@ fn an_exported_execution_continues_in_another_daemon() {
     assert_eq!(console(&mut client, &moved_id), ["begin ", "sum 34"]);
     // The checkpoints of the execution were imported with it.
     let seq = client.checkpoints(&moved_id).iter().find(|kept| kept.cause == "pause").expect("kept").seq;
-    let op = DurableOp::Fork { execution: moved_id, checkpoint: Some(seq), name: None };
-    let fork = client.run_op(op).expect("branched off");
+    let op = RunFork { execution: moved_id, checkpoint: Some(seq), name: None };
+    let fork = client.op(op).expect("branched off");
     assert_eq!(prompt(&fork), "first?");
     // The imported execution brought its program, so the program's name is in use.
     assert!(other.cli(&["program", "import", &file]).fails(1).contains("CONFLICT"));
     let out = other.cli(&["program", "import", &file, "--name", "again"]).ok();
     assert!(out.starts_with("Imported program: again with 1 version (ID: "), "{out}");
-    let run = client.run_op(DurableOp::ProgramStart(Box::new(NewRun {
-        program: "again".to_owned(),
-        ..NewRun::default()
-    })));
+    let run = client.op(ProgramStart { program: "again".to_owned(), ..ProgramStart::default() });
     assert_eq!(prompt(&run.expect("started")), "first?");
     // An ended execution is exported with all its records.
     let ended = other.cli(&["program", "export", "--execution", "moved"]).ok();
@@ -89,10 +86,7 @@ fn a_program_with_large_versions_is_imported_whole() {
     daemon.cli(&["program", "export", "program", "--to", &file]).ok();
     let out = daemon.cli(&["program", "import", &file, "--name", "again"]).ok();
     assert!(out.starts_with("Imported program: again with 3 versions (ID: "), "{out}");
-    let run = client.run_op(DurableOp::ProgramStart(Box::new(NewRun {
-        program: "again".to_owned(),
-        ..NewRun::default()
-    })));
+    let run = client.op(ProgramStart { program: "again".to_owned(), ..ProgramStart::default() });
     assert_eq!(result(&run.expect("started")), "716803", "of its newest version");
     drop(client);
     daemon.stop();
@@ -208,24 +202,24 @@ fn branch_or_rewinding_to_a_damaged_checkpoint_is_refused_and_leaves_the_executi
     let refused = daemon.cli(&["program", "export", "--execution", "questions"]).fails(1);
     assert!(refused.contains("the stored state of checkpoint 2 is damaged"), "{refused}");
     let mut client = daemon.client();
-    let fork = |checkpoint| DurableOp::Fork {
+    let fork = |checkpoint| RunFork {
         execution: "questions".to_owned(),
         checkpoint: Some(checkpoint),
         name: Some(format!("branch-{checkpoint}")),
     };
-    let rewind = |checkpoint| DurableOp::Rewind { execution: "questions".to_owned(), checkpoint };
-    for refused in [fork(2), rewind(2)] {
-        let error = client.run_op(refused).expect_err("the checkpoint is damaged");
+    let rewind = |checkpoint| RunRewind { execution: "questions".to_owned(), checkpoint };
+    for error in [client.op(fork(2)), client.op(rewind(2))] {
+        let error = error.expect_err("the checkpoint is damaged");
         assert_eq!(error.code, ErrorCode::ValidationError, "{error:?}");
         assert!(error.message.contains("checkpoint 2 is damaged"), "{error:?}");
     }
     let missing = client.submit("branch-2", "1").expect_err("there is none");
     assert_eq!(missing.code, ErrorCode::ExecutionNotFound, "{missing:?}");
-    assert_eq!(prompt(&client.run_op(fork(1)).expect("sound")), "Question-number-1");
+    assert_eq!(prompt(&client.op(fork(1)).expect("sound")), "Question-number-1");
     let run = client.get_run("questions");
     let left = (run.execution.status, run.name.as_deref(), prompt(&run));
     assert_eq!(left, (ExecutionStatus::Waiting, Some("questions"), "Question-number-3"));
-    assert_eq!(prompt(&client.run_op(rewind(1)).expect("sound")), "Question-number-1");
+    assert_eq!(prompt(&client.op(rewind(1)).expect("sound")), "Question-number-1");
     drop(client);
     daemon.stop();
 }

@@ -2,7 +2,6 @@
 
 use super::{SUM, cold_daemon};
 use std::process::{Child, Stdio};
-use vm_system_protocol::control::Reply;
 use vm_system_tests::PATIENCE;
 use vm_system_tests::command::{self, command, line_with, lines};
 use vm_system_tests::daemon::Daemon;
@@ -42,8 +41,8 @@ fn follower_is_notified_that_a_waiting_program_was_ended() {
     client.begin(SUM, "ended");
     let mut follower = follow(&daemon, "ended");
     line_with(&lines(follower.stdout.take().expect("a pipe")), "first?");
-    let op = vm_system_protocol::control::Op::ExecCancel { execution: "ended".to_owned() };
-    assert!(matches!(client.op(op), Ok(Reply::Done)));
+    let op = vm_system_protocol::control::ExecCancel { execution: "ended".to_owned() };
+    assert_eq!(client.op(op), Ok(()));
     assert_eq!(command::wait(&mut follower, PATIENCE), Some(Some(0)));
     daemon.stop();
 }

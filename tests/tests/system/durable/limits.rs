@@ -2,7 +2,7 @@
 //! task survives a pause.
 
 use super::{cold, cold_daemon, ended, prompt};
-use vm_system_protocol::control::{NewCapability, NewRun, Op};
+use vm_system_protocol::control::{NewCapability, ProgramStart, TemplateAddCapability};
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{
     CapabilityKind, ConsoleLevel, EventPayload, ExecutionStatus, Limits, Settings,
@@ -17,8 +17,8 @@ fn template(client: &mut Client, config: &str) -> String {
     for (kind, name, config) in [(CapabilityKind::Module, "fs", config), (CapabilityKind::Fs, "write", "{}")]
     {
         let config = JsonText::from_untrusted(config.to_owned());
-        let capability = Box::new(NewCapability { kind, name: name.to_owned(), enabled: true, config });
-        client.op(Op::TemplateAddCapability { template: template.clone(), capability }).expect("a row");
+        let capability = NewCapability { kind, name: name.to_owned(), enabled: true, config };
+        client.op(TemplateAddCapability { template: template.clone(), capability }).expect("a row");
     }
     template
 }
@@ -27,7 +27,7 @@ fn start(client: &mut Client, daemon: &Daemon, config: &str, source: &str) -> St
     client.load(source);
     let worktree_path = Some(daemon.place.worktree().to_string_lossy().into_owned());
     let template = Some(template(client, config));
-    let new = NewRun { template, worktree_path, ..NewRun::default() };
+    let new = ProgramStart { template, worktree_path, ..ProgramStart::default() };
     id(&client.start_program(new).expect("started"))
 }
 
@@ -115,7 +115,7 @@ fn output_limit_counts_across_timed_out_tasks_between_which_no_worker_runs() {
     let limits = Limits { max_output_kb: 4, ..Limits::default() };
     let template = Some(client.program_template(Settings { limits, ..Settings::default() }));
     client.load(&source);
-    let run = client.start_program(NewRun { template, ..NewRun::default() }).expect("started");
+    let run = client.start_program(ProgramStart { template, ..ProgramStart::default() }).expect("started");
     assert_eq!(prompt(&run), "");
     let run = ended(&mut client, &id(&run));
     assert_eq!(result(&run), "\"on\"");
@@ -137,7 +137,7 @@ fn lines_beyond_the_limit_are_dropped_and_counted_and_the_program_goes_on() {
     let daemon = cold_daemon();
     let mut client = daemon.client();
     client.load(source);
-    let run = client.start_program(NewRun::default()).expect("started");
+    let run = client.start_program(ProgramStart::default()).expect("started");
     assert_eq!(prompt(&run), "more?");
     let run = client.submit(&id(&run), "yes").expect("taken");
     assert_eq!(result(&run), "\"yes\"");
@@ -169,7 +169,7 @@ fn program_that_polls_with_a_timeout_goes_on() {
     let daemon = Daemon::start(vm_system_tests::place::User::AsStarted);
     let mut client = daemon.client();
     client.load(source);
-    let run = client.start_program(NewRun::default()).expect("started");
+    let run = client.start_program(ProgramStart::default()).expect("started");
     let run = ended(&mut client, &id(&run));
     assert_eq!(result(&run), "1100");
     assert_eq!(lines_and_marks(&mut client, &id(&run)), (vec!["polled".to_owned()], Vec::new()));

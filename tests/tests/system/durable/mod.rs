@@ -9,7 +9,10 @@ mod limits;
 mod zygote;
 
 use std::time::Instant;
-use vm_system_protocol::control::{DurableOp, ErrorCode, GivenAnswer, NewRun, Op, ProgramText, Reply};
+use vm_system_protocol::control::{
+    ErrorCode, GivenAnswer, ProgramLoad, ProgramStart, RunDelete, RunFork, RunRewind, StateSet, TaskSubmit,
+    TemplateCreate,
+};
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{Engine, EventPayload, ExecutionStatus, Limits, ResultValue, Run, Settings};
 use vm_system_tests::PATIENCE;
@@ -86,7 +89,7 @@ fn a_program_pauses_inside_an_expression_and_resumes_there() {
     let mut client = daemon.client();
     client.load(SUM);
     let args = vec!["a".to_owned(), "b".to_owned()];
-    let run = client.start_program(NewRun { args, ..NewRun::default() }).expect("started");
+    let run = client.start_program(ProgramStart { args, ..ProgramStart::default() }).expect("started");
     assert_eq!((run.execution.status, prompt(&run)), (ExecutionStatus::Waiting, "first?"));
     let id = id(&run);
     assert_eq!(client.task(&id).task.map(|task| task.prompt).as_deref(), Some("first?"));
@@ -145,12 +148,12 @@ fn a_computing_program_resumes_from_its_last_checkpoint_after_everything_was_kil
     let mut client = daemon.client();
     let run = client.begin(source, "counts");
     let id = id(&run);
-    let request = client.send(vm_system_protocol::control::Op::Durable(DurableOp::TaskSubmit {
+    let request = client.send(vm_system_protocol::control::TaskSubmit {
         execution: id.clone(),
         task: None,
         result: GivenAnswer::Typed("3000000".to_owned()),
         wait: true,
-    }));
+    });
     let mut other = daemon.client();
     let until = Instant::now() + PATIENCE;
     while !other.checkpoints(&id).iter().any(|checkpoint| checkpoint.cause == "steps") {
@@ -255,15 +258,15 @@ fn expired_task_does_not_wait_behind_programs_that_compute() {
     let mut client = daemon.client();
     // They compute for longer than the test lasts.
     let limits = Limits { cpu_ms: 600_000, wall_ms: 600_000, ..Limits::default() };
-    let settings = Box::new(Settings { limits, ..Settings::default() });
+    let settings = Settings { limits, ..Settings::default() };
     let name = "patient".to_owned();
-    let op = Op::TemplateCreate { name: name.clone(), engine: Engine::Cvm, settings, modules: Vec::new() };
-    assert!(matches!(client.op(op), Ok(Reply::Template(_))));
+    let op = TemplateCreate { name: name.clone(), engine: Engine::Cvm, settings, modules: Vec::new() };
+    assert!(client.op(op).is_ok());
     client.load(computes);
     // More than are resumed at a time.
     let busy: Vec<Run> = (0..12)
         .map(|_| {
-            let new = NewRun { template: Some(name.clone()), ..NewRun::default() };
+            let new = ProgramStart { template: Some(name.clone()), ..ProgramStart::default() };
             client.start_program(new).expect("started")
         })
         .collect();
@@ -288,7 +291,7 @@ fn variables_are_shown_and_changed_and_executions_are_rewound() {
     let frame = state.frames.iter().find(|frame| frame.function == "main").expect("main");
     assert!(frame.source_line.contains("ask('second?')"), "{frame:?}");
     assert_eq!(
-        code(client.run_op(DurableOp::StateSet {
+        code(client.op(StateSet {
             execution: "story".to_owned(),
             name: "nothing".to_owned(),
             value: JsonText::from_untrusted("1".to_owned()),
@@ -304,16 +307,11 @@ fn variables_are_shown_and_changed_and_executions_are_rewound() {
         .collect();
     assert_eq!(pauses.len(), 2);
     let fork = client
-        .run_op(DurableOp::Fork {
-            execution: "story".to_owned(),
-            checkpoint: None,
-            name: Some("branch".to_owned()),
-        })
+        .op(RunFork { execution: "story".to_owned(), checkpoint: None, name: Some("branch".to_owned()) })
         .expect("forked");
     assert_eq!(prompt(&fork), "second?");
-    let back = client
-        .run_op(DurableOp::Rewind { execution: "story".to_owned(), checkpoint: pauses[0] })
-        .expect("rewound");
+    let back =
+        client.op(RunRewind { execution: "story".to_owned(), checkpoint: pauses[0] }).expect("rewound");
     assert_eq!((back.name.as_deref(), prompt(&back)), (Some("story"), "first?"));
     assert_eq!(client.get_run(&id(&first)).execution.status, ExecutionStatus::Cancelled);
     client.submit("story", "1").expect("taken");
@@ -336,14 +334,11 @@ fn a_fork_of_a_computing_state_replies_with_its_task() {
     client.begin(&format!("function main() {{ {source} }}"), "computes");
     let start = client.checkpoints("computes").into_iter().find(|checkpoint| checkpoint.cause == "start");
     let start = start.expect("a checkpoint before the first pause").seq;
-    let fork = DurableOp::Fork {
-        execution: "computes".to_owned(),
-        checkpoint: Some(start),
-        name: Some("fork".to_owned()),
-    };
-    let fork = client.run_op(fork).expect("forked");
+    let fork =
+        RunFork { execution: "computes".to_owned(), checkpoint: Some(start), name: Some("fork".to_owned()) };
+    let fork = client.op(fork).expect("forked");
     assert_eq!((fork.execution.status, prompt(&fork)), (ExecutionStatus::Waiting, "how many?"));
-    let rewound = client.run_op(DurableOp::Rewind { execution: "computes".to_owned(), checkpoint: start });
+    let rewound = client.op(RunRewind { execution: "computes".to_owned(), checkpoint: start });
     let rewound = rewound.expect("rewound");
     assert_eq!((rewound.execution.status, prompt(&rewound)), (ExecutionStatus::Waiting, "how many?"));
     for name in ["fork", "computes"] {
@@ -358,12 +353,12 @@ fn a_repeated_answer_after_a_kill_is_no_error_in_the_log() {
     let mut client = daemon.client();
     let run = client.begin("CC('go on?'); for (;;);", "endless");
     let id = id(&run);
-    let submit = Op::Durable(DurableOp::TaskSubmit {
+    let submit = TaskSubmit {
         execution: id.clone(),
         task: None,
         result: GivenAnswer::Typed("yes".to_owned()),
         wait: true,
-    });
+    };
     client.send_with_key(submit.clone(), Some("key"));
     // The answer is stored, its response is not: the program runs.
     let mut other = daemon.client();
@@ -377,13 +372,11 @@ fn a_repeated_answer_after_a_kill_is_no_error_in_the_log() {
     observe::all_end(&family);
     let mut client = daemon.client();
     let request = client.send_with_key(submit, Some("key"));
-    let (_, reply) = client.response(request);
-    let Ok(Reply::Durable(vm_system_protocol::control::DurableReply::Run(run))) = reply else {
-        panic!("{reply:?}")
-    };
+    let reply = client.reply::<TaskSubmit>(request);
+    let Ok(run) = reply else { panic!("{reply:?}") };
     assert_eq!(run.execution.id.to_string(), id, "the same answer does not answer the next task");
     assert!(!daemon.log().contains("ERROR"), "{}", daemon.log());
-    client.durable(DurableOp::RunDelete { execution: id }).expect("deleted");
+    client.op(RunDelete { execution: id }).expect("deleted");
     daemon.stop();
 }
 
@@ -414,14 +407,14 @@ fn source_that_does_not_compile_is_refused_with_its_position() {
     let daemon = Daemon::start(User::AsStarted);
     let mut client = daemon.client();
     let (name, source) = ("bad".to_owned(), "let a = 1;\nlet b = ;\n".to_owned());
-    let op = DurableOp::ProgramLoad(Box::new(ProgramText { name, source, ..ProgramText::default() }));
-    let error = client.durable(op).expect_err("refused");
+    let op = ProgramLoad { name, source, ..ProgramLoad::default() };
+    let error = client.op(op).expect_err("refused");
     assert_eq!(error.code, ErrorCode::CompileError);
     assert!(error.message.starts_with("bad:2:"), "{}", error.message);
     client.load("CC('x')");
-    let first = client.start_program(NewRun { name: Some("n".to_owned()), ..NewRun::default() });
+    let first = client.start_program(ProgramStart { name: Some("n".to_owned()), ..ProgramStart::default() });
     assert!(first.is_ok());
-    let second = client.start_program(NewRun { name: Some("n".to_owned()), ..NewRun::default() });
+    let second = client.start_program(ProgramStart { name: Some("n".to_owned()), ..ProgramStart::default() });
     assert_eq!(code(second), ErrorCode::Conflict);
     daemon.stop();
 }
@@ -435,7 +428,8 @@ fn a_program_reads_its_worktree_and_nothing_else() {
         "function main() { return [fs.readFile('a.txt'), fs.readFile('/etc/passwd'), fs.readFile('b'), fs.readFile('/a.txt')]; }",
     );
     let worktree_path = Some(daemon.place.worktree().to_string_lossy().into_owned());
-    let run = client.start_program(NewRun { worktree_path, ..NewRun::default() }).expect("started");
+    let run =
+        client.start_program(ProgramStart { worktree_path, ..ProgramStart::default() }).expect("started");
     assert_eq!(result(&run), "[\"hello\",null,null,\"hello\"]");
     daemon.stop();
 }
@@ -458,7 +452,9 @@ fn a_program_writes_its_worktree_and_nothing_else() {
     );
     let worktree_path = Some(root.to_string_lossy().into_owned());
     let args = vec![root.to_string_lossy().into_owned()];
-    let run = client.start_program(NewRun { worktree_path, args, ..NewRun::default() }).expect("started");
+    let run = client
+        .start_program(ProgramStart { worktree_path, args, ..ProgramStart::default() })
+        .expect("started");
     let run = client.submit(&id(&run), "yes").expect("taken");
     assert_eq!(
         result(&run),
@@ -477,15 +473,11 @@ fn worker_of_a_program_can_be_inspected_and_killed() {
     let mut client = daemon.client();
     let run = client.begin(SUM, "warm");
     let session = run.execution.session_id.to_string();
-    let inspect = || vm_system_protocol::control::Op::SessionInspect { session: session.clone() };
-    let kill = vm_system_protocol::control::Op::SessionKill { session: session.clone(), signal: 9 };
-    match client.op(inspect()).expect("a warm worker") {
-        Reply::Inspection(seen) => {
-            assert_eq!((seen.running_execution, seen.seccomp_mode), (Some(run.execution.id), Some(2)));
-        }
-        other => panic!("{other:?}"),
-    }
-    assert!(matches!(client.op(kill), Ok(Reply::Done)));
+    let inspect = || vm_system_protocol::control::SessionInspect { session: session.clone() };
+    let kill = vm_system_protocol::control::SessionKill { session: session.clone(), signal: 9 };
+    let seen = client.op(inspect()).expect("a warm worker");
+    assert_eq!((seen.running_execution, seen.seccomp_mode), (Some(run.execution.id), Some(2)));
+    assert_eq!(client.op(kill), Ok(()));
     let until = Instant::now() + PATIENCE;
     while client.op(inspect()).is_ok() {
         assert!(Instant::now() < until, "it was killed");
@@ -500,8 +492,8 @@ fn ops_of_sessions_and_executions_apply_to_programs_too() {
     let daemon = Daemon::start(User::AsStarted);
     let mut client = daemon.client();
     let run = client.begin(SUM, "seen");
-    let op = vm_system_protocol::control::Op::ExecCancel { execution: "seen".to_owned() };
-    assert!(matches!(client.op(op), Ok(Reply::Done)));
+    let op = vm_system_protocol::control::ExecCancel { execution: "seen".to_owned() };
+    assert_eq!(client.op(op), Ok(()));
     assert_eq!(client.get_run(&id(&run)).execution.status, ExecutionStatus::Cancelled);
     assert!(client.tasks().is_empty());
     daemon.stop();
@@ -530,12 +522,9 @@ fn old_versions_of_pages_are_deleted_and_the_state_is_kept() {
     let kept = client.checkpoints("lists");
     assert!((8..=17).contains(&kept.len()), "{} are kept", kept.len());
     let from = kept.first().expect("the oldest").seq;
-    let fork = DurableOp::Fork {
-        execution: "lists".to_owned(),
-        checkpoint: Some(from),
-        name: Some("again".to_owned()),
-    };
-    client.run_op(fork).expect("forked");
+    let fork =
+        RunFork { execution: "lists".to_owned(), checkpoint: Some(from), name: Some("again".to_owned()) };
+    client.op(fork).expect("forked");
     for step in from - 1..59 {
         client.submit("again", &format!("{step:03}")).expect("taken");
     }

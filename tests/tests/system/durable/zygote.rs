@@ -2,7 +2,7 @@
 
 use super::{SUM, cold_daemon, prompt};
 use std::thread;
-use vm_system_protocol::control::{NewRun, ZygoteInfo};
+use vm_system_protocol::control::{ProgramStart, ZygoteInfo};
 use vm_system_protocol::model::{ExecutionStatus, Settings};
 use vm_system_sandbox::pidfd::PidFd;
 use vm_system_tests::daemon::Daemon;
@@ -59,7 +59,9 @@ fn exit_of_their_zygote_harms_no_program_and_the_next_start_creates_another() {
         process.kill().expect("kill");
         observe::all_end(&[process]);
         let name = format!("round-{round}");
-        let run = client.start_program(NewRun { name: Some(name), ..NewRun::default() }).expect("started");
+        let run = client
+            .start_program(ProgramStart { name: Some(name), ..ProgramStart::default() })
+            .expect("started");
         assert_eq!(prompt(&run), "first?");
         seen.push(zygote.pid);
         assert!(!seen.contains(&only(&daemon).pid));
@@ -82,7 +84,7 @@ fn programs_that_start_together_wait_for_one_zygote() {
     thread::scope(|scope| {
         for _ in 0..8 {
             scope.spawn(|| {
-                let run = daemon.client().start_program(NewRun::default()).expect("started");
+                let run = daemon.client().start_program(ProgramStart::default()).expect("started");
                 assert_eq!(run.execution.status, ExecutionStatus::Waiting);
             });
         }

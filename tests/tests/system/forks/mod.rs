@@ -5,7 +5,7 @@ mod abuse;
 mod apis;
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use vm_system_protocol::control::{ErrorCode, NewStartupFile, Op, Reply};
+use vm_system_protocol::control::{ErrorCode, ExecCancel, NewStartupFile, SessionKill, TemplateAddStartup};
 use vm_system_protocol::model::{Session, SessionStatus, Settings};
 use vm_system_sandbox::pidfd::PidFd;
 use vm_system_tests::daemon::Daemon;
@@ -140,9 +140,7 @@ mod cases {
         daemon.place.write("data.txt", "from the worktree");
         let template = client.template(Settings::default(), &["fs"]);
         let file = NewStartupFile { path: "begin.js".to_owned(), order_index: 1, mode: "eval".to_owned() };
-        client
-            .op(Op::TemplateAddStartup { template: template.clone(), file: Box::new(file) })
-            .expect("added");
+        client.op(TemplateAddStartup { template: template.clone(), file }).expect("added");
         let parent = client.session(&template, &daemon.place.worktree()).expect("session");
         let read = "require('fs').readFileSync('data.txt', 'utf8')";
         assert_eq!(client.preview_of(&parent, read), "'from the worktree'");
@@ -227,7 +225,7 @@ fn only_idle_sessions_are_forked() {
     };
     let running = client.start(&parent, "for (;;) {}");
     assert_eq!(code(client.fork(&parent, 1)), ErrorCode::SessionBusy);
-    client.op(Op::ExecCancel { execution: running.id.to_string() }).expect("cancelled");
+    client.op(ExecCancel { execution: running.id.to_string() }).expect("cancelled");
     client.until_final(&running);
     let waiting = client.start(&parent, "CC('what next?')");
     let mut follower = daemon.client();
@@ -236,7 +234,7 @@ fn only_idle_sessions_are_forked() {
         || "no task".to_owned(),
     );
     assert_eq!(code(client.fork(&parent, 1)), ErrorCode::SessionBusy);
-    client.op(Op::ExecCancel { execution: waiting.id.to_string() }).expect("cancelled");
+    client.op(ExecCancel { execution: waiting.id.to_string() }).expect("cancelled");
     client.until_final(&waiting);
     for count in [0, 65] {
         assert_eq!(code(client.fork(&parent, count)), ErrorCode::ValidationError, "{count}");
@@ -270,14 +268,12 @@ fn all_forks_are_created_or_none() {
 
 /// Sessions that accept executions.
 fn ready(client: &mut vm_system_tests::client::Client) -> usize {
-    let filter = vm_system_protocol::control::SessionFilter {
+    let filter = vm_system_protocol::control::SessionList {
         status: Some(SessionStatus::Ready),
-        ..vm_system_protocol::control::SessionFilter::default()
+        ..vm_system_protocol::control::SessionList::default()
     };
-    match client.op(Op::SessionList(filter)).expect("list") {
-        Reply::Sessions(sessions) => sessions.len(),
-        other => panic!("{other:?}"),
-    }
+    let sessions = client.op(filter).expect("list");
+    sessions.len()
 }
 
 fn session(daemon: &Daemon, settings: Settings) -> Session {
@@ -287,5 +283,5 @@ fn session(daemon: &Daemon, settings: Settings) -> Session {
 }
 
 fn kill(client: &mut vm_system_tests::client::Client, session: &Session) {
-    client.op(Op::SessionKill { session: session.id.to_string(), signal: 9 }).expect("killed");
+    client.op(SessionKill { session: session.id.to_string(), signal: 9 }).expect("killed");
 }

@@ -5,7 +5,7 @@ pub(crate) mod server;
 
 use nix::libc::{SIGKILL, SIGPIPE, SIGSTOP};
 use server::Server;
-use vm_system_protocol::control::{Op, Reply};
+use vm_system_protocol::control::{AuditList, ExecCancel};
 use vm_system_protocol::model::{CapabilityKind, EventPayload, HttpRecord, Session};
 use vm_system_tests::as_both;
 use vm_system_tests::daemon::{Daemon, DaemonOptions};
@@ -69,9 +69,7 @@ fn records(bench: &mut Bench, session: &Session, code: &str) -> Vec<HttpRecord> 
 
 /// Lines of the audit log about requests, newest first: subject and outcome.
 fn audit(bench: &mut Bench) -> Vec<(String, String)> {
-    let Ok(Reply::Audit(lines)) = bench.client.op(Op::AuditList { before: None, limit: 100 }) else {
-        panic!("an audit log")
-    };
+    let Ok(lines) = bench.client.op(AuditList { before: None, limit: 100 }) else { panic!("an audit log") };
     let http = lines.into_iter().filter(|line| line.verb == "http");
     http.map(|line| (line.subject, line.outcome)).collect()
 }
@@ -520,7 +518,7 @@ mod cases {
         assert_eq!(bench.eval(&two, &aborted), "'TimeoutError'");
         let record = bench.client.execution_record(&execution.id.to_string());
         assert!(record.ended_at.is_none(), "the other session's request goes on: {record:?}");
-        bench.client.op(Op::ExecCancel { execution: execution.id.to_string() }).expect("cancelled");
+        bench.client.op(ExecCancel { execution: execution.id.to_string() }).expect("cancelled");
         bench.client.until_final(&execution);
         bench.end();
     }

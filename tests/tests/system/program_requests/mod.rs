@@ -8,7 +8,9 @@ use held::HeldServer;
 use nix::libc::SIGKILL;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
-use vm_system_protocol::control::{DurableOp, NewCapability, NewRun, Op, Reply};
+use vm_system_protocol::control::{
+    AuditList, ExecCancel, NewCapability, ProgramStart, TemplateAddCapability,
+};
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{
     CapabilityKind, EventPayload, ExecutionStatus, HttpRecord, Limits, Run, Settings, TaskStatus,
@@ -50,8 +52,8 @@ fn template(client: &mut Client, rows: &[String]) -> String {
 fn add_row(client: &mut Client, template: &str, name: &str, row: &str) {
     let config = JsonText::from_untrusted(row.to_owned());
     let (kind, name) = (CapabilityKind::Net, name.to_owned());
-    let capability = Box::new(NewCapability { kind, name, enabled: true, config });
-    client.op(Op::TemplateAddCapability { template: template.to_owned(), capability }).expect("a row");
+    let capability = NewCapability { kind, name, enabled: true, config };
+    client.op(TemplateAddCapability { template: template.to_owned(), capability }).expect("a row");
 }
 
 /// A row that allows a server of a test, with further keys.
@@ -68,7 +70,7 @@ fn begin(client: &mut Client, rows: &[String], source: &str, args: &[String], wa
     let template = Some(template(client, rows));
     client.load(source);
     client
-        .start_program(NewRun { template, args: args.to_vec(), wait, ..NewRun::default() })
+        .start_program(ProgramStart { template, args: args.to_vec(), wait, ..ProgramStart::default() })
         .expect("started")
 }
 
@@ -91,9 +93,7 @@ fn records(client: &mut Client, execution: &str) -> Vec<HttpRecord> {
 
 /// Lines of the audit log about requests, newest first: subject and outcome.
 fn audit(client: &mut Client) -> Vec<(String, String)> {
-    let Ok(Reply::Audit(lines)) = client.op(Op::AuditList { before: None, limit: 100 }) else {
-        panic!("an audit log")
-    };
+    let Ok(lines) = client.op(AuditList { before: None, limit: 100 }) else { panic!("an audit log") };
     let http = lines.into_iter().filter(|line| line.verb == "http");
     http.map(|line| (line.subject, line.outcome)).collect()
 }
@@ -408,7 +408,8 @@ fn a_response_that_its_state_cannot_hold_ends_the_program() {
     add_row(&mut client, &template, "row", &row(server.address, ""));
     client.load("async function main() { try { await fetch(args[0]); } catch { return 'caught'; } }");
     let args = vec![server.url("/large")];
-    let run = client.start_program(NewRun { template: Some(template), args, ..NewRun::default() });
+    let run =
+        client.start_program(ProgramStart { template: Some(template), args, ..ProgramStart::default() });
     let error = run.expect("started").execution.error.expect("3 MiB do not fit");
     assert_eq!(error.code, "MEMORY_LIMIT");
     assert_eq!(server.count(), 1);
@@ -429,15 +430,15 @@ fn a_stored_response_is_used_after_a_restart() {
     let template = Some(template(&mut client, &[row(server.address, "")]));
     client.load(source);
     let worktree_path = Some(daemon.place.worktree().to_string_lossy().into_owned());
-    let new = NewRun {
+    let new = ProgramStart {
         program: NAME.to_owned(),
         template,
         worktree_path,
         args: vec![server.url("/")],
         wait: false,
-        ..NewRun::default()
+        ..ProgramStart::default()
     };
-    let run = client.run_op(DurableOp::ProgramStart(Box::new(new))).expect("started");
+    let run = client.op(new).expect("started");
     let execution = id(&run);
     server.next().respond("stored");
     until_checkpoint(&mut client, &execution, "response");
@@ -488,7 +489,7 @@ fn a_request_of_a_cancelled_program_is_given_up_and_in_the_audit_log() {
     let mut client = daemon.client();
     let run = begin(&mut client, &[row(server.address, "")], ONE, &[server.url("/hold/it")], false);
     assert_eq!(server.held.recv_timeout(vm_system_tests::PATIENCE).expect("a request"), "/hold/it");
-    client.op(Op::ExecCancel { execution: id(&run) }).expect("cancelled");
+    client.op(ExecCancel { execution: id(&run) }).expect("cancelled");
     assert_eq!(ended(&mut client, &id(&run)).execution.status, ExecutionStatus::Cancelled);
     let lines = audited(&mut client, 1);
     assert_eq!((lines.len(), lines[0].1.as_str()), (1, "ABORT_ERR"));

@@ -8,7 +8,7 @@ use tokio::sync::Notify;
 use vm_system_api::control::{OwnUser, PeerPolicy, ServerState};
 use vm_system_api::rest::{self, EndedSessions, Listeners, RestLimits, RestOptions, TokenBook, UiDir};
 use vm_system_ops::{VerbHandler, VerbRequest};
-use vm_system_protocol::control::{Health, Op, OpError, Reply};
+use vm_system_protocol::control::{ExecEvents, ExecGet, Health, HealthGet, Op, OpError, Reply, Verb as _};
 use vm_system_protocol::ids::{ExecutionId, SessionId};
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{
@@ -39,8 +39,8 @@ impl VerbHandler for Fake {
     fn handle(&self, request: VerbRequest) -> BoxFuture<'_, Result<Reply, OpError>> {
         Box::pin(async move {
             match request.op {
-                Op::ExecGet { .. } => Ok(Reply::Execution(Box::new(execution()))),
-                Op::ExecEvents { .. } => {
+                Op::ExecGet(_) => Ok(ExecGet::any_reply(execution())),
+                Op::ExecEvents(_) => {
                     let events = request.events.expect("a stream is followed");
                     if self.floods {
                         let mut seq = 1;
@@ -50,13 +50,13 @@ impl VerbHandler for Fake {
                     }
                     events.closed().await;
                     self.reader_left.notify_one();
-                    Ok(Reply::Events(Vec::new()))
+                    Ok(ExecEvents::any_reply(Vec::new()))
                 }
-                Op::RuntimeSummary => {
+                Op::RuntimeSummaryGet(_) => {
                     self.requested.notify_one();
                     std::future::pending().await
                 }
-                _ => Ok(Reply::Health(Health {
+                _ => Ok(HealthGet::any_reply(Health {
                     status: "ok".to_owned(),
                     memory: "normal".to_owned(),
                     largest_owner: None,

@@ -4,7 +4,8 @@ mod apis;
 mod refusals;
 
 use vm_system_protocol::control::{
-    DurableReply, ErrorCode, GivenInput, NewCapability, NewRestoration, Op, OpError, Reply,
+    ErrorCode, ExecutionState, GivenInput, NewCapability, OpError, RestorationGet, RuntimeSummaryGet,
+    SessionAddCheckpoint, SessionEvents, SessionRestore, SessionRollback, TemplateAddCapability,
 };
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{
@@ -27,23 +28,17 @@ as_both!(
 );
 
 /// The request to restore a session.
-fn request(session: &Session) -> NewRestoration {
-    NewRestoration { session: session.id.to_string(), repeat_effects: false, inputs: Vec::new(), wait: true }
+fn request(session: &Session) -> SessionRestore {
+    SessionRestore { session: session.id.to_string(), repeat_effects: false, inputs: Vec::new(), wait: true }
 }
 
-fn restore(client: &mut Client, new: NewRestoration) -> Result<SessionRestoration, OpError> {
-    match client.op(Op::SessionRestore(Box::new(new)))? {
-        Reply::Restoration(restoration) => Ok(*restoration),
-        other => panic!("{other:?}"),
-    }
+fn restore(client: &mut Client, new: SessionRestore) -> Result<SessionRestoration, OpError> {
+    client.op(new)
 }
 
 fn progress(client: &mut Client, session: &Session, wait_after: Option<u64>) -> SessionRestoration {
-    let op = Op::SessionRestoration { session: session.id.to_string(), wait_after };
-    match client.op(op).expect("it is known") {
-        Reply::Restoration(restoration) => *restoration,
-        other => panic!("{other:?}"),
-    }
+    let op = RestorationGet { session: session.id.to_string(), wait_after };
+    client.op(op).expect("it is known")
 }
 
 fn new_session(client: &mut Client, daemon: &Daemon, settings: Settings, modules: &[&str]) -> Session {
@@ -55,7 +50,7 @@ fn new_session(client: &mut Client, daemon: &Daemon, settings: Settings, modules
             enabled: true,
             config: JsonText::empty_object(),
         };
-        let op = Op::TemplateAddCapability { template: template.clone(), capability: Box::new(row) };
+        let op = TemplateAddCapability { template: template.clone(), capability: row };
         client.op(op).expect("a right");
     }
     client.session(&template, &daemon.place.worktree()).expect("a session")
@@ -110,10 +105,10 @@ mod cases {
         let session = new_session(&mut client, &daemon, Settings::default(), &[]);
         client.preview_of(&session, "var list = ['a']");
         client.eval(&session, "throw new Error('no')").expect("it ran");
-        let checkpoint = Op::SessionCheckpoint { session: session.id.to_string(), name: None };
+        let checkpoint = SessionAddCheckpoint { session: session.id.to_string(), name: None };
         client.op(checkpoint).expect("made");
         client.preview_of(&session, "list.push('rolled back')");
-        let back = Op::SessionRollback { session: session.id.to_string(), checkpoint: None };
+        let back = SessionRollback { session: session.id.to_string(), checkpoint: None };
         client.op(back).expect("rolled back");
         client.preview_of(&session, "list.push('b')");
         let child = client.fork(&session, 1).expect("forked").remove(0);
@@ -139,14 +134,14 @@ mod cases {
         let mut client = daemon.client();
         let session = new_session(&mut client, &daemon, Settings::default(), &[]);
         let run = match client.op(repl(&session, "var got = CC('first?') + CC('second?'); got", true)) {
-            Ok(Reply::Durable(DurableReply::Run(run))) => *run,
+            Ok(ExecutionState::Run(run)) => run,
             other => panic!("no task: {other:?}"),
         };
         client.submit(&id(&run), "a").expect("taken");
         client.submit(&id(&run), "b").expect("taken");
         let late = "try { CC('late?', { timeout_ms: 50 }) } catch (error) { var late = error.name; late }";
         let run = match client.op(repl(&session, late, true)) {
-            Ok(Reply::Durable(DurableReply::Run(run))) => *run,
+            Ok(ExecutionState::Run(run)) => run,
             other => panic!("no task: {other:?}"),
         };
         client.until_final(&run.execution);
@@ -167,7 +162,7 @@ mod cases {
         let session = new_session(&mut client, &daemon, Settings::default(), &[]);
         let random = "CC('number ' + Math.random())";
         let run = match client.op(repl(&session, random, true)) {
-            Ok(Reply::Durable(DurableReply::Run(run))) => *run,
+            Ok(ExecutionState::Run(run)) => run,
             other => panic!("no task: {other:?}"),
         };
         client.submit(&id(&run), "a").expect("taken");
@@ -176,8 +171,8 @@ mod cases {
         assert_eq!(failed.code, ErrorCode::Conflict, "{failed:?}");
         assert!(failed.message.contains("the record has no answer to its task \"number 0."), "{failed:?}");
         assert!(client.tasks().is_empty());
-        let live = client.op(Op::RuntimeSummary).expect("a summary");
-        assert!(matches!(live, Reply::RuntimeSummary(summary) if summary.active_sessions == 0));
+        let live = client.op(RuntimeSummaryGet).expect("a summary");
+        assert!(matches!(live, summary if summary.active_sessions == 0));
         daemon.stop();
     }
 
@@ -191,7 +186,7 @@ mod cases {
         client.close(&session);
         // It now runs until its session is closed.
         daemon.place.write("wait.js", "await new Promise(() => setTimeout(() => {}, 1e9))");
-        let begun = restore(&mut client, NewRestoration { wait: false, ..request(&session) }).expect("begun");
+        let begun = restore(&mut client, SessionRestore { wait: false, ..request(&session) }).expect("begun");
         assert_eq!((begun.inputs, begun.session.status), (2, SessionStatus::Starting), "{begun:?}");
         let new = begun.session;
         let now = progress(&mut client, &new, Some(0));
@@ -200,7 +195,7 @@ mod cases {
         for refused in [
             client.eval(&new, "n").map(drop),
             client.fork(&new, 1).map(drop),
-            client.op(Op::SessionCheckpoint { session: new.id.to_string(), name: None }).map(drop),
+            client.op(SessionAddCheckpoint { session: new.id.to_string(), name: None }).map(drop),
         ] {
             let refused = refused.expect_err("it is not ready");
             assert_eq!(refused.code, ErrorCode::SessionNotReady, "{refused:?}");
@@ -247,7 +242,7 @@ mod cases {
         daemon.cli(&["exec", "run-file", &session, "wait.js"]).ok();
         daemon.cli(&["session", "close", &session]).ok();
         daemon.place.write("wait.js", "await new Promise(() => setTimeout(() => {}, 1e9))");
-        let new = NewRestoration {
+        let new = SessionRestore {
             session: session.clone(),
             repeat_effects: false,
             inputs: Vec::new(),
@@ -265,18 +260,18 @@ mod cases {
         assert_eq!(half.close_reason.as_deref(), Some("host_restart"));
         let cut = progress(&mut client, &begun, None);
         assert_eq!((cut.status, cut.repeated, cut.inputs), (RestorationStatus::Failed, 1, 2), "{cut:?}");
-        let restored = restore(&mut client, NewRestoration { wait: true, ..new }).expect("restored");
+        let restored = restore(&mut client, SessionRestore { wait: true, ..new }).expect("restored");
         assert_same(&restored, 2);
         assert_eq!(restored.session.name.as_deref(), Some("work"));
-        let events = Op::SessionEvents {
+        let events = SessionEvents {
             session: restored.session.id.to_string(),
             after_seq: 0,
             limit: 1_000,
             wait: false,
         };
-        let events = match client.op(events).expect("events") {
-            Reply::SessionEvents(page) => page.events,
-            other => panic!("{other:?}"),
+        let events = {
+            let page = client.op(events).expect("events");
+            page.events
         };
         let last = events.last().expect("events");
         assert_eq!(last.kind, SessionEventType::Ready, "nobody saw it ready before: {events:?}");

@@ -2,7 +2,7 @@
 
 use super::{GivenInput, assert_same, new_session, request, restore};
 use serde_json::{Value, json};
-use vm_system_protocol::control::{ErrorCode, NewExecution, NewRestoration, Op, Reply};
+use vm_system_protocol::control::{ErrorCode, ExecStart, SessionRestore};
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{ExecutionKind, ExecutionStatus, Session, Settings};
 use vm_system_tests::as_both;
@@ -17,18 +17,14 @@ as_both!(
 );
 
 fn count(client: &mut Client) -> usize {
-    let filter = vm_system_protocol::control::SessionFilter::default();
-    match client.op(Op::SessionList(filter)).expect("a list") {
-        Reply::Sessions(sessions) => sessions.len(),
-        other => panic!("{other:?}"),
-    }
+    let filter = vm_system_protocol::control::SessionList::default();
+    let sessions = client.op(filter).expect("a list");
+    sessions.len()
 }
 
-fn run(client: &mut Client, new: NewExecution) {
-    match client.op(Op::ExecStart(Box::new(new))).expect("it ran") {
-        Reply::Execution(execution) => assert_eq!(execution.status, ExecutionStatus::Ok, "{execution:?}"),
-        other => panic!("{other:?}"),
-    }
+fn run(client: &mut Client, new: ExecStart) {
+    let state = client.op(new).expect("it ran");
+    assert_eq!(state.execution().status, ExecutionStatus::Ok, "{state:?}");
 }
 
 fn listed(details: Option<&JsonText>) -> Value {
@@ -63,7 +59,7 @@ mod cases {
         assert_eq!(std::fs::read_to_string(&file).expect("a file"), "xy", "nothing ran");
         assert_eq!(count(&mut client), before, "no session was created");
         std::fs::write(&file, "changed").expect("a file");
-        let restored = restore(&mut client, NewRestoration { repeat_effects: true, ..request(&session) });
+        let restored = restore(&mut client, SessionRestore { repeat_effects: true, ..request(&session) });
         assert_same(&restored.expect("restored"), if used_database { 4 } else { 3 });
         assert_eq!(std::fs::read_to_string(&file).expect("a file"), "xy");
         daemon.stop();
@@ -74,17 +70,17 @@ mod cases {
         let mut client = daemon.client();
         let session = new_session(&mut client, &daemon, Settings::default(), &[]);
         client.preview_of(&session, "1");
-        let new = |source: Option<&str>| NewExecution {
+        let new = |source: Option<&str>| ExecStart {
             path: Some("sent.js".to_owned()),
             input: source.map(str::to_owned),
-            ..NewExecution::new(session.id.to_string(), ExecutionKind::RunFile)
+            ..ExecStart::new(session.id.to_string(), ExecutionKind::RunFile)
         };
         let text =
             "globalThis.got = [args.deep.secret, args.plain, process.env.MY_SECRET, process.argv[2]].join()";
         daemon.place.write("sent.js", text);
         run(
             &mut client,
-            NewExecution {
+            ExecStart {
                 args: JsonText::from_value(&json!({ "plain": "p", "deep": { "secret": "s" } })),
                 env: vec![("MY_SECRET".to_owned(), "e".to_owned()), ("A".to_owned(), "b".to_owned())],
                 argv: vec!["-v".to_owned()],
@@ -99,7 +95,7 @@ mod cases {
         assert_eq!(inputs[0]["input"], 2, "{inputs}");
         assert_eq!(inputs[0]["needs"], json!(["args.deep.secret", "env.MY_SECRET", "argv"]), "{inputs}");
         assert_eq!((&inputs[1]["input"], &inputs[1]["needs"]), (&json!(3), &json!(["source"])));
-        let give = |given: Value| NewRestoration {
+        let give = |given: Value| SessionRestore {
             inputs: GivenInput::list(given).expect("a list"),
             ..request(&session)
         };

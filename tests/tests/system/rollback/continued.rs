@@ -3,7 +3,7 @@
 use super::crashes::{ready_again, worker};
 use super::restarts::{events_of, restarting, restarts_of, warning_of};
 use super::{begun, checkpoint, checkpoints, rollback, rolling, session, stopped_processes};
-use vm_system_protocol::control::{Op, Reply};
+use vm_system_protocol::control::{ExecList, SessionRollback};
 use vm_system_protocol::model::{SessionEventType, SessionStatus, Settings};
 use vm_system_sandbox::pidfd::PidFd;
 use vm_system_tests::client::Client;
@@ -159,8 +159,8 @@ mod cases {
         assert!(warning.contains("restarted, because its worker ended (signal(SIGKILL))"), "{warning}");
         // The startup file that was running has ended.
         let page = vm_system_protocol::control::ListPage::first(50);
-        let list = Op::exec_list(session.id.to_string(), page);
-        let Ok(Reply::Executions(executions)) = client.op(list) else { panic!("no list") };
+        let list = ExecList::all(session.id.to_string(), page);
+        let Ok(executions) = client.op(list) else { panic!("no list") };
         assert!(executions.iter().all(|execution| execution.status.is_final()), "{executions:#?}");
         drop(client);
         daemon.stop();
@@ -176,7 +176,7 @@ mod cases {
         let keeper = PidFd::open(daemon.info().keeper_pid.expect("a jail")).expect("alive");
         keeper.signal(nix::libc::SIGSTOP).expect("alive");
         let mut other = daemon.client();
-        other.send(Op::SessionRollback { session: session.id.to_string(), checkpoint: Some("1".to_owned()) });
+        other.send(SessionRollback { session: session.id.to_string(), checkpoint: Some("1".to_owned()) });
         let is_stored = |client: &mut Client| {
             events_of(client, &session).iter().any(|event| event.kind == SessionEventType::RolledBack)
         };

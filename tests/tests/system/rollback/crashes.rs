@@ -1,7 +1,7 @@
 //! `on_crash: rollback`: the end of a worker costs the execution, and not the session's state.
 
 use super::{checkpoint, rollback, rolling, session, stopped_processes};
-use vm_system_protocol::control::{Op, Reply};
+use vm_system_protocol::control::SessionEvents;
 use vm_system_protocol::limits::RECOVERIES;
 use vm_system_protocol::model::{
     Execution, ExecutionStatus, Session, SessionEventType, SessionStatus, Settings,
@@ -80,8 +80,8 @@ mod cases {
         let facts = serde_json::to_value(&record.runtime_meta).expect("JSON");
         assert_eq!((record.status, facts["generation"].as_u64()), (SessionStatus::Ready, Some(5)), "{facts}");
         assert!(facts["crash"]["reason"].is_string() && facts["rollback"]["checkpoint"].is_null(), "{facts}");
-        let op = Op::SessionEvents { session: session.id.to_string(), after_seq: 0, limit: 100, wait: false };
-        let Ok(Reply::SessionEvents(page)) = client.op(op) else { panic!("no events") };
+        let op = SessionEvents { session: session.id.to_string(), after_seq: 0, limit: 100, wait: false };
+        let Ok(page) = client.op(op) else { panic!("no events") };
         let rollback = page.events.iter().position(|event| event.kind == SessionEventType::RolledBack);
         let around = &page.events[rollback.expect("4 rollbacks") - 1..][..3];
         assert_eq!(around[0].kind, SessionEventType::ExecutionEnded, "{page:?}");
@@ -154,10 +154,8 @@ mod cases {
             let session = session(&daemon, rolling(Settings::default()));
             client.preview_of(&session, "1");
             if operator {
-                let op = vm_system_protocol::control::Op::SessionKill {
-                    session: session.id.to_string(),
-                    signal: 9,
-                };
+                let op =
+                    vm_system_protocol::control::SessionKill { session: session.id.to_string(), signal: 9 };
                 client.op(op).expect("killed");
                 let record = client.until(&session, SessionStatus::Crashed);
                 assert_eq!(record.close_reason.as_deref(), Some("killed(operator)"));

@@ -6,7 +6,10 @@ mod continued;
 mod crashes;
 mod restarts;
 
-use vm_system_protocol::control::{ErrorCode, Op, OpError, Reply};
+use vm_system_protocol::control::{
+    ErrorCode, ExecCancel, OpError, SessionAddCheckpoint, SessionCheckpoints, SessionDeleteCheckpoint,
+    SessionRollback,
+};
 use vm_system_protocol::limits::CHECKPOINTS;
 use vm_system_protocol::model::{OnCrash, Session, SessionCheckpoint, SessionStatus, Settings};
 use vm_system_tests::as_both;
@@ -170,7 +173,7 @@ fn only_idle_sessions_have_checkpoints_made_and_are_rolled_back() {
     let running = client.start(&session, "for (;;) {}");
     assert_eq!(checkpoint(&mut client, &session, None).expect_err("busy").code, ErrorCode::SessionBusy);
     assert_eq!(rollback(&mut client, &session, None).expect_err("busy").code, ErrorCode::SessionBusy);
-    client.op(Op::ExecCancel { execution: running.id.to_string() }).expect("cancelled");
+    client.op(ExecCancel { execution: running.id.to_string() }).expect("cancelled");
     client.until_final(&running);
     for name in ["", "7", "a/b", &"x".repeat(65)] {
         let refused = checkpoint(&mut client, &session, Some(name)).expect_err("no name");
@@ -195,31 +198,22 @@ fn checkpoint(
     session: &Session,
     name: Option<&str>,
 ) -> Result<SessionCheckpoint, OpError> {
-    let op = Op::SessionCheckpoint { session: session.id.to_string(), name: name.map(str::to_owned) };
-    client.op(op).map(|reply| match reply {
-        Reply::Checkpoint(checkpoint) => *checkpoint,
-        other => panic!("{other:?}"),
-    })
+    let op = SessionAddCheckpoint { session: session.id.to_string(), name: name.map(str::to_owned) };
+    client.op(op)
 }
 
 fn checkpoints(client: &mut Client, session: &Session) -> Vec<SessionCheckpoint> {
-    match client.op(Op::SessionCheckpoints { session: session.id.to_string() }).expect("a list") {
-        Reply::Checkpoints(checkpoints) => checkpoints,
-        other => panic!("{other:?}"),
-    }
+    client.op(SessionCheckpoints { session: session.id.to_string() }).expect("a list")
 }
 
-fn delete(client: &mut Client, session: &Session, checkpoint: &str) -> Result<Reply, OpError> {
+fn delete(client: &mut Client, session: &Session, checkpoint: &str) -> Result<(), OpError> {
     let (session, checkpoint) = (session.id.to_string(), checkpoint.to_owned());
-    client.op(Op::SessionDeleteCheckpoint { session, checkpoint })
+    client.op(SessionDeleteCheckpoint { session, checkpoint })
 }
 
 fn rollback(client: &mut Client, session: &Session, to: Option<&str>) -> Result<Session, OpError> {
     let (session, checkpoint) = (session.id.to_string(), to.map(str::to_owned));
-    client.op(Op::SessionRollback { session, checkpoint }).map(|reply| match reply {
-        Reply::Session(session) => *session,
-        other => panic!("{other:?}"),
-    })
+    client.op(SessionRollback { session, checkpoint })
 }
 
 fn rolling(mut settings: Settings) -> Settings {

@@ -3,7 +3,10 @@
 use super::crashes::{ready_again, worker};
 use super::{checkpoint, rollback};
 use serde_json::{Value, json};
-use vm_system_protocol::control::{ErrorCode, NewStartupFile, Op, Reply};
+use vm_system_protocol::control::{
+    ErrorCode, NewStartupFile, SessionAddCheckpoint, SessionEvents, SessionKill, TemplateAddStartup,
+    TemplateRemoveModule,
+};
 use vm_system_protocol::limits::RECOVERIES;
 use vm_system_protocol::model::{
     ConsoleLevel, EventPayload, Execution, OnCrash, Session, SessionEvent, SessionEventType, SessionStatus,
@@ -32,13 +35,13 @@ pub(super) fn restarting(daemon: &Daemon, startup: &str) -> Session {
     settings.runtime.on_crash = OnCrash::Restart;
     let template = client.template(settings, &["fs"]);
     let file = NewStartupFile { path: "begin.js".to_owned(), order_index: 0, mode: "eval".to_owned() };
-    client.op(Op::TemplateAddStartup { template: template.clone(), file: Box::new(file) }).expect("added");
+    client.op(TemplateAddStartup { template: template.clone(), file }).expect("added");
     client.session(&template, &daemon.place.worktree()).expect("session")
 }
 
 pub(super) fn events_of(client: &mut Client, session: &Session) -> Vec<SessionEvent> {
-    let op = Op::SessionEvents { session: session.id.to_string(), after_seq: 0, limit: 100, wait: false };
-    let Ok(Reply::SessionEvents(page)) = client.op(op) else { panic!("no events") };
+    let op = SessionEvents { session: session.id.to_string(), after_seq: 0, limit: 100, wait: false };
+    let Ok(page) = client.op(op) else { panic!("no events") };
     page.events
 }
 
@@ -208,7 +211,7 @@ fn a_session_is_restarted_with_the_libraries_and_the_narrowed_rights_of_its_temp
     assert_eq!(client.preview_of(&session, "modules"), "true");
     // Narrowing takes effect at once: the startup file of the next worker has the rights of now.
     let template = session.template_id.to_string();
-    client.op(Op::TemplateRemoveModule { template, name: "fs".to_owned() }).expect("removed");
+    client.op(TemplateRemoveModule { template, name: "fs".to_owned() }).expect("removed");
     worker(&mut client, &session).kill().expect("alive");
     let record = client.until(&session, SessionStatus::Crashed);
     assert!(record.close_reason.expect("a reason").starts_with("startup_failed(begin.js"));
@@ -253,9 +256,9 @@ fn users_and_agents_see_a_restart() {
     let shown = daemon.cli(&["session", "get", &id]).ok();
     assert!(shown.contains("restart") && shown.contains("signal(SIGKILL)"), "{shown}");
     // An operator's kill is final.
-    client.op(Op::SessionKill { session: id.clone(), signal: 9 }).expect("killed");
+    client.op(SessionKill { session: id.clone(), signal: 9 }).expect("killed");
     let refused =
-        client.op(Op::SessionCheckpoint { session: id, name: None }).expect_err("the session has ended");
+        client.op(SessionAddCheckpoint { session: id, name: None }).expect_err("the session has ended");
     assert_eq!(refused.code, ErrorCode::SessionNotReady, "{refused:?}");
     drop(agent);
     daemon.stop();

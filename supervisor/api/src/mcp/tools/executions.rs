@@ -14,7 +14,10 @@ use serde_json::json;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
 use uuid::Uuid;
-use vm_system_protocol::control::{DurableOp, DurableReply, NewRun, Op, PendingPrompt, Reply, RunFilter};
+use vm_system_protocol::control::{
+    ExecCancel, ExecEvents, PendingPrompt, ProgramStart, RunDelete, RunGet, RunList, StateGet, TaskGet,
+    TaskPrompts,
+};
 use vm_system_protocol::ids::ExecutionId;
 use vm_system_protocol::model::{Event, EventPayload, ExecutionStatus, ProgramState, Run};
 
@@ -161,7 +164,7 @@ struct Start {
 
 async fn start(call: &ToolCall<'_>) -> ToolResult {
     let Start { program_id, execution_id, set_current, args, env, worktree, as_user, .. } = call.input()?;
-    let new = NewRun {
+    let new = ProgramStart {
         program: program_id,
         name: Some(execution_id.clone()),
         args,
@@ -192,18 +195,18 @@ async fn restart(call: &ToolCall<'_>) -> ToolResult {
         let unique = Uuid::new_v4().simple().to_string();
         format!("{}-{}", program_id.chars().take(100).collect::<String>(), &unique[..12])
     });
-    let new = NewRun {
+    let new = ProgramStart {
         program: program_id,
         name: Some(name),
         worktree_path: call.backend.worktree(),
         as_user,
-        ..NewRun::default()
+        ..ProgramStart::default()
     };
     started(call, new, true).await
 }
 
-async fn started(call: &ToolCall<'_>, new: NewRun, set_current: bool) -> ToolResult {
-    let run = call.long_run(DurableOp::ProgramStart(Box::new(new))).await?;
+async fn started(call: &ToolCall<'_>, new: ProgramStart, set_current: bool) -> ToolResult {
+    let run = call.long(new).await?;
     let mut data = call.give_run(&run);
     let current = set_current && call.make_current(&run).await?;
     data.is_current = current.then_some(true);
@@ -223,15 +226,13 @@ struct Which {
 }
 
 /// The state of an execution that waits; none for one that runs or has ended.
-pub(super) async fn inside(call: &ToolCall<'_>, run: &Run) -> Result<Option<Box<ProgramState>>, ToolError> {
+pub(super) async fn inside(call: &ToolCall<'_>, run: &Run) -> Result<Option<ProgramState>, ToolError> {
     if run.execution.status != ExecutionStatus::Waiting {
         return Ok(None);
     }
-    let op = DurableOp::StateGet { execution: run.execution.id.to_string(), checkpoint: None };
-    match call.durable(op).await? {
-        DurableReply::State(state) => Ok(Some(state)),
-        other => Err(ToolError::unexpected(&other)),
-    }
+    let op = StateGet { execution: run.execution.id.to_string(), checkpoint: None };
+    let state = call.perform(op).await?;
+    Ok(Some(state))
 }
 
 /// Variables of the innermost call, then the global ones.
@@ -241,10 +242,10 @@ fn variables(state: &ProgramState) -> Vec<VariableView> {
     views::variables(&all)
 }
 
-async fn found(call: &ToolCall<'_>) -> Result<(Box<Run>, ExecutionView), ToolError> {
+async fn found(call: &ToolCall<'_>) -> Result<(Run, ExecutionView), ToolError> {
     let Which { execution_id } = call.input()?;
     let execution = call.which(execution_id).await?;
-    let run = call.run(DurableOp::RunGet { execution }).await?;
+    let run = call.perform(RunGet { execution }).await?;
     let mut data = call.give_run(&run);
     let current = call.current().await?.is_some_and(|current| current.execution.id == run.execution.id);
     data.is_current = Some(current);
@@ -254,23 +255,19 @@ async fn found(call: &ToolCall<'_>) -> Result<(Box<Run>, ExecutionView), ToolErr
 async fn cancel(call: &ToolCall<'_>) -> ToolResult {
     let Which { execution_id } = call.input()?;
     let execution = call.which(execution_id).await?;
-    call.perform(Op::ExecCancel { execution: execution.clone() }).await?;
-    match call.durable(DurableOp::TaskGet { execution }).await? {
-        DurableReply::TaskStatus(status) => {
-            let data = call.give_status(&status);
-            let text = if matches!(status.status, ExecutionStatus::Cancelled | ExecutionStatus::Running) {
-                format!("Requested the cancellation of {}. Status: {}", data.execution_id, status.status)
-            } else {
-                format!(
-                    "Nothing to cancel: {0} had already ended ({1}). getTask executionId={0} shows its result; start begins \
+    call.perform(ExecCancel { execution: execution.clone() }).await?;
+    let status = call.perform(TaskGet { execution }).await?;
+    let data = call.give_status(&status);
+    let text = if matches!(status.status, ExecutionStatus::Cancelled | ExecutionStatus::Running) {
+        format!("Requested the cancellation of {}. Status: {}", data.execution_id, status.status)
+    } else {
+        format!(
+            "Nothing to cancel: {0} had already ended ({1}). getTask executionId={0} shows its result; start begins \
                      another execution.",
-                    data.execution_id, status.status
-                )
-            };
-            Ok(ToolOutput::new(text, &data))
-        }
-        other => Err(ToolError::unexpected(&other)),
-    }
+            data.execution_id, status.status
+        )
+    };
+    Ok(ToolOutput::new(text, &data))
 }
 
 /// Data of `status`.
@@ -376,13 +373,11 @@ async fn list(call: &ToolCall<'_>) -> ToolResult {
     let with_sessions = texts.iter().all(|text| text.is_none())
         && status.is_none_or(|status| status == ExecutionStatus::Waiting);
     let period = lists::period(since, until)?;
-    let filter = RunFilter { status, program: program_id, name, period, owner, ..RunFilter::default() };
+    let filter = RunList { status, program: program_id, name, period, owner, ..RunList::default() };
     let mut list = lists::ListParts::behind(cursor)?;
     while let Some(page) = list.wanted() {
-        match call.durable(DurableOp::RunList(RunFilter { page, ..filter.clone() })).await? {
-            DurableReply::Runs(part) => list.add(part),
-            other => return Err(ToolError::unexpected(&other)),
-        }
+        let part = call.perform(RunList { page, ..filter.clone() }).await?;
+        list.add(part);
     }
     let (runs, next_cursor) = list.finish();
     let session_tasks = if with_sessions { session_tasks(call, &runs).await? } else { Vec::new() };
@@ -434,12 +429,8 @@ async fn prompts(
     if executions.is_empty() {
         return Ok(HashMap::new());
     }
-    match call.durable(DurableOp::Prompts { executions, bytes: LISTED_PROMPT_BYTES }).await? {
-        DurableReply::Prompts(prompts) => {
-            Ok(prompts.into_iter().map(|prompt| (prompt.execution, prompt)).collect())
-        }
-        other => Err(ToolError::unexpected(&other)),
-    }
+    let prompts = call.perform(TaskPrompts { executions, bytes: LISTED_PROMPT_BYTES }).await?;
+    Ok(prompts.into_iter().map(|prompt| (prompt.execution, prompt)).collect())
 }
 
 /// Data of `get_execution`.
@@ -499,13 +490,13 @@ struct ExecutionDeletion {
 
 async fn delete(call: &ToolCall<'_>) -> ToolResult {
     let Delete { execution_id, confirm_token } = call.input()?;
-    let id = call.run(DurableOp::RunGet { execution: execution_id.clone() }).await?.execution.id.to_string();
+    let id = call.perform(RunGet { execution: execution_id.clone() }).await?.execution.id.to_string();
     let Some(token) = confirm_token else {
         let deletion = ask_first(call, "execution", &execution_id, id);
         return Ok(ToolOutput::json(&ExecutionDeletion { execution_id, deletion }));
     };
     confirmed(call, "execution", &execution_id, &id, &token)?;
-    call.run(DurableOp::RunDelete { execution: id }).await?;
+    call.perform(RunDelete { execution: id }).await?;
     let text = format!("Execution deleted: {execution_id}");
     Ok(ToolOutput::new(text, &ExecutionDeletion { execution_id, deletion: Deletion::done() }))
 }
@@ -537,7 +528,7 @@ struct OutputView {
 async fn output(call: &ToolCall<'_>) -> ToolResult {
     let Output { execution_id, after } = call.input()?;
     let execution = call.which(execution_id).await?;
-    let run = call.run(DurableOp::RunGet { execution }).await?;
+    let run = call.perform(RunGet { execution }).await?;
     let (lines, next, truncated) = console(call, &run.execution.id.to_string(), after, OUTPUT_BYTES).await?;
     let text = if lines.is_empty() { "(no output)".to_owned() } else { lines.join("\n") };
     let more = if truncated { format!("\n[truncated: after={next} has the rest]") } else { String::new() };
@@ -570,9 +561,6 @@ pub(super) async fn events(
     after_seq: u64,
     limit: u32,
 ) -> Result<Vec<Event>, ToolError> {
-    let op = Op::ExecEvents { execution: execution.to_owned(), after_seq, limit, follow: false };
-    match call.perform(op).await? {
-        Reply::Events(events) => Ok(events),
-        other => Err(ToolError::unexpected(&other)),
-    }
+    let op = ExecEvents { execution: execution.to_owned(), after_seq, limit, follow: false };
+    call.perform(op).await
 }

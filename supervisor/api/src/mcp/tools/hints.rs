@@ -3,7 +3,7 @@
 
 use crate::mcp::call::ToolCall;
 use crate::mcp::output::ToolError;
-use vm_system_protocol::control::{Op, Reply};
+use vm_system_protocol::control::SessionGet;
 use vm_system_protocol::model::{EventPayload, Execution, NoteCode};
 
 /// About `import` in the input of a session, as `vm-system run -e` says it.
@@ -36,9 +36,8 @@ pub(super) async fn hint_after(
     if !events.iter().any(|event| is_refused_write(&event.payload)) {
         return Ok(None);
     }
-    match call.perform(Op::SessionGet { session: execution.session_id.to_string() }).await {
-        Ok(Reply::Session(session)) => Ok(Some(write_hint(&session.template_id.to_string()))),
-        Ok(other) => Err(ToolError::unexpected(&other)),
+    match call.perform(SessionGet { session: execution.session_id.to_string() }).await {
+        Ok(session) => Ok(Some(write_hint(&session.template_id.to_string()))),
         // Its session was deleted meanwhile; the evaluation has its result nevertheless.
         Err(ToolError::Reported { .. }) => Ok(None),
         Err(error) => Err(error),

@@ -8,7 +8,7 @@ use crate::mcp::output::{ToolError, ToolOutput};
 use crate::mcp::schema::{self, JsonSchema, schemars};
 use serde::{Deserialize, Serialize};
 use vm_system_ops::plans;
-use vm_system_protocol::control::{CompiledPlan, DurableOp, DurableReply, ErrorCode};
+use vm_system_protocol::control::{CompiledPlan, ErrorCode, PlanLoad};
 use vm_system_protocol::model::Program;
 
 /// The argument of `loadFile` for the built-in program.
@@ -64,17 +64,14 @@ async fn parse(call: &ToolCall<'_>) -> ToolResult {
     };
     let text =
         plans::gather(&file_path, read)?.ok_or_else(|| refused(&FileRefusal::NotFound(file_path.clone())))?;
-    let plan = match call.durable(DurableOp::PlanCheck(Box::new(text))).await? {
-        DurableReply::Plan(plan) => plan,
-        other => return Err(ToolError::unexpected(&other)),
-    };
+    let plan = call.perform(text).await?;
     let path = call.backend.keep(COMPILED, plan.plan.as_str()).map_err(|refusal| refused(&refusal))?;
-    let CompiledPlan { valid, blocks, block_ids, .. } = *plan;
+    let CompiledPlan { valid, blocks, block_ids, .. } = plan;
     Ok(ToolOutput::json(&PlanView { valid, blocks, path, block_ids }))
 }
 
 /// Loads the built-in program for the plan that was compiled last.
-pub(super) async fn load(call: &ToolCall<'_>, name: String) -> Result<Box<Program>, ToolError> {
+pub(super) async fn load(call: &ToolCall<'_>, name: String) -> Result<Program, ToolError> {
     let kept =
         |name: &str| call.backend.kept(name, 2 * plans::PLAN_BYTES).map_err(|refusal| refused(&refusal));
     let plan = kept(COMPILED)?.ok_or_else(|| ToolError::Reported {
@@ -86,8 +83,5 @@ pub(super) async fn load(call: &ToolCall<'_>, name: String) -> Result<Box<Progra
         details: None,
     })?;
     let done = kept(PROGRESS)?.map(|text| plans::done_blocks(&text)).unwrap_or_default();
-    match call.durable(DurableOp::PlanLoad { name, plan, done }).await? {
-        DurableReply::Program(program) => Ok(program),
-        other => Err(ToolError::unexpected(&other)),
-    }
+    call.perform(PlanLoad { name, plan, done }).await
 }

@@ -13,7 +13,7 @@ use serde_json::json;
 use std::collections::BTreeMap;
 use std::path::Path;
 use vm_system_protocol::control::{
-    DurableOp, DurableReply, ErrorCode, Op, ProgramFilter, ProgramText, Reply,
+    ErrorCode, ProgramDelete, ProgramGet, ProgramList, ProgramLoad, ProgramTotals, RuntimeInfoGet,
 };
 use vm_system_protocol::limits::CONTROL_FRAME_BYTES;
 use vm_system_protocol::model::Program;
@@ -68,7 +68,7 @@ pub(super) fn rows() -> Vec<ToolRow> {
             title: "List programs",
             description: "Loaded programs, newest first (200 at a time).",
             input: schema::input::<ListPrograms>,
-            output: schema::output::<ProgramList>,
+            output: schema::output::<ProgramListView>,
             effect: Effect::Reads,
             set: ToolSet::Admin,
             reads_files: false,
@@ -168,13 +168,8 @@ struct ServerView {
 }
 
 async fn server_info(call: &ToolCall<'_>) -> ToolResult {
-    let Reply::RuntimeInfo(info) = call.perform(Op::RuntimeInfo).await? else {
-        return Err(ToolError::unexpected(&"RuntimeInfo"));
-    };
-    let counts = match call.durable(DurableOp::Counts).await? {
-        DurableReply::Counts(counts) => counts,
-        other => return Err(ToolError::unexpected(&other)),
-    };
+    let info = call.perform(RuntimeInfoGet).await?;
+    let counts = call.perform(ProgramTotals).await?;
     let (programs, executions) = (counts.programs, counts.executions);
     Ok(ToolOutput::json(&ServerView {
         name: "vm-system",
@@ -215,16 +210,13 @@ async fn load(call: &ToolCall<'_>) -> ToolResult {
         _ => return Err(ToolError::invalid("pass `source` or `filePath`, one of them")),
     };
     let files = files.unwrap_or_default().into_iter().collect();
-    let text = ProgramText { name: program_id, source, files, ..ProgramText::default() };
+    let text = ProgramLoad { name: program_id, source, files, ..ProgramLoad::default() };
     let program = compile(call, text).await?;
     Ok(ToolOutput::new(format!("Program loaded successfully: {}", program.name), &ProgramView::of(&program)))
 }
 
-async fn compile(call: &ToolCall<'_>, text: ProgramText) -> Result<Box<Program>, ToolError> {
-    match call.durable(DurableOp::ProgramLoad(Box::new(text))).await? {
-        DurableReply::Program(program) => Ok(program),
-        other => Err(ToolError::unexpected(&other)),
-    }
+async fn compile(call: &ToolCall<'_>, text: ProgramLoad) -> Result<Program, ToolError> {
+    call.perform(text).await
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -249,7 +241,7 @@ async fn load_path(call: &ToolCall<'_>, program_id: String, file_path: String) -
     }
     let path = Path::new(&file_path);
     let text = call.backend.read_program(path, SOURCE_BYTES).map_err(|refusal| refused(&refusal))?;
-    let program = compile(call, ProgramText { name: program_id, ..text }).await?;
+    let program = compile(call, ProgramLoad { name: program_id, ..text }).await?;
     let text = format!("Program loaded successfully from {file_path}: {}", program.name);
     Ok(ToolOutput::new(text, &ProgramView::of(&program)))
 }
@@ -267,7 +259,7 @@ pub(super) fn refused(refusal: &FileRefusal) -> ToolError {
 /// Data of `list_programs`.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct ProgramList {
+struct ProgramListView {
     /// Newest first
     programs: Vec<ProgramView>,
     /// There are more: pass it as `cursor`
@@ -292,14 +284,11 @@ struct ListPrograms {
 
 async fn list(call: &ToolCall<'_>) -> ToolResult {
     let ListPrograms { name, since, until, owner, cursor } = call.input()?;
-    let filter =
-        ProgramFilter { name, period: lists::period(since, until)?, owner, ..ProgramFilter::default() };
+    let filter = ProgramList { name, period: lists::period(since, until)?, owner, ..ProgramList::default() };
     let mut list = lists::ListParts::behind(cursor)?;
     while let Some(page) = list.wanted() {
-        match call.durable(DurableOp::ProgramList(ProgramFilter { page, ..filter.clone() })).await? {
-            DurableReply::Programs(part) => list.add(part),
-            other => return Err(ToolError::unexpected(&other)),
-        }
+        let part = call.perform(ProgramList { page, ..filter.clone() }).await?;
+        list.add(part);
     }
     let (programs, next_cursor) = list.finish();
     let programs: Vec<ProgramView> = programs.iter().map(ProgramView::of).collect();
@@ -309,7 +298,7 @@ async fn list(call: &ToolCall<'_>) -> ToolResult {
         serde_json::to_string_pretty(&json!(programs)).unwrap_or_default()
     };
     let note = lists::note(next_cursor.as_ref());
-    let output = ToolOutput::new(text, &ProgramList { programs, next_cursor });
+    let output = ToolOutput::new(text, &ProgramListView { programs, next_cursor });
     Ok(match note {
         Some(note) => output.and(note),
         None => output,
@@ -337,17 +326,14 @@ struct ProgramDeletion {
 
 async fn delete(call: &ToolCall<'_>) -> ToolResult {
     let Delete { program_id, confirm_token } = call.input()?;
-    let op = DurableOp::ProgramGet { program: program_id.clone(), version: None };
-    let id = match call.durable(op).await? {
-        DurableReply::Program(program) => program.id.to_string(),
-        other => return Err(ToolError::unexpected(&other)),
-    };
+    let op = ProgramGet { program: program_id.clone(), version: None };
+    let id = call.perform(op).await?.id.to_string();
     let Some(token) = confirm_token else {
         let deletion = ask_first(call, "program", &program_id, id);
         return Ok(ToolOutput::json(&ProgramDeletion { program_id, deletion }));
     };
     confirmed(call, "program", &program_id, &id, &token)?;
-    call.durable(DurableOp::ProgramDelete { program: id }).await?;
+    call.perform(ProgramDelete { program: id }).await?;
     let text = format!("Program deleted: {program_id}");
     Ok(ToolOutput::new(text, &ProgramDeletion { program_id, deletion: Deletion::done() }))
 }

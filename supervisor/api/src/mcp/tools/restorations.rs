@@ -7,7 +7,7 @@ use crate::mcp::schema::{self, JsonSchema, schemars};
 use crate::mcp::views::SessionView;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use vm_system_protocol::control::{GivenInput, NewRestoration, Op, Reply};
+use vm_system_protocol::control::{GivenInput, RestorationGet, SessionRestore, Verb};
 use vm_system_protocol::counted::counted;
 use vm_system_protocol::model::SessionRestoration;
 
@@ -104,25 +104,23 @@ struct DifferenceView {
 async fn restore(call: &ToolCall<'_>) -> ToolResult {
     let Restore { session_id, repeat_effects, inputs, wait } = call.input()?;
     let inputs = inputs.map_or(Ok(Vec::new()), GivenInput::list).map_err(ToolError::invalid)?;
-    let new = NewRestoration {
+    let new = SessionRestore {
         session: session_id,
         repeat_effects: repeat_effects.unwrap_or(false),
         inputs,
         wait: wait.unwrap_or(true),
     };
-    perform(call, Op::SessionRestore(Box::new(new))).await
+    perform(call, new).await
 }
 
 async fn restoration(call: &ToolCall<'_>) -> ToolResult {
     let Restored { session_id } = call.input()?;
-    perform(call, Op::SessionRestoration { session: session_id, wait_after: None }).await
+    perform(call, RestorationGet { session: session_id, wait_after: None }).await
 }
 
-async fn perform(call: &ToolCall<'_>, op: Op) -> ToolResult {
-    match call.perform(op).await? {
-        Reply::Restoration(now) => Ok(ToolOutput::new(text(&now), &view(*now))),
-        other => Err(ToolError::unexpected(&other)),
-    }
+async fn perform(call: &ToolCall<'_>, verb: impl Verb<Reply = SessionRestoration>) -> ToolResult {
+    let now = call.perform(verb).await?;
+    Ok(ToolOutput::new(text(&now), &view(now)))
 }
 
 fn text(now: &SessionRestoration) -> String {

@@ -5,7 +5,7 @@ use crate::mcp::output::{ToolError, listed};
 use crate::mcp::schema::{JsonSchema, schemars};
 use serde::Serialize;
 use std::collections::HashSet;
-use vm_system_protocol::control::{DurableOp, DurableReply, ListPage, Op, Reply, TaskFilter};
+use vm_system_protocol::control::{ExecGet, ListPage, TaskList};
 use vm_system_protocol::ids::ExecutionId;
 use vm_system_protocol::model::{ExecutionKind, Run};
 
@@ -33,19 +33,16 @@ pub(super) async fn session_tasks(
     runs: &[Run],
 ) -> Result<Vec<ListedSessionTask>, ToolError> {
     let page = ListPage { limit: Some(LISTED), after: None };
-    let tasks = match call.durable(DurableOp::TaskList(TaskFilter::pending(page))).await? {
-        DurableReply::Tasks(tasks) => tasks,
-        other => return Err(ToolError::unexpected(&other)),
-    };
+    let tasks = call.perform(TaskList::pending(page)).await?;
     let listed_runs: HashSet<ExecutionId> = runs.iter().map(|run| run.execution.id).collect();
     let mut found = Vec::new();
     let tasks = tasks.iter().map(|listed| &listed.task);
     for task in tasks.filter(|task| !listed_runs.contains(&task.execution_id)).take(SESSION_TASKS) {
         let execution = task.execution_id.to_string();
-        match call.perform(Op::ExecGet { execution: execution.clone() }).await {
+        match call.perform(ExecGet { execution: execution.clone() }).await {
             // One of a program that is not listed.
-            Ok(Reply::Execution(of_program)) if of_program.kind == ExecutionKind::Program => {}
-            Ok(Reply::Execution(of_session)) => {
+            Ok(of_program) if of_program.kind == ExecutionKind::Program => {}
+            Ok(of_session) => {
                 call.give(task.execution_id, None, Some(task.id));
                 found.push(ListedSessionTask {
                     execution_id: execution,
@@ -54,7 +51,7 @@ pub(super) async fn session_tasks(
                 });
             }
             // Deleted meanwhile.
-            Ok(_) | Err(ToolError::Reported { .. }) => {}
+            Err(ToolError::Reported { .. }) => {}
             Err(error) => return Err(error),
         }
     }

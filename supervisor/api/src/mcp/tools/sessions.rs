@@ -12,9 +12,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use vm_system_protocol::control::{
-    AGENT_TEMPLATE, DurableReply, ErrorCode, ListPage, NewExecution, NewSession, Op, Reply, SessionFilter,
+    AGENT_TEMPLATE, ErrorCode, ExecCancel, ExecStart, ExecWait, ExecutionState, ListPage,
+    SessionAddCheckpoint, SessionClose, SessionCreate, SessionEvents, SessionFork, SessionGet,
+    SessionInspect, SessionList, SessionRollback,
 };
-use vm_system_protocol::model::{Engine, ExecutionKind, Session, SessionInspection, SessionStatus};
+use vm_system_protocol::model::{Engine, ExecutionKind, SessionInspection, SessionStatus};
 use vm_system_protocol::module_syntax::has_module_syntax;
 
 /// Most sessions of a list.
@@ -78,7 +80,7 @@ pub(super) fn rows() -> Vec<ToolRow> {
             description: "Make independent copies of an idle session, each with all its current variables. To try several \
                 ways from one prepared state, prepare the session once and fork it for each.",
             input: schema::input::<Fork>,
-            output: schema::output::<SessionList>,
+            output: schema::output::<SessionListView>,
             effect: Effect::Adds,
             set: ToolSet::Sessions,
             reads_files: false,
@@ -124,7 +126,7 @@ pub(super) fn rows() -> Vec<ToolRow> {
             title: "List sessions",
             description: "Sessions of scripts, newest first (at most 200); with engine `cvm`, those of programs.",
             input: schema::input::<List>,
-            output: schema::output::<SessionList>,
+            output: schema::output::<SessionListView>,
             effect: Effect::Reads,
             set: ToolSet::Sessions,
             reads_files: false,
@@ -147,7 +149,7 @@ pub(super) fn rows() -> Vec<ToolRow> {
             title: "Events of a session",
             description: "What happened to a session, in order: its executions, forks, adoptions, its end with the reason. Pass \
                 `next` as `after` to continue.",
-            input: schema::input::<SessionEvents>,
+            input: schema::input::<SessionEventsInput>,
             output: schema::output::<EventList>,
             effect: Effect::Reads,
             set: ToolSet::Sessions,
@@ -180,7 +182,7 @@ async fn create(call: &ToolCall<'_>) -> ToolResult {
             "a session needs a worktree: pass `worktree`, the absolute path of an existing folder{or_flag}"
         ))
     })?;
-    let new = NewSession {
+    let new = SessionCreate {
         template: template_id.unwrap_or_else(|| AGENT_TEMPLATE.to_owned()),
         workspace_id: "mcp".to_owned(),
         base_commit_oid: "none".to_owned(),
@@ -190,12 +192,8 @@ async fn create(call: &ToolCall<'_>) -> ToolResult {
         ttl_s: None,
         idle_timeout_s: None,
     };
-    match call.perform(Op::SessionCreate(Box::new(new))).await? {
-        Reply::Session(session) => {
-            Ok(ToolOutput::new(format!("Session created: {}", session.id), &SessionView::of(&session)))
-        }
-        other => Err(ToolError::unexpected(&other)),
-    }
+    let session = call.perform(new).await?;
+    Ok(ToolOutput::new(format!("Session created: {}", session.id), &SessionView::of(&session)))
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -209,8 +207,7 @@ struct Eval {
 
 async fn eval(call: &ToolCall<'_>) -> ToolResult {
     let Eval { session_id, code } = call.input()?;
-    execute(call, NewExecution { input: Some(code), ..NewExecution::new(session_id, ExecutionKind::Repl) })
-        .await
+    execute(call, ExecStart { input: Some(code), ..ExecStart::new(session_id, ExecutionKind::Repl) }).await
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -230,20 +227,20 @@ struct RunFile {
 
 async fn run_file(call: &ToolCall<'_>) -> ToolResult {
     let RunFile { session_id, path, args, env } = call.input()?;
-    let new = NewExecution {
+    let new = ExecStart {
         path: Some(path),
         args: exact_json(&Value::Object(args))?,
         env: env.into_iter().collect(),
-        ..NewExecution::new(session_id, ExecutionKind::RunFile)
+        ..ExecStart::new(session_id, ExecutionKind::RunFile)
     };
     execute(call, new).await
 }
 
 /// Runs one execution in a session. Its id is known from the start: when the client cancels its request, this execution
 /// is cancelled and no other of the session.
-async fn execute(call: &ToolCall<'_>, new: NewExecution) -> ToolResult {
+async fn execute(call: &ToolCall<'_>, new: ExecStart) -> ToolResult {
     let is_module = new.input.as_deref().is_some_and(has_module_syntax);
-    let begin = Op::ExecStart(Box::new(NewExecution { wait: false, ..new }));
+    let begin = ExecStart { wait: false, ..new };
     let owner = call.client.caller.as_ref().map(|caller| caller.owner.clone());
     let running = call.evaluations.begin(owner, call.context.ct.clone());
     let begun = match call.perform(begin.clone()).await {
@@ -254,24 +251,19 @@ async fn execute(call: &ToolCall<'_>, new: NewExecution) -> ToolResult {
         }
         begun => begun?,
     };
-    let execution = match begun {
-        Reply::Execution(execution) => execution.id.to_string(),
-        Reply::Durable(DurableReply::Run(run)) => run.execution.id.to_string(),
-        other => return Err(ToolError::unexpected(&other)),
-    };
-    match call.long(Op::ExecWait { execution: execution.clone() }).await {
-        Ok(Reply::Execution(execution)) => {
+    let execution = begun.execution().id.to_string();
+    match call.long(ExecWait { execution: execution.clone() }).await {
+        Ok(ExecutionState::Execution(execution)) => {
             let hint = hints::hint_after(call, &execution, is_module).await?;
             Ok(evaluated(&execution, None, &call.client.toolsets, hint.as_deref()))
         }
-        Ok(Reply::Durable(DurableReply::Run(run))) => {
+        Ok(ExecutionState::Run(run)) => {
             call.give(run.execution.id, None, run.task.as_ref().map(|task| task.id));
             Ok(evaluated(&run.execution, run.task.as_ref(), &call.client.toolsets, None))
         }
-        Ok(other) => Err(ToolError::unexpected(&other)),
         Err(ToolError::Cancelled) => {
-            call.perform(Op::ExecCancel { execution: execution.clone() }).await?;
-            call.perform(Op::ExecWait { execution }).await?;
+            call.perform(ExecCancel { execution: execution.clone() }).await?;
+            call.perform(ExecWait { execution }).await?;
             Err(ToolError::Cancelled)
         }
         Err(failure) => Err(failure),
@@ -283,13 +275,6 @@ async fn execute(call: &ToolCall<'_>, new: NewExecution) -> ToolResult {
 struct Which {
     /// Id of the session, its unique beginning, or its name
     session_id: String,
-}
-
-async fn one(call: &ToolCall<'_>, op: Op) -> Result<Box<Session>, ToolError> {
-    match call.perform(op).await? {
-        Reply::Session(session) => Ok(session),
-        other => Err(ToolError::unexpected(&other)),
-    }
 }
 
 /// Data of `session_inspect`.
@@ -305,13 +290,11 @@ struct InspectionView {
 
 async fn inspect(call: &ToolCall<'_>) -> ToolResult {
     let Which { session_id } = call.input()?;
-    let session = one(call, Op::SessionGet { session: session_id }).await?;
+    let session = call.perform(SessionGet { session: session_id }).await?;
     let mut data = InspectionView { session: SessionView::of(&session), inspection: None };
     if matches!(session.status, SessionStatus::Ready | SessionStatus::Suspended) {
-        match call.perform(Op::SessionInspect { session: session.id.to_string() }).await? {
-            Reply::Inspection(inspection) => data.inspection = Some(*inspection),
-            other => return Err(ToolError::unexpected(&other)),
-        }
+        let inspection = call.perform(SessionInspect { session: session.id.to_string() }).await?;
+        data.inspection = Some(inspection);
     }
     Ok(ToolOutput::json(&data))
 }
@@ -328,21 +311,17 @@ struct Fork {
 /// Data of the tools that return several sessions.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct SessionList {
+struct SessionListView {
     /// Newest first; copies of a fork in the order of creation
     sessions: Vec<SessionView>,
 }
 
 async fn fork(call: &ToolCall<'_>) -> ToolResult {
     let Fork { session_id, count } = call.input()?;
-    match call.perform(Op::SessionFork { session: session_id, count: count.unwrap_or(1) }).await? {
-        Reply::Sessions(sessions) => {
-            let ids: Vec<String> = sessions.iter().map(|session| session.id.to_string()).collect();
-            let data = SessionList { sessions: sessions.iter().map(SessionView::of).collect() };
-            Ok(ToolOutput::new(format!("Session forked: {}", ids.join(", ")), &data))
-        }
-        other => Err(ToolError::unexpected(&other)),
-    }
+    let sessions = call.perform(SessionFork { session: session_id, count: count.unwrap_or(1) }).await?;
+    let ids: Vec<String> = sessions.iter().map(|session| session.id.to_string()).collect();
+    let data = SessionListView { sessions: sessions.iter().map(SessionView::of).collect() };
+    Ok(ToolOutput::new(format!("Session forked: {}", ids.join(", ")), &data))
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -369,15 +348,11 @@ struct CheckpointView {
 
 async fn checkpoint(call: &ToolCall<'_>) -> ToolResult {
     let CheckpointInput { session_id, name } = call.input()?;
-    match call.perform(Op::SessionCheckpoint { session: session_id, name }).await? {
-        Reply::Checkpoint(made) => {
-            let text = format!("Checkpoint: {}", made.number);
-            let created = made.created_at.to_string();
-            let data = CheckpointView { checkpoint: made.number, name: made.name, created };
-            Ok(ToolOutput::new(text, &data))
-        }
-        other => Err(ToolError::unexpected(&other)),
-    }
+    let made = call.perform(SessionAddCheckpoint { session: session_id, name }).await?;
+    let text = format!("Checkpoint: {}", made.number);
+    let created = made.created_at.to_string();
+    let data = CheckpointView { checkpoint: made.number, name: made.name, created };
+    Ok(ToolOutput::new(text, &data))
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -397,13 +372,13 @@ async fn roll_back(call: &ToolCall<'_>) -> ToolResult {
         Value::String(text) => text,
         other => other.to_string(),
     });
-    let session = one(call, Op::SessionRollback { session: session_id, checkpoint }).await?;
+    let session = call.perform(SessionRollback { session: session_id, checkpoint }).await?;
     Ok(ToolOutput::new(format!("Session rolled back: {}", session.id), &SessionView::of(&session)))
 }
 
 async fn close(call: &ToolCall<'_>) -> ToolResult {
     let Which { session_id } = call.input()?;
-    let session = one(call, Op::SessionClose { session: session_id }).await?;
+    let session = call.perform(SessionClose { session: session_id }).await?;
     Ok(ToolOutput::new(format!("Session closed: {}", session.id), &SessionView::of(&session)))
 }
 
@@ -420,13 +395,11 @@ struct List {
 
 async fn list(call: &ToolCall<'_>) -> ToolResult {
     let List { status, engine } = call.input()?;
-    let filter = SessionFilter { status, engine, page: ListPage::first(LISTED), ..SessionFilter::default() };
-    let sessions: Vec<SessionView> = match call.perform(Op::SessionList(filter)).await? {
-        Reply::Sessions(sessions) => sessions.iter().map(SessionView::of).collect(),
-        other => return Err(ToolError::unexpected(&other)),
-    };
+    let filter = SessionList { status, engine, page: ListPage::first(LISTED), ..SessionList::default() };
+    let sessions = call.perform(filter).await?;
+    let sessions: Vec<SessionView> = sessions.iter().map(SessionView::of).collect();
     let text = serde_json::to_string_pretty(&json!(sessions)).unwrap_or_default();
-    Ok(ToolOutput::new(text, &SessionList { sessions }))
+    Ok(ToolOutput::new(text, &SessionListView { sessions }))
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -484,7 +457,7 @@ async fn get_events(call: &ToolCall<'_>) -> ToolResult {
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
-struct SessionEvents {
+struct SessionEventsInput {
     /// Id of the session, its unique beginning, or its name
     session_id: String,
     /// Only events after this sequence number
@@ -495,13 +468,10 @@ struct SessionEvents {
 }
 
 async fn session_events(call: &ToolCall<'_>) -> ToolResult {
-    let SessionEvents { session_id: session, after: after_seq, limit } = call.input()?;
+    let SessionEventsInput { session_id: session, after: after_seq, limit } = call.input()?;
     let limit = limit.unwrap_or(EVENTS).clamp(1, EVENTS);
-    let op = Op::SessionEvents { session, after_seq, limit, wait: false };
-    let page = match call.perform(op).await? {
-        Reply::SessionEvents(page) => page,
-        other => return Err(ToolError::unexpected(&other)),
-    };
+    let op = SessionEvents { session, after_seq, limit, wait: false };
+    let page = call.perform(op).await?;
     let next = page.events.last().map_or(after_seq, |event| event.seq);
     let truncated = page.events.len() >= limit as usize;
     let events: Vec<Value> = page.events.iter().map(|event| json!(event)).collect();

@@ -3,12 +3,12 @@
 use super::{Effect, ToolResult, ToolRow, ToolSet};
 use crate::mcp::call::{ToolCall, exact_json};
 use crate::mcp::outcome;
-use crate::mcp::output::{ToolError, ToolOutput};
+use crate::mcp::output::ToolOutput;
 use crate::mcp::schema::{self, JsonSchema, schemars};
 use crate::mcp::views::{self, ExecutionView, VariableView};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use vm_system_protocol::control::{DurableOp, DurableReply};
+use vm_system_protocol::control::{CheckpointList, RunFork, RunGet, RunRewind, StateGet, StateSet};
 
 /// Most checkpoints in a response, the newest ones.
 const CHECKPOINTS: usize = 200;
@@ -127,16 +127,10 @@ struct Get {
 async fn get(call: &ToolCall<'_>) -> ToolResult {
     let Get { execution_id, checkpoint } = call.input()?;
     let execution = call.which(execution_id).await?;
-    let run = call.run(DurableOp::RunGet { execution }).await?;
+    let run = call.perform(RunGet { execution }).await?;
     let id = run.execution.id.to_string();
-    let state = match call.durable(DurableOp::StateGet { execution: id.clone(), checkpoint }).await? {
-        DurableReply::State(state) => state,
-        other => return Err(ToolError::unexpected(&other)),
-    };
-    let kept = match call.durable(DurableOp::CheckpointList { execution: id.clone() }).await? {
-        DurableReply::Checkpoints(kept) => kept,
-        other => return Err(ToolError::unexpected(&other)),
-    };
+    let state = call.perform(StateGet { execution: id.clone(), checkpoint }).await?;
+    let kept = call.perform(CheckpointList { execution: id.clone() }).await?;
     let frames = state.frames.iter().map(|frame| FrameView {
         function: frame.function.clone(),
         file: frame.file.clone(),
@@ -178,7 +172,7 @@ async fn set(call: &ToolCall<'_>) -> ToolResult {
     let Set { execution_id, name, value, frame } = call.input()?;
     let execution = call.which(execution_id).await?;
     let value = exact_json(&value)?;
-    let run = call.run(DurableOp::StateSet { execution, name: name.clone(), value, frame }).await?;
+    let run = call.perform(StateSet { execution, name: name.clone(), value, frame }).await?;
     let mut data = call.give_run(&run);
     let current = call.current().await?.is_some_and(|current| current.execution.id == run.execution.id);
     data.is_current = Some(current);
@@ -197,10 +191,10 @@ struct Rewind {
 async fn rewind(call: &ToolCall<'_>) -> ToolResult {
     let Rewind { execution_id, checkpoint } = call.input()?;
     let execution = call.which(execution_id).await?;
-    let old = call.run(DurableOp::RunGet { execution }).await?;
+    let old = call.perform(RunGet { execution }).await?;
     let current = call.current().await?.is_some_and(|current| current.execution.id == old.execution.id);
-    let op = DurableOp::Rewind { execution: old.execution.id.to_string(), checkpoint };
-    let run = call.long_run(op).await?;
+    let op = RunRewind { execution: old.execution.id.to_string(), checkpoint };
+    let run = call.long(op).await?;
     let mut data = call.give_run(&run);
     if current {
         // The client of the old one continues with the new one.
@@ -229,8 +223,8 @@ struct Fork {
 async fn branch_off(call: &ToolCall<'_>) -> ToolResult {
     let Fork { execution_id, checkpoint, new_execution_id, set_current } = call.input()?;
     let execution = call.which(execution_id).await?;
-    let old = call.run(DurableOp::RunGet { execution: execution.clone() }).await?.execution.id.to_string();
-    let run = call.long_run(DurableOp::Fork { execution, checkpoint, name: new_execution_id }).await?;
+    let old = call.perform(RunGet { execution: execution.clone() }).await?.execution.id.to_string();
+    let run = call.long(RunFork { execution, checkpoint, name: new_execution_id }).await?;
     let mut data = call.give_run(&run);
     let current = set_current && call.make_current(&run).await?;
     data.is_current = Some(current);

@@ -9,7 +9,7 @@ use crate::mcp::schema::{self, JsonSchema, schemars};
 use crate::mcp::views::{self, ExecutionView, OutputView, RESULT_BYTES, TaskStatusView};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use vm_system_protocol::control::{DurableOp, DurableReply, GivenAnswer, TaskFilter};
+use vm_system_protocol::control::{GivenAnswer, StateGet, TaskGet, TaskList, TaskSubmit};
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{ExecutionError, ExecutionStatus, ListedTask, ResultValue, TaskState};
 
@@ -26,7 +26,7 @@ pub(super) fn rows() -> Vec<ToolRow> {
             description: "Tasks of programs and sessions (200 at a time): pending ones, oldest first; with `status`, \
                 tasks that have ended, newest first, each with its answer.",
             input: schema::input::<List>,
-            output: schema::output::<TaskList>,
+            output: schema::output::<TaskListView>,
             effect: Effect::Reads,
             set: ToolSet::Admin,
             reads_files: false,
@@ -84,7 +84,7 @@ struct List {
 /// Data of `list_tasks`.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct TaskList {
+struct TaskListView {
     tasks: Vec<ListedTaskView>,
     /// There are more: pass it as `cursor`
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -144,19 +144,17 @@ async fn list(call: &ToolCall<'_>) -> ToolResult {
     };
     let period = lists::period(since, until)?;
     let (execution, program) = (execution_id, program_id);
-    let filter = TaskFilter { status, execution, program, period, owner, ..TaskFilter::default() };
+    let filter = TaskList { status, execution, program, period, owner, ..TaskList::default() };
     let mut list = lists::ListParts::behind(cursor)?;
     while let Some(page) = list.wanted() {
-        match call.durable(DurableOp::TaskList(TaskFilter { page, ..filter.clone() })).await? {
-            DurableReply::Tasks(part) => list.add(part),
-            other => return Err(ToolError::unexpected(&other)),
-        }
+        let part = call.perform(TaskList { page, ..filter.clone() }).await?;
+        list.add(part);
     }
     let (tasks, next_cursor) = list.finish();
     for ListedTask { task, .. } in tasks.iter().filter(|listed| listed.status == TaskState::Pending) {
         call.give(task.execution_id, None, Some(task.id));
     }
-    let data = TaskList { tasks: tasks.iter().map(ListedTaskView::from).collect(), next_cursor };
+    let data = TaskListView { tasks: tasks.iter().map(ListedTaskView::from).collect(), next_cursor };
     let text = if data.tasks.is_empty() {
         "No tasks".to_owned()
     } else {
@@ -184,10 +182,7 @@ struct Get {
 async fn get(call: &ToolCall<'_>) -> ToolResult {
     let Get { execution_id, after, stack } = call.input()?;
     let execution = call.which(execution_id).await?;
-    let status = match call.durable(DurableOp::TaskGet { execution }).await? {
-        DurableReply::TaskStatus(status) => *status,
-        other => return Err(ToolError::unexpected(&other)),
-    };
+    let status = call.perform(TaskGet { execution }).await?;
     let id = status.execution_id.to_string();
     let mut data = call.give_status(&status);
     let (mut more, mut failed) = (Vec::new(), false);
@@ -215,10 +210,8 @@ async fn get(call: &ToolCall<'_>) -> ToolResult {
         data.output = Some(output);
     }
     if stack && status.status == ExecutionStatus::Waiting {
-        let op = DurableOp::StateGet { execution: id, checkpoint: None };
-        let DurableReply::State(state) = call.durable(op).await? else {
-            return Err(ToolError::unexpected(&"StateGet"));
-        };
+        let op = StateGet { execution: id, checkpoint: None };
+        let state = call.perform(op).await?;
         let lines = views::stack(&state);
         more.push(format!("Stack:\n{}", lines.join("\n")));
         data.stack = Some(lines);
@@ -281,7 +274,7 @@ async fn submit(call: &ToolCall<'_>) -> ToolResult {
         Some(task) => Some(task),
         None => call.task_of_answer(&execution).await.map(|task| task.to_string()),
     };
-    let run = call.long_run(DurableOp::TaskSubmit { execution, task, result, wait: true }).await?;
+    let run = call.long(TaskSubmit { execution, task, result, wait: true }).await?;
     let mut data = call.give_run(&run);
     let current = call.current().await?.is_some_and(|current| current.execution.id == run.execution.id);
     data.is_current = Some(current);
