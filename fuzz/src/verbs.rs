@@ -8,8 +8,7 @@ use vm_system_core::durable::SubmittedAnswer;
 use vm_system_ops::{Caller, ClientPresence, Ops, OpsOptions, VerbHandler, VerbRequest};
 use vm_system_protocol::control::{DoctorReport, ErrorCode, Op, OpError, Reply, UpgradeReport, Verb};
 use vm_system_protocol::ids::{ExecutionId, SessionId, TaskId};
-use vm_system_protocol::json::JsonText;
-use vm_system_protocol::model::{Execution, Session, SessionCheckpoint, SessionInspection};
+use vm_system_protocol::model::{Execution, RestoredInputs, Session, SessionCheckpoint, SessionInspection};
 use vm_system_record::{Owner, PolicySnapshot};
 use vm_system_runtime::client_memory::ReplyMemory;
 use vm_system_runtime::shares::Holder;
@@ -103,7 +102,7 @@ impl RuntimeApi for NoRuntime {
         &self,
         _: SessionId,
         _: Option<String>,
-        _: JsonText,
+        _: RestoredInputs,
     ) -> BoxFuture<'_, Result<Session, RuntimeError>> {
         not_live()
     }

@@ -8,7 +8,7 @@ use vm_system_protocol::json::JsonText;
 use vm_system_protocol::keeper::ProcessUsage;
 use vm_system_protocol::limits::CHECKPOINTS;
 use vm_system_protocol::model::{
-    Event, Execution, ExecutionKind, HttpRecord, OnCrash, Session, SessionCheckpoint,
+    Event, Execution, ExecutionKind, HttpRecord, OnCrash, RestoredInputs, Session, SessionCheckpoint,
 };
 use vm_system_protocol::reason::{CloseReason, WorkerExitStatus};
 use vm_system_protocol::time::Timestamp;
@@ -261,7 +261,7 @@ pub enum SessionInput {
         /// The session's name from now on.
         name: Option<String>,
         /// The record of the restoration.
-        facts: JsonText,
+        restored: RestoredInputs,
     },
     /// Stop the worker of an idle session until a request needs it.
     Suspend {

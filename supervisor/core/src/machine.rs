@@ -266,8 +266,8 @@ impl SessionMachine {
                 self.execute(token, request, policy, now, out);
             }
             SessionInput::Repeat { token, request, policy } => self.repeat(token, request, policy, now, out),
-            SessionInput::FinishRestoration { token, name, facts } => {
-                self.finish_restoration(token, name, &facts, now, out);
+            SessionInput::FinishRestoration { token, name, restored } => {
+                self.finish_restoration(token, name, restored, now, out);
             }
             SessionInput::Fork { token, count } => self.fork(token, count, now, out),
             SessionInput::Checkpoint { token, name } => self.checkpoint(token, name, now, out),

@@ -26,8 +26,7 @@ use vm_system_core::durable::{DurableRefusal, SubmittedAnswer};
 use vm_system_core::{CloseCause, ExecuteRequest, Executed, Refusal, SessionReply, Source};
 use vm_system_protocol::control::{DoctorReport, UpgradeReport, ZygoteInfo};
 use vm_system_protocol::ids::{ExecutionId, SessionId, TaskId};
-use vm_system_protocol::json::JsonText;
-use vm_system_protocol::model::{Execution, Session, SessionCheckpoint, SessionInspection};
+use vm_system_protocol::model::{Execution, RestoredInputs, Session, SessionCheckpoint, SessionInspection};
 use vm_system_record::{Owner, PolicySnapshot, StoreError};
 use vm_system_spawn::helper::SpawnHelper;
 use vm_system_spawn::{KEEPER_END, KeptJails, KindZygoteInfo, Library, LibraryError, SpawnError, Spawner};
@@ -469,9 +468,9 @@ impl RuntimeApi for Runtime {
         &self,
         session: SessionId,
         name: Option<String>,
-        facts: JsonText,
+        restored: RestoredInputs,
     ) -> BoxFuture<'_, Result<Session, RuntimeError>> {
-        Box::pin(self.finish(session, name, facts))
+        Box::pin(self.finish(session, name, restored))
     }
 
     fn submit_answer(

@@ -9,8 +9,7 @@ use vm_system_core::durable::SubmittedAnswer;
 use vm_system_core::pressure::PressureLevel;
 use vm_system_protocol::control::{DoctorReport, SandboxLayer, UpgradeReport, ZygoteInfo};
 use vm_system_protocol::ids::{ExecutionId, SessionId, TaskId};
-use vm_system_protocol::json::JsonText;
-use vm_system_protocol::model::{Execution, Session, SessionCheckpoint, SessionInspection};
+use vm_system_protocol::model::{Execution, RestoredInputs, Session, SessionCheckpoint, SessionInspection};
 use vm_system_protocol::time::Timestamp;
 use vm_system_record::{Owner, PolicySnapshot};
 use vm_system_spawn::Library;
@@ -116,7 +115,7 @@ pub trait RuntimeApi: Send + Sync {
         &self,
         session: SessionId,
         name: Option<String>,
-        facts: JsonText,
+        restored: RestoredInputs,
     ) -> BoxFuture<'_, Result<Session, RuntimeError>>;
     /// Submits an answer to the task of a session's execution; the record, without events, as of its next pause or its end, or
     /// (without `wait`) as soon as the answer is stored.

@@ -7,8 +7,7 @@ use crate::worktree::clean_relative;
 use std::sync::Arc;
 use vm_system_core::{ExecuteRequest, SessionReply, Source};
 use vm_system_protocol::ids::SessionId;
-use vm_system_protocol::json::JsonText;
-use vm_system_protocol::model::{Execution, Session};
+use vm_system_protocol::model::{Execution, RestoredInputs, Session};
 use vm_system_record::PolicySnapshot;
 
 impl Runtime {
@@ -33,9 +32,10 @@ impl Runtime {
         &self,
         session: SessionId,
         name: Option<String>,
-        facts: JsonText,
+        restored: RestoredInputs,
     ) -> Result<Session, RuntimeError> {
-        self.session_after(session, |responder| Command::FinishRestoration { name, facts, responder }).await
+        self.session_after(session, |responder| Command::FinishRestoration { name, restored, responder })
+            .await
     }
 
     pub(super) async fn suspend(&self, session: SessionId) -> Result<Session, RuntimeError> {

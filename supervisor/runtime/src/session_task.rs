@@ -444,8 +444,8 @@ impl SessionTask {
             Command::Repeat { request, policy, responder } => {
                 Input::Repeat { token: self.callers.add(responder), request, policy }
             }
-            Command::FinishRestoration { name, facts, responder } => {
-                Input::FinishRestoration { token: self.callers.add(responder), name, facts }
+            Command::FinishRestoration { name, restored, responder } => {
+                Input::FinishRestoration { token: self.callers.add(responder), name, restored }
             }
             Command::Submit { .. }
                 if self.machine.is_catching_up() && self.early_answers.len() < EARLY_ANSWERS =>

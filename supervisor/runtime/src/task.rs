@@ -33,9 +33,8 @@ use vm_system_core::{
 };
 use vm_system_policy::{EffectivePolicy, Operator};
 use vm_system_protocol::ids::{ExecutionId, SessionId, TaskId};
-use vm_system_protocol::json::JsonText;
 use vm_system_protocol::limits::FILE_CALL_MS;
-use vm_system_protocol::model::{Event, HttpRecord, SessionCheckpoint};
+use vm_system_protocol::model::{Event, HttpRecord, RestoredInputs, SessionCheckpoint};
 use vm_system_protocol::time::Timestamp;
 use vm_system_record::{Owner, RecordedWorktree, http_audit};
 use vm_system_spawn::{LibraryError, SpawnError, WorkerChannelError};
@@ -247,7 +246,7 @@ pub(super) enum Command {
     },
     FinishRestoration {
         name: Option<String>,
-        facts: JsonText,
+        restored: RestoredInputs,
         responder: SessionResponder,
     },
     Submit {

@@ -15,10 +15,10 @@ use vm_system_protocol::control::{
     UpgradeReport, Verb,
 };
 use vm_system_protocol::ids::{ExecutionId, SessionId, TaskId};
-use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{
     ConsoleLevel, Engine, Event, EventPayload, Execution, ExecutionError, ExecutionKind, ExecutionStatus,
-    Metrics, Session, SessionCheckpoint, SessionInspection, SessionStatus, Settings,
+    Metrics, RestoredInputs, Session, SessionCheckpoint, SessionFacts, SessionInspection, SessionStatus,
+    Settings,
 };
 use vm_system_protocol::reason::CloseReason;
 use vm_system_protocol::time::Timestamp;
@@ -100,7 +100,7 @@ impl Fake {
             closed_at: None,
             last_error: None,
             close_reason: None,
-            runtime_meta: JsonText::empty_object(),
+            runtime_meta: SessionFacts::default(),
             engine: Engine::Quickjs,
             execution_id: None,
             owner: None,
@@ -346,11 +346,12 @@ impl RuntimeApi for Fake {
         &self,
         session: SessionId,
         name: Option<String>,
-        facts: JsonText,
+        restored: RestoredInputs,
     ) -> BoxFuture<'_, Result<Session, RuntimeError>> {
         Box::pin(async move {
             self.live(session)?;
-            let write = Write::SessionRestored { id: session, name, runtime_meta: facts };
+            let facts = Box::new(SessionFacts { restored: Some(restored), ..SessionFacts::default() });
+            let write = Write::SessionRestored { id: session, name, facts };
             self.store.apply(write).await.map_err(RuntimeError::Store)?;
             let row = self.store.session(&vm_system_record::Scope::All, session).await;
             Ok(row.map_err(RuntimeError::Store)?.ok_or(RuntimeError::NotLive)?.session)

@@ -42,7 +42,7 @@ impl<'a> Ends<'a> {
                 | Write::SessionRestoring { .. }
                 | Write::SessionRestored { .. }
                 | Write::ExecutionFacts { .. }
-                | Write::SessionMeta { .. }
+                | Write::SessionFacts { .. }
                 | Write::KeyClaim(_)
                 | Write::KeyResponse { .. }
                 | Write::KeyRelease { .. }
