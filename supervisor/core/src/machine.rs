@@ -5,8 +5,8 @@ use super::close::{Ender, StopCause};
 use super::drain::Drain;
 use super::execution::{Current, Running};
 use super::input::{
-    CloseCause, LibraryFailure, Now, Refusal, SessionAction, SessionInput, SessionReply, SessionSpec,
-    SpawnFailure, Token,
+    CloseCause, LibraryFailure, Now, Refusal, SessionAction, SessionInput, SessionReply, SessionRequest,
+    SessionSpec, SpawnFailure, Token,
 };
 use super::phase::{CurrentPhase, Phase, PhaseChange};
 use super::record::Ledger;
@@ -255,8 +255,8 @@ impl SessionMachine {
         }
         match input {
             SessionInput::Drain { token, at } => self.drain(token, at, now, out),
-            SessionInput::Suspend { token } => self.suspend(token, now, out),
-            SessionInput::Resume { token } => self.resume(token, now, out),
+            SessionInput::Request { token, request } => self.request(token, request, now, out),
+            SessionInput::SuspendIdle => self.suspend(None, now, out),
             SessionInput::Create { token } => self.create(token, now, out),
             SessionInput::Spawned => self.spawned(now, out),
             SessionInput::Respawned(respawned) => self.respawned(*respawned, now, out),
@@ -266,16 +266,10 @@ impl SessionMachine {
                 self.execute(token, request, policy, now, out);
             }
             SessionInput::Repeat { token, request, policy } => self.repeat(token, request, policy, now, out),
-            SessionInput::FinishRestoration { token, name, facts } => {
-                self.finish_restoration(token, name, &facts, now, out);
-            }
             SessionInput::Fork { token, count } => self.fork(token, count, now, out),
             SessionInput::Checkpoint { token, name } => self.checkpoint(token, name, now, out),
             SessionInput::DeleteCheckpoint { token, checkpoint } => {
                 self.delete_checkpoint(token, &checkpoint, out);
-            }
-            SessionInput::Rollback { token, checkpoint } => {
-                self.roll_back(token, checkpoint.as_deref(), now, out);
             }
             SessionInput::CheckpointExited { number } => self.copy_exited(number, out),
             SessionInput::CopyForked(result) => self.copy_forked(result, now, out),
@@ -313,6 +307,19 @@ impl SessionMachine {
         self.end_if_refused(now, out);
         self.replace_idle(now, out);
         self.release_if_done(out);
+    }
+
+    fn request(&mut self, token: Token, request: SessionRequest, now: Now, out: &mut Vec<SessionAction>) {
+        match request {
+            SessionRequest::Suspend => self.suspend(Some(token), now, out),
+            SessionRequest::Resume => self.resume(token, now, out),
+            SessionRequest::Rollback { checkpoint } => {
+                self.roll_back(token, checkpoint.as_deref(), now, out);
+            }
+            SessionRequest::FinishRestoration { name, facts } => {
+                self.finish_restoration(token, name, &facts, now, out);
+            }
+        }
     }
 
     pub fn id(&self) -> SessionId {

@@ -17,7 +17,8 @@ mod withheld;
 
 use super::{
     ChannelFault, CloseCause, CopyId, ExecuteRequest, Executed, LoadedSource, Now, Refusal, SessionAction,
-    SessionInput, SessionMachine, SessionReply, SessionSpec, Source, Token, WorkerExitStatus, WriteId,
+    SessionInput, SessionMachine, SessionReply, SessionRequest, SessionSpec, Source, Token, WorkerExitStatus,
+    WriteId,
 };
 use std::sync::Arc;
 use vm_system_policy::{EffectivePolicy, Operator, Snapshot, effective};

@@ -6,7 +6,7 @@ use std::cmp::Reverse;
 use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use vm_system_core::{LibraryFailure, LibraryProblem, Refusal};
+use vm_system_core::{LibraryFailure, LibraryProblem, Refusal, SessionRequest};
 use vm_system_protocol::control::{
     ErrorCode, OpError, SessionClose, SessionCreate, SessionGet, SessionInspect, SessionKill, SessionList,
     SessionResume, SessionSuspend,
@@ -295,7 +295,7 @@ impl Ops {
         SessionSuspend { session }: SessionSuspend,
     ) -> Result<Session, OpError> {
         let id = self.visible(call, &session).await?;
-        let suspended = self.runtime.suspend_session(id).await;
+        let suspended = self.runtime.request(id, SessionRequest::Suspend).await;
         self.live_session(call, id, suspended).await
     }
 
@@ -305,7 +305,7 @@ impl Ops {
         SessionResume { session }: SessionResume,
     ) -> Result<Session, OpError> {
         let id = self.visible(call, &session).await?;
-        let resumed = self.runtime.resume_session(id).await;
+        let resumed = self.runtime.request(id, SessionRequest::Resume).await;
         self.live_session(call, id, resumed).await
     }
 

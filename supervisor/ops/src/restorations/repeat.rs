@@ -7,8 +7,8 @@ use crate::policies::Policies;
 use crate::sessions::ReservedName;
 use std::sync::Arc;
 use tokio::sync::watch;
-use vm_system_core::Refusal;
 use vm_system_core::durable::SubmittedAnswer;
+use vm_system_core::{Refusal, SessionRequest};
 use vm_system_protocol::ids::{ExecutionId, SessionId};
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{
@@ -98,7 +98,7 @@ impl Repetition {
             serde_json::json!({ "inputs": inputs, "not_repeated": not_repeated, "different": different });
         let facts = JsonText::from_value(&facts);
         let name = self.name.as_ref().map(|(name, _)| name.clone());
-        Ok(self.runtime.finish_restoration(self.session, name, facts).await?)
+        Ok(self.runtime.request(self.session, SessionRequest::FinishRestoration { name, facts }).await?)
     }
 
     async fn repeat(&self, number: u64, id: ExecutionId) -> Result<(), Stop> {

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use vm_system_core::durable::SubmittedAnswer;
-use vm_system_core::{ExecuteRequest, Source};
+use vm_system_core::{ExecuteRequest, SessionRequest, Source};
 use vm_system_core::{LoadFailure, Refusal};
 use vm_system_protocol::control::{
     DoctorReport, ErrorCode, ExecStart, Op, OpError, Reply, SandboxLayer, SessionCreate, TemplateCreate,
@@ -255,13 +255,23 @@ impl RuntimeApi for Fake {
         let live = self.live(id);
         Box::pin(async move { live })
     }
-    fn roll_back_session(
+    fn request(
         &self,
         id: SessionId,
-        _checkpoint: Option<String>,
+        request: SessionRequest,
     ) -> BoxFuture<'_, Result<Session, RuntimeError>> {
-        let live = self.live(id);
-        Box::pin(async move { live.and(Err(RuntimeError::Internal("not simulated".to_owned()))) })
+        Box::pin(async move {
+            self.live(id)?;
+            let write = match request {
+                SessionRequest::FinishRestoration { name, facts } => {
+                    Write::SessionRestored { id, name, runtime_meta: facts }
+                }
+                _ => return Err(RuntimeError::Internal("not simulated".to_owned())),
+            };
+            self.store.apply(write).await.map_err(RuntimeError::Store)?;
+            let row = self.store.session(&vm_system_record::Scope::All, id).await;
+            Ok(row.map_err(RuntimeError::Store)?.ok_or(RuntimeError::NotLive)?.session)
+        })
     }
     fn check_library(
         &self,
@@ -320,14 +330,6 @@ impl RuntimeApi for Fake {
     ) -> BoxFuture<'_, Result<Execution, RuntimeError>> {
         Box::pin(self.run(session, *request, template, follower))
     }
-    fn suspend_session(&self, id: SessionId) -> BoxFuture<'_, Result<Session, RuntimeError>> {
-        let live = self.live(id);
-        Box::pin(async move { live.and(Err(RuntimeError::Internal("not simulated".to_owned()))) })
-    }
-    fn resume_session(&self, id: SessionId) -> BoxFuture<'_, Result<Session, RuntimeError>> {
-        let live = self.live(id);
-        Box::pin(async move { live.and(Err(RuntimeError::Internal("not simulated".to_owned()))) })
-    }
     fn builds(&self, _change: DrainChange) -> BoxFuture<'_, UpgradeReport> {
         Box::pin(async { UpgradeReport { drain_at: None, builds: Vec::new(), unreached: Vec::new() } })
     }
@@ -341,20 +343,6 @@ impl RuntimeApi for Fake {
         template: Option<Arc<PolicySnapshot>>,
     ) -> BoxFuture<'_, Result<Execution, RuntimeError>> {
         Box::pin(self.run(session, *request, template, None))
-    }
-    fn finish_restoration(
-        &self,
-        session: SessionId,
-        name: Option<String>,
-        facts: JsonText,
-    ) -> BoxFuture<'_, Result<Session, RuntimeError>> {
-        Box::pin(async move {
-            self.live(session)?;
-            let write = Write::SessionRestored { id: session, name, runtime_meta: facts };
-            self.store.apply(write).await.map_err(RuntimeError::Store)?;
-            let row = self.store.session(&vm_system_record::Scope::All, session).await;
-            Ok(row.map_err(RuntimeError::Store)?.ok_or(RuntimeError::NotLive)?.session)
-        })
     }
     fn submit_answer(
         &self,
