@@ -376,6 +376,8 @@ pub enum SessionRequest {
     Resume,
     /// Continue from a checkpoint (its number or name; the newest if absent).
     Rollback { checkpoint: Option<String> },
+    /// Another name, which no other session of the owner has.
+    Rename { name: String },
     /// All inputs of the session that this one restores were repeated.
     FinishRestoration {
         /// The session's name from now on.

@@ -9,7 +9,7 @@ use super::input::{
     SessionSpec, SpawnFailure, Token,
 };
 use super::phase::{CurrentPhase, Phase, PhaseChange};
-use super::record::Ledger;
+use super::record::{Ledger, Mark, Pending};
 use super::rollback::Copies;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use vm_system_protocol::keeper::ProcessUsage;
 use vm_system_protocol::model::{Session, SessionStatus};
 use vm_system_protocol::reason::{CloseReason, WorkerExitStatus};
 use vm_system_protocol::worker::{Start, ToWorker};
-use vm_system_record::{Owner, PolicySnapshot, RecordedWorktree, RunningExecutionRow};
+use vm_system_record::{Owner, PolicySnapshot, RecordedWorktree, RunningExecutionRow, Write};
 
 /// The session's deadlines (`mono_ms`). Deadlines of an execution are kept with it.
 #[derive(Debug, Default)]
@@ -316,10 +316,21 @@ impl SessionMachine {
             SessionRequest::Rollback { checkpoint } => {
                 self.roll_back(token, checkpoint.as_deref(), now, out);
             }
+            SessionRequest::Rename { name } => self.rename(token, name, out),
             SessionRequest::FinishRestoration { name, facts } => {
                 self.finish_restoration(token, name, &facts, now, out);
             }
         }
+    }
+
+    /// The record has the name only when it is stored: no reply may show one that a restart would take back.
+    fn rename(&mut self, token: Token, name: String, out: &mut Vec<SessionAction>) {
+        if self.is_restoration || self.phase() != Phase::Ready || self.ending.verdict.is_some() {
+            return Self::reply(token, Err(Refusal::NotReady(self.not_ready_because())), out);
+        }
+        let write = Write::SessionRename { id: self.id(), name: name.clone() };
+        let pending = Pending { mark: Mark::Renamed { token, name }, ..Pending::default() };
+        self.persist(pending, vec![write], true, out);
     }
 
     pub fn id(&self) -> SessionId {

@@ -127,6 +127,8 @@ pub enum Write {
         /// A JSON object.
         runtime_meta: JsonText,
     },
+    /// Another name of a session that has not ended.
+    SessionRename { id: SessionId, name: String },
     /// Replaces the free-form metadata of a session.
     SessionMeta {
         id: SessionId,

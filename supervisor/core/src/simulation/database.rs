@@ -119,7 +119,7 @@ impl Database {
             }
             Write::SessionMeta { runtime_meta, .. } => self.facts = Some(runtime_meta),
             // For clients; no input depends on them.
-            Write::SessionEvent { .. } | Write::ExecutionFacts { .. } => {}
+            Write::SessionEvent { .. } | Write::SessionRename { .. } | Write::ExecutionFacts { .. } => {}
             Write::SessionEnd { status, .. } => self.session = Some(status),
             Write::ExecutionStarted { execution: record, .. } => {
                 let last_ts = record.started_at;

@@ -266,6 +266,7 @@ impl RuntimeApi for Fake {
                 SessionRequest::FinishRestoration { name, facts } => {
                     Write::SessionRestored { id, name, runtime_meta: facts }
                 }
+                SessionRequest::Rename { name } => Write::SessionRename { id, name },
                 _ => return Err(RuntimeError::Internal("not simulated".to_owned())),
             };
             self.store.apply(write).await.map_err(RuntimeError::Store)?;

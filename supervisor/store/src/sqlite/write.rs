@@ -109,6 +109,7 @@ fn apply_one(
         Write::SessionRestored { id, name, runtime_meta } => {
             sessions::restored(c, *id, name.as_deref(), runtime_meta)
         }
+        Write::SessionRename { id, name } => sessions::rename(c, *id, name),
         Write::SessionEvent { session, kind, at, detail } => {
             sessions::event(c, *session, *kind, *at, detail.as_deref())
         }
