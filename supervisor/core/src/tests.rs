@@ -6,6 +6,7 @@ mod drain;
 mod ends;
 mod executions;
 mod phases;
+mod renames;
 mod restart;
 mod restoration;
 mod rollback;

@@ -43,7 +43,7 @@ impl SessionNames {
     }
 }
 
-/// A name that no other session gets while this one is being created or restored.
+/// A name that no other session gets while this one is being created, restored or renamed.
 #[derive(Debug)]
 pub(super) struct ReservedName {
     names: SessionNames,
