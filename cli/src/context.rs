@@ -35,8 +35,7 @@ impl Context {
         Self { global, environment, out, daemon: Backend::daemon(target.clone()), target }
     }
 
-    /// The daemon; the connection is opened at the first verb.
-    /// For a command that waits.
+    /// The reconnections of a command that waits.
     pub(crate) fn reconnect(&self) -> Reconnect {
         Reconnect::new(Duration::from_secs(u64::from(self.global.reconnect)))
     }

@@ -18,7 +18,7 @@ use vm_system_protocol::control::GivenAnswer;
 use vm_system_protocol::ids::{ExecutionId, SessionId, TemplateId};
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::limits::WORKER_MESSAGE_BYTES;
-use vm_system_protocol::model::{Engine, ExecutionKind, Session, SessionStatus, Settings};
+use vm_system_protocol::model::{Engine, ExecutionKind, Session, SessionFacts, SessionStatus, Settings};
 use vm_system_protocol::time::Timestamp;
 use vm_system_protocol::worker::{FromWorker, HostReply, SourceFormat, Start};
 use vm_system_record::{Owner, PolicySnapshot, Write};
@@ -62,7 +62,7 @@ fn spec() -> SessionSpec {
             closed_at: None,
             last_error: None,
             close_reason: None,
-            runtime_meta: JsonText::empty_object(),
+            runtime_meta: SessionFacts::default(),
             engine: Engine::Quickjs,
             execution_id: None,
             owner: None,

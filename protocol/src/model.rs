@@ -7,6 +7,7 @@ mod event;
 mod execution;
 mod limits;
 mod session;
+mod session_facts;
 mod settings;
 mod template;
 
@@ -26,6 +27,10 @@ pub use limits::{LimitValue, Limits, ZeroLimit};
 pub use session::{
     InputDifference, RestorationStatus, Session, SessionCheckpoint, SessionEvent, SessionEventType,
     SessionInspection, SessionRestoration, SessionStatus,
+};
+pub use session_facts::{
+    LastCrash, LastRestart, LastRollback, LostCheckpoints, Restorability, RestorationPlan, RestoredInputs,
+    SessionFacts,
 };
 pub use settings::{OnCrash, Resolver, RuntimeSettings, Settings, TypeCheck};
 pub use template::{Capability, CapabilityKind, Engine, StartupFile, StartupMode, Template, TemplateDetail};

@@ -5,7 +5,7 @@ use vm_system_protocol::ids::{ExecutionId, SessionId, TemplateId};
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{
     ConsoleLevel, Engine, Event, EventPayload, Execution, ExecutionKind, ExecutionStatus, Metrics, Session,
-    SessionStatus, Settings, Template, TemplateDetail,
+    SessionFacts, SessionStatus, Settings, Template, TemplateDetail,
 };
 use vm_system_protocol::time::Timestamp;
 use vm_system_record::{Owner, PolicySnapshot, Write};
@@ -45,7 +45,7 @@ pub fn session(id: SessionId, template: TemplateId) -> Session {
         closed_at: None,
         last_error: None,
         close_reason: None,
-        runtime_meta: JsonText::empty_object(),
+        runtime_meta: SessionFacts::default(),
         engine: Engine::Quickjs,
         execution_id: None,
         owner: None,

@@ -122,7 +122,7 @@ fn file(folder: &Path, name: &str, (uid, gid, mode): (u32, u32, u32)) {
 }
 
 fn not_permitted(result: &Result<Worktree, WorktreeError>) -> bool {
-    matches!(result, Err(WorktreeError::NotPermitted(_)))
+    matches!(result, Err(WorktreeError::NotPermitted(_) | WorktreeError::UserNotPermitted(_)))
 }
 
 #[tokio::test]
@@ -212,7 +212,10 @@ async fn a_recorded_worktree_is_opened_by_the_rule_of_its_creation() {
         assert!(not_permitted(&refused), "{client:?}: {refused:?}");
         // The same holds for a session that is live.
         let refused = first.permits(&world.roots, &client);
-        assert!(matches!(refused, Err(WorktreeError::NotPermitted(_))), "{client:?}: {refused:?}");
+        assert!(
+            matches!(refused, Err(WorktreeError::NotPermitted(_) | WorktreeError::UserNotPermitted(_))),
+            "{client:?}: {refused:?}"
+        );
     }
     // Another person has the uid, or nobody has it.
     let other_name = RecordedWorktree { user: Some("former".to_owned()), ..recorded.clone() };
@@ -414,7 +417,7 @@ async fn the_helper_keeps_three_capabilities_and_starts_agents_of_allowed_users_
             // However often: a refusal is no failure of an agent.
             let refused = world.open(&folder, WorktreeClient::AdministratorAs(uid.to_string())).await;
             let error = refused.expect_err("not allowed");
-            assert!(matches!(&error, WorktreeError::NotPermitted(text) if text.contains(why)), "{error}");
+            assert!(matches!(&error, WorktreeError::UserNotPermitted(text) if text.contains(why)), "{error}");
         }
         assert!(world.open(&folder, WorktreeClient::User(BOB)).await.is_ok(), "another user");
         world.end().await;

@@ -51,7 +51,7 @@ mod tests {
     #[test]
     fn words_that_are_longer_than_a_line_are_broken_and_wide_characters_count_twice() {
         assert_eq!(paragraph("abcdefghij kl", 4, 0), "abcd\nefgh\nij\nkl");
-        assert_eq!(paragraph("a 世世世", 6, 2), "a\n  世世\n  世");
+        assert_eq!(paragraph("a 世世世", 6, 2), "a 世世\n  世");
         assert_eq!(paragraph("", 6, 2), "");
     }
 }

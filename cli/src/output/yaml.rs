@@ -119,14 +119,16 @@ fn is_printable(c: char) -> bool {
 fn is_plain(text: &str) -> bool {
     const WORDS: [&str; 11] = ["null", "true", "false", "yes", "no", "on", "off", "y", "n", "~", ".nan"];
     let is_word = WORDS.iter().any(|word| text.eq_ignore_ascii_case(word));
-    // Numbers of all notations, of base 60 and dates among them; also more than these, as ids of hexadecimal digits.
+    // Numbers of all notations, of base 60 and dates among them. None has more than two hyphens, but UUIDs have.
     let is_number = text.starts_with(|c: char| c.is_ascii_digit() || matches!(c, '+' | '-' | '.'))
+        && text.matches('-').count() <= 2
         && text.chars().all(|c| {
             c.is_ascii_hexdigit()
                 || matches!(c, '+' | '-' | '.' | ':' | '_' | 'x' | 'o' | 'i' | 'n' | 'I' | 'N')
         });
-    let begins_well =
-        text.starts_with(|c: char| c.is_alphanumeric() || matches!(c, '/' | '(' | '_' | '$' | '.'));
+    let begins_well = text.starts_with(|c: char| {
+        c.is_alphanumeric() || !c.is_ascii() || matches!(c, '/' | '(' | '_' | '$' | '.')
+    });
     begins_well
         && !is_word
         && !is_number
@@ -157,8 +159,8 @@ mod tests {
 
     #[test]
     fn mappings_and_sequences_nest() {
-        let written = yaml(r#"{"b":[1,[2,[]],{"x":null,"y":{}}],"a":{"c":true,"d":[{"e":1.5}]}}"#);
-        let expected = "b:\n- 1\n- - 2\n  - []\n- x: null\n  y: {}\na:\n  c: true\n  d:\n  - e: 1.5\n";
+        let written = yaml(r#"{"b":[1,[2,[]],{"x":null,"z":{}}],"a":{"c":true,"d":[{"e":1.5}]}}"#);
+        let expected = "b:\n- 1\n- - 2\n  - []\n- x: null\n  z: {}\na:\n  c: true\n  d:\n  - e: 1.5\n";
         assert_eq!(written, expected);
         assert_eq!(yaml("[]"), "[]\n");
         assert_eq!(yaml("\"text\""), "text\n");

@@ -17,8 +17,8 @@ use vm_system_protocol::ids::{CapabilityId, ExecutionId, SessionId, StartupFileI
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{
     Capability, ConsoleLevel, Engine, Event, EventPayload, Execution, ExecutionError, ExecutionKind,
-    ExecutionStatus, JsType, Metrics, ResultValue, Session, SessionStatus, Settings, StartupFile,
-    StartupMode, Template, TemplateDetail,
+    ExecutionStatus, JsType, Metrics, ResultValue, Session, SessionFacts, SessionStatus, Settings,
+    StartupFile, StartupMode, Template, TemplateDetail,
 };
 use vm_system_protocol::time::Timestamp;
 use vm_system_store::BoxFuture;
@@ -230,7 +230,7 @@ fn session() -> Session {
         closed_at: Some(THEN),
         last_error: None,
         close_reason: Some("killed(operator)".into()),
-        runtime_meta: JsonText::empty_object(),
+        runtime_meta: SessionFacts::default(),
         engine: Engine::Quickjs,
         execution_id: None,
         owner: None,

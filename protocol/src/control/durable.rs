@@ -10,7 +10,7 @@ use serde::Serialize;
 pub struct PendingPrompt {
     pub execution: ExecutionId,
     pub task: TaskId,
-    /// Its beginning; one that is not the whole prompt ends with its size.
+    /// The prompt's beginning; one that is not the whole prompt ends with its size.
     pub text: String,
 }
 

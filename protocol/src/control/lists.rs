@@ -59,7 +59,7 @@ impl FromStr for ListCursor {
 
 /// An element of a list with parts.
 pub trait Listed {
-    /// Its position.
+    /// The row's position in a list.
     fn position(&self) -> ListCursor;
 }
 

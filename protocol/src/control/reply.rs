@@ -133,13 +133,13 @@ pub struct Health {
     pub database: Option<DatabaseSize>,
 }
 
-/// What the sessions and programs of an owner hold of the memory.
+/// The memory that the sessions and programs of an owner hold.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize)]
 pub struct MemoryOwner {
     pub owner: String,
     /// MiB.
     pub held_mb: u64,
-    /// What all hold divided by the owners (MiB).
+    /// The sum that all hold divided by the owners (MiB).
     pub share_mb: u64,
 }
 
@@ -234,7 +234,7 @@ pub struct RuntimeInfo {
     pub keeper_pid: Option<u32>,
     /// The walls in force.
     pub sandbox: Vec<SandboxLayer>,
-    /// Those of all owners for administrators; others see those for their sessions alone.
+    /// The zygotes of all owners for administrators; others see those for their sessions alone.
     pub zygotes: Vec<ZygoteInfo>,
     /// Live sessions, as far as the caller may see them.
     pub active_sessions: u64,

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
-/// What the record of an input does not have: values that were redacted, arguments, the text of a sent file.
+/// The parts of an input that the record does not have: values that were redacted, arguments, the text of a sent file.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub struct GivenInput {
     /// The number of the input, from 1.

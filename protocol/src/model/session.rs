@@ -1,9 +1,8 @@
 //! Sessions.
 
-use super::{Engine, text_enum};
+use super::{Engine, SessionFacts, text_enum};
 use crate::codec::{Decode, Encode};
 use crate::ids::{ExecutionId, SessionId, TemplateId};
-use crate::json::JsonText;
 use crate::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
@@ -52,8 +51,8 @@ pub struct Session {
     /// Why the session ended, as text of [`CloseReason`](crate::reason::CloseReason).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub close_reason: Option<String>,
-    /// Free-form facts about the runtime (an object).
-    pub runtime_meta: JsonText,
+    /// Facts about the runtime.
+    pub runtime_meta: SessionFacts,
     /// `cvm`: the session of a durable program, created and ended with its execution; absent in all other sessions, which have the
     /// engine of their template.
     #[serde(default = "scripts", skip_serializing_if = "of_scripts")]

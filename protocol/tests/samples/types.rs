@@ -129,6 +129,17 @@ structs! {
         cap_eff, namespaces, rlimits, running_execution, heartbeat_age_ms, adopted, generation, next_cull_at,
     }
     SessionCheckpoint { number, name, created_at, heap_bytes }
+    SessionFacts {
+        forked_from, restored_from, restoration, restored, generation, last_checkpoint, checkpoints, checkpoints_lost,
+        rollback, restart, crash, drain_at, restore,
+    }
+    RestorationPlan { inputs, not_repeated }
+    RestoredInputs { inputs, not_repeated, different }
+    LostCheckpoints { count, reason }
+    LastRollback { at, checkpoint, reason, generation, copy, lacks, recoveries }
+    LastRestart { at, reason, reported, generation, recoveries }
+    LastCrash { reason, execution_id, cpu_ms, peak_memory_kib }
+    Restorability { possible, command, reason }
     SessionRestoration {
         session, restored_from, status, inputs, repeated, not_repeated, different, differences, error,
     }

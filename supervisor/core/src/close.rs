@@ -247,7 +247,7 @@ impl SessionMachine {
             error.push_str(&more);
         }
         if !requested {
-            self.record.runtime_meta = crash.add_to(&self.record.runtime_meta);
+            self.record.runtime_meta.crash = Some(crash.fact());
         }
         let (mut batch, mut pending) = match self.current.take() {
             Some(Current::Running(running)) => {
@@ -263,8 +263,8 @@ impl SessionMachine {
         self.record.closed_at = Some(Timestamp(now.unix_ms));
         self.record.close_reason = Some(reason.to_string());
         if !requested {
-            let runtime_meta = self.record.runtime_meta.clone();
-            batch.push(Write::SessionMeta { id: self.id(), runtime_meta });
+            let facts = Box::new(self.record.runtime_meta.clone());
+            batch.push(Write::SessionFacts { id: self.id(), facts });
         }
         batch.push(Write::SessionEnd {
             id: self.id(),

@@ -9,10 +9,8 @@ use super::phase::{Phase, PhaseChange};
 use super::record::Pending;
 use super::replacement::{ReplacedWorker, Replacement, RestoringStage, RollbackCause, StateSource};
 use super::rollback::{CopyId, LostEffect, last_before_guard};
-use serde_json::Value;
 use vm_system_protocol::ids::SessionId;
-use vm_system_protocol::json::JsonText;
-use vm_system_protocol::model::SessionCheckpoint;
+use vm_system_protocol::model::{LastRollback, SessionFacts};
 use vm_system_protocol::reason::CloseReason;
 use vm_system_protocol::time::Timestamp;
 
@@ -27,32 +25,33 @@ pub struct Continuation {
 
 impl Continuation {
     /// The work of a session that is starting; none if it was being created.
-    pub fn recorded(facts: &JsonText) -> Option<Self> {
-        let facts = facts.to_value()?;
-        let (fact, copy) = match (of_worker(&facts, "rollback"), of_worker(&facts, "restart")) {
-            (Some(rollback), _) => (rollback, Some(copy_of(rollback)?)),
-            (None, Some(restart)) => (restart, None),
-            (None, None) => return None,
-        };
-        let recoveries = serde_json::from_value(fact["recoveries"].clone()).unwrap_or_default();
-        Some(Self { copy, reason: fact["reason"].as_str()?.to_owned(), recoveries })
+    pub fn recorded(facts: &SessionFacts) -> Option<Self> {
+        if let Some(rollback) = rollback_of_worker(facts) {
+            let copy = Some(copy_of(rollback)?);
+            return Some(Self {
+                copy,
+                reason: rollback.reason.clone(),
+                recoveries: rollback.recoveries.clone(),
+            });
+        }
+        let restart =
+            facts.restart.as_ref().filter(|restart| facts.generation == Some(restart.generation))?;
+        Some(Self { copy: None, reason: restart.reason.clone(), recoveries: restart.recoveries.clone() })
     }
 }
 
-/// The fact with which the present worker began.
-fn of_worker<'a>(facts: &'a Value, name: &str) -> Option<&'a Value> {
-    let generation = facts["generation"].as_u64()?;
-    facts.get(name).filter(|fact| fact["generation"].as_u64() == Some(generation))
+/// The rollback with which the present worker began.
+fn rollback_of_worker(facts: &SessionFacts) -> Option<&LastRollback> {
+    facts.rollback.as_ref().filter(|rollback| facts.generation == Some(rollback.generation))
 }
 
 /// The copy of which the present worker is a fork.
-pub(super) fn copy_of_worker(facts: &JsonText) -> Option<SessionId> {
-    of_worker(&facts.to_value()?, "rollback").and_then(copy_of).map(|(_, name)| name)
+pub(super) fn copy_of_worker(facts: &SessionFacts) -> Option<SessionId> {
+    rollback_of_worker(facts).and_then(copy_of).map(|(_, name)| name)
 }
 
-fn copy_of(rollback: &Value) -> Option<(CopyId, SessionId)> {
-    let copy = rollback["checkpoint"].as_u64().map_or(CopyId::Guard, CopyId::Checkpoint);
-    Some((copy, serde_json::from_value(rollback["copy"].clone()).ok()?))
+fn copy_of(rollback: &LastRollback) -> Option<(CopyId, SessionId)> {
+    Some((rollback.checkpoint.map_or(CopyId::Guard, CopyId::Checkpoint), rollback.copy?))
 }
 
 impl SessionMachine {
@@ -63,13 +62,12 @@ impl SessionMachine {
         now: Now,
         out: &mut Vec<SessionAction>,
     ) -> Self {
-        let facts = spec.record.runtime_meta.to_value().unwrap_or_default();
         let mut machine = Self::without_creation(spec, now);
         let Continuation { copy, reason, recoveries } = continuation;
         let from = match copy {
             None => StateSource::Template,
             Some((copy, name)) => {
-                machine.keep_copy(copy, name, &facts);
+                machine.keep_copy(copy, name);
                 StateSource::Copy(copy)
             }
         };
@@ -92,13 +90,12 @@ impl SessionMachine {
     }
 
     /// The copy from which the session continues outlived its supervisor.
-    fn keep_copy(&mut self, copy: CopyId, name: SessionId, facts: &Value) {
+    fn keep_copy(&mut self, copy: CopyId, name: SessionId) {
         let CopyId::Checkpoint(number) = copy else { return self.keep_guard(name) };
         self.copies.names.insert(copy, name);
-        let recorded: Vec<SessionCheckpoint> =
-            serde_json::from_value(facts["checkpoints"].clone()).unwrap_or_default();
+        let recorded = self.record.runtime_meta.checkpoints.iter().flatten();
         if let Some(checkpoint) = recorded.into_iter().find(|checkpoint| checkpoint.number == number) {
-            self.copies.checkpoints.push(checkpoint);
+            self.copies.checkpoints.push(checkpoint.clone());
             self.copies.lost = self.copies.lost.saturating_sub(1);
         }
     }

@@ -2,8 +2,8 @@
 //! the session's `runtime_meta`). Pure functions.
 
 use vm_system_protocol::ids::ExecutionId;
-use vm_system_protocol::json::JsonText;
 use vm_system_protocol::keeper::ProcessUsage;
+use vm_system_protocol::model::LastCrash;
 use vm_system_protocol::reason::{CloseReason, LimitKind};
 
 /// The facts of an end.
@@ -47,36 +47,15 @@ impl CrashRecord<'_> {
         execution.into_iter().chain(usage).collect()
     }
 
-    /// The session's facts with those of the crash.
-    pub(super) fn add_to(&self, runtime_meta: &JsonText) -> JsonText {
-        let crash = serde_json::json!({
-            "reason": self.reason.to_string(),
-            "execution_id": self.execution.map(|id| id.to_string()),
-            "cpu_ms": self.usage.map(|usage| usage.cpu_ms),
-            "peak_memory_kib": self.usage.map(|usage| usage.peak_memory_kib),
-        });
-        with_fact(runtime_meta, "crash", &crash)
+    /// The same for programs.
+    pub(super) fn fact(&self) -> LastCrash {
+        LastCrash {
+            reason: self.reason.to_string(),
+            execution_id: self.execution,
+            cpu_ms: self.usage.map(|usage| usage.cpu_ms),
+            peak_memory_kib: self.usage.map(|usage| usage.peak_memory_kib),
+        }
     }
-}
-
-/// The session's facts without this one.
-pub(super) fn without_fact(runtime_meta: &JsonText, name: &str) -> JsonText {
-    let mut facts = match runtime_meta.to_value() {
-        Some(serde_json::Value::Object(facts)) => facts,
-        _ => serde_json::Map::new(),
-    };
-    facts.remove(name);
-    JsonText::from_value(&serde_json::Value::Object(facts))
-}
-
-/// The session's facts with one more, which replaces an earlier one of this name; invalid facts are replaced.
-pub fn with_fact(runtime_meta: &JsonText, name: &str, fact: &serde_json::Value) -> JsonText {
-    let mut facts = match runtime_meta.to_value() {
-        Some(serde_json::Value::Object(facts)) => facts,
-        _ => serde_json::Map::new(),
-    };
-    facts.insert(name.to_owned(), fact.clone());
-    JsonText::from_value(&serde_json::Value::Object(facts))
 }
 
 /// The meaning of a reason, as the rest of a sentence.
@@ -131,7 +110,6 @@ fn explain(reason: &CloseReason) -> &'static str {
 mod tests {
     use super::CrashRecord;
     use vm_system_protocol::ids::ExecutionId;
-    use vm_system_protocol::json::JsonText;
     use vm_system_protocol::keeper::ProcessUsage;
     use vm_system_protocol::reason::{CloseReason, LimitKind};
 
@@ -275,16 +253,5 @@ mod tests {
         let record = CrashRecord { reason: &reason, execution: None, usage: None, was_stopped: true };
         let text = record.describe(false).expect("a crash");
         assert!(text.contains("was stopped from outside") && !text.contains("did not stop"), "{text}");
-    }
-
-    #[test]
-    fn facts_of_the_session_stay_beside_those_of_the_crash() {
-        let reason = CloseReason::KeeperLost;
-        let record = CrashRecord { reason: &reason, execution: None, usage: None, was_stopped: false };
-        let before = JsonText::from_untrusted(r#"{"forked_from":"x"}"#.to_owned());
-        let facts = record.add_to(&before).to_value().expect("an object");
-        assert_eq!(facts["forked_from"], "x");
-        assert_eq!(facts["crash"]["reason"], "keeper_lost");
-        assert!(facts["crash"]["cpu_ms"].is_null());
     }
 }

@@ -14,9 +14,6 @@ use vm_system_protocol::model::OnCrash;
 use vm_system_protocol::reason::CloseReason;
 use vm_system_protocol::time::Timestamp;
 
-/// The name of the fact in `runtime_meta`.
-const FACT: &str = "drain_at";
-
 /// The sentence of an ended session about its end.
 pub(super) const WHY: &str = "its worker was of another build than its supervisor's, and an administrator had such workers replaced by \
      a deadline (`ops upgrade --drain-by`); `vm-system session restore` makes a session in which its successful inputs are repeated";
@@ -34,11 +31,6 @@ impl Drain {
         let left = at.0.saturating_sub(now.unix_ms).max(0).unsigned_abs();
         Self { at, due: Some(now.mono_ms + left) }
     }
-}
-
-/// The deadline that was recorded.
-fn recorded(facts: &serde_json::Value) -> Option<Timestamp> {
-    serde_json::from_value(facts.get(FACT)?.clone()).ok()
 }
 
 impl SessionMachine {
@@ -73,8 +65,7 @@ impl SessionMachine {
 
     /// A fork of a session with a deadline has it, too.
     pub(super) fn begin_with_drain(&mut self, now: Now) {
-        let facts = self.record.runtime_meta.to_value().unwrap_or_default();
-        self.drain = recorded(&facts).map(|at| Drain::at(at, now));
+        self.drain = self.record.runtime_meta.drain_at.map(|at| Drain::at(at, now));
     }
 
     /// Sets the deadline, or withdraws it; replies when that is stored.
@@ -93,7 +84,7 @@ impl SessionMachine {
         }
         self.forget_drain();
         if let Some(at) = at {
-            self.add_fact(FACT, &serde_json::json!(at));
+            self.record.runtime_meta.drain_at = Some(at);
             self.drain = Some(Drain::at(at, now));
         }
         let reply = SessionReply::Done;
@@ -104,7 +95,7 @@ impl SessionMachine {
     /// The worker is replaced by one of this supervisor's build.
     pub(super) fn forget_drain(&mut self) {
         if self.drain.take().is_some() {
-            self.record.runtime_meta = super::crash::without_fact(&self.record.runtime_meta, FACT);
+            self.record.runtime_meta.drain_at = None;
         }
     }
 

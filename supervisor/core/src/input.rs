@@ -8,7 +8,7 @@ use vm_system_protocol::json::JsonText;
 use vm_system_protocol::keeper::ProcessUsage;
 use vm_system_protocol::limits::CHECKPOINTS;
 use vm_system_protocol::model::{
-    Event, Execution, ExecutionKind, HttpRecord, OnCrash, Session, SessionCheckpoint,
+    Event, Execution, ExecutionKind, HttpRecord, OnCrash, RestoredInputs, Session, SessionCheckpoint,
 };
 use vm_system_protocol::reason::{CloseReason, WorkerExitStatus};
 use vm_system_protocol::time::Timestamp;
@@ -383,7 +383,7 @@ pub enum SessionRequest {
         /// The session's name from now on.
         name: Option<String>,
         /// What is recorded about the restoration.
-        facts: JsonText,
+        restored: RestoredInputs,
     },
 }
 

@@ -66,7 +66,6 @@ mod simulation;
 mod tests;
 
 pub use continuation::Continuation;
-pub use crash::with_fact;
 pub use exit::signal_name;
 pub use input::{
     Activity, ChannelFault, CloseCause, ExecuteRequest, Executed, ForkFault, LibraryFailure, LibraryProblem,

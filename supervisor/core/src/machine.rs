@@ -317,8 +317,8 @@ impl SessionMachine {
                 self.roll_back(token, checkpoint.as_deref(), now, out);
             }
             SessionRequest::Rename { name } => self.rename(token, name, out),
-            SessionRequest::FinishRestoration { name, facts } => {
-                self.finish_restoration(token, name, &facts, now, out);
+            SessionRequest::FinishRestoration { name, restored } => {
+                self.finish_restoration(token, name, restored, now, out);
             }
         }
     }

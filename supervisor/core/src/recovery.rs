@@ -145,7 +145,7 @@ impl SessionMachine {
             usage: self.ending.usage,
             was_stopped: self.ending.was_stopped,
         };
-        self.record.runtime_meta = crash.add_to(&self.record.runtime_meta);
+        self.record.runtime_meta.crash = Some(crash.fact());
         (self.ending.verdict, self.ending.operator_signal, self.ending.usage) = (None, None, None);
         self.ending.was_stopped = false;
         let (cause, stage) = (RollbackCause::Crash(reason), RestoringStage::Storing);

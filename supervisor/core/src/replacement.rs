@@ -18,9 +18,8 @@ use super::machine::{ChannelState, SessionMachine, SessionTimers};
 use super::phase::{Phase, PhaseChange};
 use super::record::{Mark, Pending};
 use super::rollback::CopyId;
-use vm_system_protocol::json::JsonText;
 use vm_system_protocol::limits::HELLO_MS;
-use vm_system_protocol::model::{SessionEventType, SessionStatus};
+use vm_system_protocol::model::{LastRollback, SessionEventType, SessionFacts, SessionStatus};
 use vm_system_protocol::reason::{CloseReason, WorkerExitStatus};
 use vm_system_protocol::time::Timestamp;
 use vm_system_protocol::worker::{Start, ToWorker};
@@ -55,7 +54,7 @@ pub(super) enum ReplacedWorker {
 /// The facts that return if a rollback cannot be stored.
 #[derive(Debug)]
 pub(super) struct BeforeRollback {
-    runtime_meta: JsonText,
+    facts: SessionFacts,
     unreported_restart: Option<String>,
     /// The worker has exited meanwhile.
     exited: Option<WorkerExitStatus>,
@@ -109,7 +108,7 @@ impl SessionMachine {
         let from = StateSource::Copy(CopyId::Checkpoint(checkpoint.number));
         let (cause, stage) = (RollbackCause::Request(token), RestoringStage::Storing);
         let worker = ReplacedWorker::Present(Box::new(BeforeRollback {
-            runtime_meta: self.record.runtime_meta.clone(),
+            facts: self.record.runtime_meta.clone(),
             unreported_restart: self.copies.unreported_restart.clone(),
             exited: None,
         }));
@@ -172,16 +171,15 @@ impl SessionMachine {
             (None, None) => why.clone(),
         };
         let kind = if let StateSource::Copy(copy) = from {
-            let rollback = serde_json::json!({
-                "at": Timestamp(now.unix_ms),
-                "checkpoint": number,
-                "reason": why,
-                "generation": self.copies.generation + 1,
-                "copy": self.copies.names.get(&copy),
-                "lacks": lacks,
-                "recoveries": self.recent_recoveries(now),
+            self.record.runtime_meta.rollback = Some(LastRollback {
+                at: Timestamp(now.unix_ms),
+                checkpoint: number,
+                reason: why,
+                generation: self.copies.generation + 1,
+                copy: self.copies.names.get(&copy).copied(),
+                lacks,
+                recoveries: self.recent_recoveries(now),
             });
-            self.add_fact("rollback", &rollback);
             if number.is_some() {
                 // The state of the checkpoint lacks nothing.
                 self.restart_reported();
@@ -268,7 +266,7 @@ impl SessionMachine {
         out: &mut Vec<SessionAction>,
     ) {
         self.copies.generation -= 1;
-        self.record.runtime_meta = before.runtime_meta;
+        self.record.runtime_meta = before.facts;
         self.copies.unreported_restart = before.unreported_restart;
         self.record.status = SessionStatus::Ready;
         self.enter(Phase::Ready, PhaseChange::NotStored);

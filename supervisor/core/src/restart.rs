@@ -13,19 +13,14 @@ use super::input::{Now, Respawned, SessionAction};
 use super::machine::SessionMachine;
 use super::phase::{Phase, PhaseChange};
 use super::replacement::{RestoringStage, RollbackCause, StateSource};
-use serde_json::Value;
 use vm_system_protocol::limits::RESTART_BACK_OFF_MS;
+use vm_system_protocol::model::{LastRestart, SessionFacts};
 use vm_system_protocol::time::Timestamp;
 use vm_system_protocol::worker::Start;
 
-/// The name of the fact in `runtime_meta`.
-const FACT: &str = "restart";
-
 /// The reason of the last restart, if no execution has reported it.
-pub(super) fn unreported(facts: &Value) -> Option<String> {
-    let restart = facts.get(FACT)?;
-    let is_reported = restart["reported"].as_bool()?;
-    (!is_reported).then(|| restart["reason"].as_str().unwrap_or("unknown").to_owned())
+pub(super) fn unreported(facts: &SessionFacts) -> Option<String> {
+    facts.restart.as_ref().filter(|restart| !restart.reported).map(|restart| restart.reason.clone())
 }
 
 /// The warning of the next execution about a restart.
@@ -52,14 +47,13 @@ impl SessionMachine {
     }
 
     pub(super) fn note_restart(&mut self, reason: String, now: Now) {
-        let fact = serde_json::json!({
-            "at": Timestamp(now.unix_ms),
-            "reason": reason,
-            "reported": false,
-            "generation": self.generation() + 1,
-            "recoveries": self.recent_recoveries(now),
+        self.record.runtime_meta.restart = Some(LastRestart {
+            at: Timestamp(now.unix_ms),
+            reason: reason.clone(),
+            reported: false,
+            generation: self.generation() + 1,
+            recoveries: self.recent_recoveries(now),
         });
-        self.add_fact(FACT, &fact);
         self.copies.unreported_restart = Some(reason);
         self.creation.startup.clear();
         (self.creation.spawn_failure, self.creation.library_failure) = (None, None);
@@ -68,11 +62,9 @@ impl SessionMachine {
     /// The reason of a restart that no execution has reported yet; the session's facts say that one has.
     pub(super) fn restart_reported(&mut self) -> Option<String> {
         let reason = self.copies.unreported_restart.take()?;
-        let mut fact = self.record.runtime_meta.to_value().unwrap_or_default()[FACT].take();
-        if let Some(fact) = fact.as_object_mut() {
-            fact.insert("reported".to_owned(), Value::Bool(true));
+        if let Some(restart) = &mut self.record.runtime_meta.restart {
+            restart.reported = true;
         }
-        self.add_fact(FACT, &fact);
         Some(reason)
     }
 

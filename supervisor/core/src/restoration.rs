@@ -4,15 +4,13 @@
 //! Until the last one its row says `starting` and has no name, so that a supervisor that starts in between ends the session, and it
 //! accepts nothing but these inputs. It has no guard copy: its worker's exit ends the restoration.
 
-use super::crash::with_fact;
 use super::input::{ExecuteRequest, Now, Refusal, SessionAction, SessionReply, Token};
 use super::machine::SessionMachine;
 use super::phase::{Phase, PhaseChange};
 use super::record::{Mark, Pending};
 use std::sync::Arc;
 use vm_system_policy::EffectivePolicy;
-use vm_system_protocol::json::JsonText;
-use vm_system_protocol::model::SessionStatus;
+use vm_system_protocol::model::{RestoredInputs, SessionStatus};
 use vm_system_record::Write;
 
 impl SessionMachine {
@@ -43,7 +41,7 @@ impl SessionMachine {
         &mut self,
         token: Token,
         name: Option<String>,
-        facts: &JsonText,
+        restored: RestoredInputs,
         now: Now,
         out: &mut Vec<SessionAction>,
     ) {
@@ -53,10 +51,9 @@ impl SessionMachine {
         self.is_restoration = false;
         self.record.status = SessionStatus::Ready;
         self.record.name.clone_from(&name);
-        let facts = facts.to_value().unwrap_or_default();
-        self.record.runtime_meta = with_fact(&self.record.runtime_meta, "restored", &facts);
-        let runtime_meta = self.record.runtime_meta.clone();
-        let write = Write::SessionRestored { id: self.id(), name, runtime_meta };
+        self.record.runtime_meta.restored = Some(restored);
+        let facts = Box::new(self.record.runtime_meta.clone());
+        let write = Write::SessionRestored { id: self.id(), name, facts };
         let pending = Pending { mark: Mark::Restored { token }, ..Pending::default() };
         self.persist(pending, vec![write], true, out);
         self.rest_changed(None, now, out);

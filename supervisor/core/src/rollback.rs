@@ -17,9 +17,10 @@ use super::replacement::{Replacement, RestoringStage, StateSource};
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
 use vm_system_protocol::ids::{ExecutionId, SessionId};
-use vm_system_protocol::json::JsonText;
 use vm_system_protocol::limits::CHECKPOINTS;
-use vm_system_protocol::model::{OnCrash, SessionCheckpoint, SessionEventType};
+use vm_system_protocol::model::{
+    LostCheckpoints, OnCrash, SessionCheckpoint, SessionEventType, SessionFacts,
+};
 use vm_system_protocol::time::Timestamp;
 use vm_system_protocol::worker::Start;
 use vm_system_record::Write;
@@ -68,7 +69,7 @@ pub fn of_guard(name: SessionId) -> Option<[u8; 8]> {
 
 /// The number of the last message that the worker of a session with these facts had sent before the guard copy of this name: what the
 /// copy has is in the store if that message is. The messages of a worker that was made from the copy begin after it.
-pub fn last_before_guard(name: SessionId, facts: &JsonText) -> Option<u64> {
+pub fn last_before_guard(name: SessionId, facts: &SessionFacts) -> Option<u64> {
     let (_, last_seq) = guard_named(name)?;
     Some(if super::continuation::copy_of_worker(facts) == Some(name) { 0 } else { last_seq })
 }
@@ -123,20 +124,18 @@ pub(super) struct Copies {
 }
 
 impl Copies {
-    pub(super) fn new(on_crash: OnCrash, start: &Start, facts: &JsonText) -> Self {
-        let facts = facts.to_value().unwrap_or_default();
-        let number = |name: &str| facts[name].as_u64();
+    pub(super) fn new(on_crash: OnCrash, start: &Start, facts: &SessionFacts) -> Self {
         Self {
             on_crash,
-            generation: number("generation").unwrap_or(1),
-            last_number: number("last_checkpoint").unwrap_or(0),
+            generation: facts.generation.unwrap_or(1),
+            last_number: facts.last_checkpoint.unwrap_or(0),
             checkpoints: Vec::new(),
             has_guard: false,
             guard_lacks: None,
             names: HashMap::new(),
-            lost: facts["checkpoints"].as_array().map_or(0, Vec::len),
+            lost: facts.checkpoints.as_ref().map_or(0, Vec::len),
             recoveries: VecDeque::new(),
-            unreported_restart: super::restart::unreported(&facts),
+            unreported_restart: super::restart::unreported(facts),
             start: Box::new(start.clone()),
             restoring: None,
         }
@@ -391,31 +390,19 @@ impl SessionMachine {
 
     /// Brings the session's facts up to date.
     pub(super) fn facts_write(&mut self) -> Write {
-        let mut facts = match self.record.runtime_meta.to_value() {
-            Some(serde_json::Value::Object(facts)) => facts,
-            _ => serde_json::Map::new(),
-        };
-        let copies = &self.copies;
-        facts.insert("generation".to_owned(), copies.generation.into());
-        facts.insert("last_checkpoint".to_owned(), copies.last_number.into());
-        facts.insert("checkpoints".to_owned(), serde_json::json!(copies.checkpoints));
-        self.record.runtime_meta = JsonText::from_value(&serde_json::Value::Object(facts));
-        Write::SessionMeta { id: self.id(), runtime_meta: self.record.runtime_meta.clone() }
+        let (facts, copies) = (&mut self.record.runtime_meta, &self.copies);
+        facts.generation = Some(copies.generation);
+        facts.last_checkpoint = Some(copies.last_number);
+        facts.checkpoints = Some(copies.checkpoints.clone());
+        Write::SessionFacts { id: self.record.id, facts: Box::new(facts.clone()) }
     }
 
     /// After an adoption: the copies ended with the previous supervisor.
     pub(super) fn forget_lost_copies(&mut self, out: &mut Vec<SessionAction>) {
         if self.copies.lost > 0 {
-            let lost = self.copies.lost;
-            self.add_fact(
-                "checkpoints_lost",
-                &serde_json::json!({ "count": lost, "reason": "host_restart" }),
-            );
+            let lost = LostCheckpoints::with_supervisor(self.copies.lost as u64);
+            self.record.runtime_meta.checkpoints_lost = Some(lost);
             self.store_facts(Mark::Nothing, None, out);
         }
-    }
-
-    pub(super) fn add_fact(&mut self, name: &str, fact: &serde_json::Value) {
-        self.record.runtime_meta = super::crash::with_fact(&self.record.runtime_meta, name, fact);
     }
 }

@@ -32,7 +32,7 @@ use vm_system_protocol::limits::{
 };
 use vm_system_protocol::model::{
     ConsoleLevel, Engine, EventPayload, Execution, ExecutionKind, ExecutionStatus, JsType, OnCrash,
-    ResultValue, Session, SessionEventType, SessionStatus, Settings,
+    ResultValue, Session, SessionEventType, SessionFacts, SessionStatus, Settings,
 };
 use vm_system_protocol::reason::LimitKind;
 use vm_system_protocol::time::Timestamp;
@@ -103,7 +103,7 @@ fn spec(policy: &Arc<EffectivePolicy>, idle_timeout_s: u32) -> SessionSpec {
             closed_at: None,
             last_error: None,
             close_reason: None,
-            runtime_meta: JsonText::empty_object(),
+            runtime_meta: SessionFacts::default(),
             engine: Engine::Quickjs,
             execution_id: None,
             owner: None,

@@ -153,14 +153,14 @@ fn shown(subject: &str) -> String {
     subject.chars().take(SUBJECT_CHARS).map(printable).collect()
 }
 
-/// At most `most` at once, and one more after each `each`.
+/// A bound on lines: at most `most` at once, and one more after each period `each`.
 #[derive(Clone, Copy)]
 struct Rate {
     most: u32,
     each: Duration,
 }
 
-/// What is left of a [`Rate`].
+/// The rest of a [`Rate`].
 struct Bucket {
     left: u32,
     since: Instant,
@@ -190,7 +190,7 @@ struct OwnersBudget {
     counted: Option<Instant>,
 }
 
-/// What to do with a refusal.
+/// The treatment of a refusal.
 #[derive(Debug, PartialEq, Eq)]
 enum Verdict {
     /// It gets a line, after one with the number of unlisted refusals.

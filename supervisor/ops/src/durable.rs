@@ -177,7 +177,7 @@ fn task_view(row: &TaskRow) -> Task {
     }
 }
 
-/// What to do about an answer that does not fit.
+/// The remedy for an answer that does not fit.
 fn unfit_hint(attempts: u32, left: Option<u32>, schema: &str) -> String {
     let left = match left {
         Some(0) => {

@@ -135,7 +135,7 @@ impl Ops {
             let degraded = self.runtime.degraded(row.execution.id).map(|record| (*record).clone());
             Execution { owner, ..degraded.unwrap_or(row.execution) }
         });
-        // Of one whose end could not be stored, the store has another status.
+        // The store has another status of an execution whose end could not be stored.
         let executions =
             executions.filter(|execution| status.is_none_or(|status| execution.status == status));
         Ok(fitting(executions, weight))
@@ -303,7 +303,7 @@ impl Ops {
         let execution = self.execution(call, &execution).await?.execution;
         let id = execution.id;
         let result = match execution.kind {
-            // Its state is being written, which ends with its row.
+            // The execution's state is being written, which ends with its row.
             ExecutionKind::Program if execution.error.is_some_and(|error| error.code == INCOMPLETE) => {
                 self.store_of(call).apply(Write::RunDelete { id }).await.map(|_| ()).map_err(stored)
             }

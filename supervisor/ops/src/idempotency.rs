@@ -166,7 +166,7 @@ impl Ops {
                         answered
                     }
                     (None, None) => match reply.as_deref().map(decode) {
-                        // Its end could not be stored then; it may be by now.
+                        // The end of the execution could not be stored then; it may be by now.
                         Some(Ok(Err(error))) if error.has_run() => {
                             let made = self.made(caller, &op, subject).await?;
                             Some(made.ok_or(error))
@@ -282,7 +282,7 @@ impl Ops {
         id: ExecutionId,
         follower: &Follower,
     ) -> Result<bool, OpError> {
-        // What goes to the client is reserved by its follower.
+        // The client's follower reserves the memory of the events, so this one has no budget.
         let (own, mut batches) = vm_system_runtime::follower(1, ReplyMemory::default());
         let mut following = pin!(self.runtime.follow(id, 0, own));
         loop {

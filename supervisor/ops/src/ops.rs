@@ -33,7 +33,7 @@ pub(crate) const REPLY_BYTES: usize = 12 << 20;
 /// Memory that is reserved before a verb reads what may be as large as that: its rows, and their encoded form.
 pub(crate) const LARGE_READ_BYTES: usize = 32 << 20;
 
-/// What the operator allows.
+/// The permissions and limits of the operator.
 #[derive(Debug, Clone)]
 pub struct OpsOptions {
     /// The highest limits that templates may set.

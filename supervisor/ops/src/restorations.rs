@@ -25,8 +25,8 @@ use vm_system_protocol::counted::counted;
 use vm_system_protocol::ids::SessionId;
 use vm_system_protocol::limits::SESSION_EVENTS_WAIT_MS;
 use vm_system_protocol::model::{
-    Engine, Execution, ExecutionKind, ExecutionStatus, RestorationStatus, Session, SessionRestoration,
-    SessionStatus,
+    Engine, Execution, ExecutionKind, ExecutionStatus, Restorability, RestorationPlan, RestorationStatus,
+    Session, SessionRestoration, SessionStatus,
 };
 use vm_system_record::{Cursor, Entity, ExecutionQuery, ExecutionRow, Page, Scope, SessionRow};
 use vm_system_runtime::{CreateSession, RestoredSession};
@@ -184,7 +184,7 @@ impl Ops {
         reply(now, false)
     }
 
-    /// What a restoration came to that an earlier request with the same key began.
+    /// The result of a restoration that an earlier request with the same key began.
     pub(super) async fn restoration_made(
         &self,
         scope: &vm_system_record::Scope,
@@ -244,14 +244,14 @@ impl Ops {
         if session.engine == Engine::Cvm || !has_ended(&session) {
             return Ok(session);
         }
-        let fact = match RepeatedInputs::is_possible(&self.reads_of(call.caller), session.id).await? {
-            Ok(()) => serde_json::json!({
-                "possible": true,
-                "command": format!("vm-system session restore {}", session.id),
-            }),
-            Err(why) => serde_json::json!({ "possible": false, "reason": why }),
-        };
-        session.runtime_meta = vm_system_core::with_fact(&session.runtime_meta, "restore", &fact);
+        let is_possible = RepeatedInputs::is_possible(&self.reads_of(call.caller), session.id).await?;
+        session.runtime_meta.restore = Some(match is_possible {
+            Ok(()) => {
+                let command = Some(format!("vm-system session restore {}", session.id));
+                Restorability { possible: true, command, reason: None }
+            }
+            Err(why) => Restorability { possible: false, command: None, reason: Some(why.to_owned()) },
+        });
         Ok(session)
     }
 }
@@ -295,12 +295,13 @@ fn may_be_restored(session: &Session) -> Result<(), OpError> {
 
 /// A restoration of which only the new session's row is known.
 fn of_row(session: Session) -> Option<SessionRestoration> {
-    let facts = session.runtime_meta.to_value()?;
-    let restored_from = facts["restored_from"].as_str()?.parse().ok()?;
-    let is_done = facts["restored"].is_object();
-    let counts = &facts[if is_done { "restored" } else { "restoration" }];
-    let number = |name: &str| counts[name].as_u64().unwrap_or(0);
-    let (status, error) = match (is_done, has_ended(&session)) {
+    let restored_from = session.runtime_meta.restored_from?;
+    let planned = session.runtime_meta.restoration;
+    let planned = planned.map(|RestorationPlan { inputs, not_repeated }| (inputs, not_repeated));
+    let done = session.runtime_meta.restored;
+    let (inputs, not_repeated) =
+        done.map(|done| (done.inputs, done.not_repeated)).or(planned).unwrap_or_default();
+    let (status, error) = match (done.is_some(), has_ended(&session)) {
         (true, _) => (RestorationStatus::Done, None),
         (false, false) => (RestorationStatus::Running, None),
         (false, true) => {
@@ -311,10 +312,10 @@ fn of_row(session: Session) -> Option<SessionRestoration> {
     Some(SessionRestoration {
         restored_from,
         status,
-        inputs: number("inputs"),
-        repeated: number("inputs"),
-        not_repeated: number("not_repeated"),
-        different: number("different"),
+        inputs,
+        repeated: inputs,
+        not_repeated,
+        different: done.map_or(0, |done| done.different),
         differences: Vec::new(),
         error,
         session,

@@ -458,7 +458,7 @@ fn weight(session: &Session) -> usize {
         + session.worktree_path.len()
         + text(&session.last_error)
         + text(&session.close_reason)
-        + session.runtime_meta.as_str().len()
+        + session.runtime_meta.to_json().len()
 }
 
 fn label(field: &str, value: &str) -> Result<(), OpError> {

@@ -9,10 +9,9 @@ use std::sync::Arc;
 use vm_system_protocol::ids::{
     CapabilityId, ExecutionId, ProgramId, SessionId, StartupFileId, TaskId, TemplateId,
 };
-use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{
     Capability, Event, Execution, ExecutionKind, ExecutionStatus, Metrics, Session, SessionEventType,
-    SessionStatus, Settings, StartupFile, TemplateDetail,
+    SessionFacts, SessionStatus, Settings, StartupFile, TemplateDetail,
 };
 use vm_system_protocol::reason::CloseReason;
 use vm_system_protocol::time::Timestamp;
@@ -124,17 +123,12 @@ pub enum Write {
         id: SessionId,
         /// The name of the other session.
         name: Option<String>,
-        /// A JSON object.
-        runtime_meta: JsonText,
+        facts: Box<SessionFacts>,
     },
     /// Another name of a session that has not ended.
     SessionRename { id: SessionId, name: String },
-    /// Replaces the free-form metadata of a session.
-    SessionMeta {
-        id: SessionId,
-        /// A JSON object.
-        runtime_meta: JsonText,
-    },
+    /// Replaces the facts of a session.
+    SessionFacts { id: SessionId, facts: Box<SessionFacts> },
     /// An event of a session that no other write implies.
     SessionEvent { session: SessionId, kind: SessionEventType, at: Timestamp, detail: Option<String> },
     /// The sequence number up to which the effects of a worker's messages are stored; in the same batch as these effects.
@@ -306,7 +300,7 @@ impl Write {
     /// The sessions in whose lives this write is an event; a fork is one of its parent's, too.
     pub fn sessions(&self) -> impl Iterator<Item = SessionId> + use<> {
         let (one, parent) = match self {
-            Self::SessionInsert { session, .. } => (Some(session.id), parent_of(session)),
+            Self::SessionInsert { session, .. } => (Some(session.id), session.runtime_meta.forked_from),
             Self::SessionReady { id }
             | Self::SessionRestoring { id, .. }
             | Self::SessionRestored { id, .. }
@@ -358,12 +352,6 @@ impl Write {
             _ => false,
         }
     }
-}
-
-/// The session that a new one is a fork of.
-fn parent_of(session: &Session) -> Option<SessionId> {
-    let meta = session.runtime_meta.to_value()?;
-    meta.get("forked_from")?.as_str()?.parse().ok()
 }
 
 #[cfg(test)]

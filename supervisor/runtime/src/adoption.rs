@@ -17,8 +17,7 @@ use tokio::sync::mpsc;
 use vm_system_core::{AdoptedExecution, Continuation, SessionSpec, copies_of, last_before_guard, of_guard};
 use vm_system_policy::EffectivePolicy;
 use vm_system_protocol::ids::SessionId;
-use vm_system_protocol::json::JsonText;
-use vm_system_protocol::model::{OnCrash, SessionEventType, SessionStatus};
+use vm_system_protocol::model::{OnCrash, SessionEventType, SessionFacts, SessionStatus};
 use vm_system_record::{LiveSessionRow, PolicySnapshot, Scope, SessionRow, StoreError, Write};
 use vm_system_spawn::{AdoptedJail, AdoptedWorker, KeptJail, SpawnConfig, Spawner, WorkerHandle};
 use vm_system_store::StoreHandle;
@@ -183,7 +182,7 @@ pub(super) async fn store_ends(
 /// The stored facts of a session that may have a guard copy.
 struct ExpectedGuard {
     owner: String,
-    facts: JsonText,
+    facts: SessionFacts,
     /// The number of the last message.
     stored: u64,
 }

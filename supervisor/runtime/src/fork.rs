@@ -18,8 +18,7 @@ use vm_system_core::{
     ForkFault, SessionAction as Action, SessionInput as Input, SessionMachine, SessionReply, copy_name,
 };
 use vm_system_protocol::ids::SessionId;
-use vm_system_protocol::json::JsonText;
-use vm_system_protocol::model::Session;
+use vm_system_protocol::model::{Session, SessionFacts};
 use vm_system_protocol::worker::ToWorker;
 use vm_system_spawn::{ForkError, ForkUnderWay, Spawner, WorkerHandle};
 
@@ -319,17 +318,12 @@ fn forked_task(
 }
 
 /// A fork lacks what its parent has lost: it says so, too, unless an execution of the parent has said it.
-fn facts_of_fork(parent: SessionId, facts: &JsonText) -> JsonText {
-    let mut of_fork = serde_json::json!({ "forked_from": parent });
-    let restart = facts.to_value().map(|mut facts| facts["restart"].take()).unwrap_or_default();
-    if restart["reported"] == false {
-        of_fork["restart"] = restart;
+fn facts_of_fork(parent: SessionId, facts: &SessionFacts) -> SessionFacts {
+    SessionFacts {
+        forked_from: Some(parent),
+        restart: facts.restart.clone().filter(|restart| !restart.reported),
+        // The child's worker is of the same build.
+        drain_at: facts.drain_at,
+        ..SessionFacts::default()
     }
-    // The child's worker is of the same build.
-    let drain_at =
-        facts.to_value().and_then(|mut facts| facts.get_mut("drain_at").map(serde_json::Value::take));
-    if let Some(drain_at) = drain_at {
-        of_fork["drain_at"] = drain_at;
-    }
-    JsonText::from_value(&of_fork)
 }

@@ -1,6 +1,6 @@
 //! The parameters of a session's machine.
 
-use super::api::CreateSession;
+use super::api::{CreateSession, RestoredSession};
 use super::registry::LiveSession;
 use crate::worktree::Worktree;
 use std::sync::Arc;
@@ -11,7 +11,9 @@ use vm_system_core::{ExecuteRequest, SessionSpec, Source};
 use vm_system_policy::EffectivePolicy;
 use vm_system_protocol::ids::ExecutionId;
 use vm_system_protocol::json::JsonText;
-use vm_system_protocol::model::{Engine, ExecutionKind, Session, SessionStatus, StartupFile, StartupMode};
+use vm_system_protocol::model::{
+    Engine, ExecutionKind, RestorationPlan, Session, SessionFacts, SessionStatus, StartupFile, StartupMode,
+};
 use vm_system_protocol::time::Timestamp;
 use vm_system_protocol::worker::{SourceFormat, Start};
 use vm_system_record::{Owner, PolicySnapshot};
@@ -40,10 +42,10 @@ pub(super) fn spec(
         closed_at: None,
         last_error: None,
         close_reason: None,
-        runtime_meta: request.restores.as_ref().map_or_else(JsonText::empty_object, |restored| {
-            let plan =
-                serde_json::json!({ "inputs": restored.inputs, "not_repeated": restored.not_repeated });
-            JsonText::from_value(&serde_json::json!({ "restored_from": restored.id, "restoration": plan }))
+        runtime_meta: request.restores.as_ref().map_or_else(SessionFacts::default, |restored| {
+            let &RestoredSession { id, inputs, not_repeated, .. } = restored;
+            let restoration = Some(RestorationPlan { inputs, not_repeated });
+            SessionFacts { restored_from: Some(id), restoration, ..SessionFacts::default() }
         }),
         engine: Engine::Quickjs,
         execution_id: None,
@@ -60,7 +62,7 @@ pub(super) fn spec_of_fork(
     live: &LiveSession,
     (parent, worktree): (&Session, &Worktree),
     policy: &Arc<EffectivePolicy>,
-    runtime_meta: JsonText,
+    runtime_meta: SessionFacts,
 ) -> SessionSpec {
     let record = Session {
         id: live.id,

@@ -9,8 +9,8 @@ pub const PATH: &str = "docs/security/escape-suite.md";
 const HEAD: &str = "\
 # The escape suite
 
-Written by `tests/tests/system/escape.rs` from what it has seen; do not edit. `VM_SYSTEM_BLESS=1` writes it again, and the test fails if it
-differs from a run.
+Written by `tests/tests/system/escape.rs` from what it has seen; do not edit. `VM_SYSTEM_BLESS=1` writes it again, and the test
+fails if it differs from a run.
 
 Each probe is native code in a worker of a running daemon, as an attacker has it who controls the JavaScript engine: the same
 binary, jail and start as those of the product, with another main loop in the worker (`tests/src/bin/hostile_worker.rs`). The suite

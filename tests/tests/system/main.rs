@@ -4,7 +4,6 @@
 
 mod backups;
 mod bad_requests;
-mod broker_leaks;
 mod brokers;
 mod cgroups;
 mod commands;

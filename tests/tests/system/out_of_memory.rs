@@ -81,7 +81,7 @@ fn worker_that_the_kernel_kills_for_lack_of_memory_has_that_reason() {
     for part in ["no memory left", &execution.id.to_string(), "MiB of memory"] {
         assert!(sentence.contains(part), "{sentence}");
     }
-    let facts = record.runtime_meta.to_value().expect("JSON");
+    let facts = serde_json::to_value(&record.runtime_meta).expect("JSON");
     let crash = &facts["crash"];
     assert_eq!(crash["reason"], "killed(out_of_memory)");
     assert_eq!(crash["execution_id"], execution.id.to_string());

@@ -56,7 +56,7 @@ fn acknowledged_writes_survive_a_sigkill_at_any_moment() {
 fn write_until_killed(folder: &Path, durability: Durability, kill_after: usize) -> u64 {
     let program = std::env::current_exe().expect("this test is a file");
     let mut child = Command::new(program)
-        .args(["--exact", "process_that_writes_until_it_is_killed", "--nocapture"])
+        .args(["--exact", "store_killed::process_that_writes_until_it_is_killed", "--nocapture"])
         .env(FOLDER, folder)
         .env(DURABILITY, durability.as_str())
         .stdout(Stdio::piped())

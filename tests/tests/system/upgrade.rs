@@ -46,7 +46,7 @@ mod cases {
     }
 
     fn fact(client: &mut Client, session: &Session, name: &str) -> serde_json::Value {
-        let facts = client.session_record(session).runtime_meta.to_value().expect("facts");
+        let facts = serde_json::to_value(&client.session_record(session).runtime_meta).expect("facts");
         facts.get(name).cloned().unwrap_or_default()
     }
 

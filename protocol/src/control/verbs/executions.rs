@@ -75,7 +75,7 @@ pub struct ExecCancel {
 }
 
 impl ExecStart {
-    /// With default options: waits for the end, streams no events.
+    /// An execution with default options: waits for the end, streams no events.
     pub fn new(session: impl Into<String>, kind: ExecutionKind) -> Self {
         Self {
             session: session.into(),

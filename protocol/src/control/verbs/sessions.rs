@@ -147,7 +147,7 @@ pub struct SessionRestore {
     pub session: String,
     /// Repeat inputs that had effects outside of the session, too.
     pub repeat_effects: bool,
-    /// What the record of inputs does not have.
+    /// The parts of inputs that the record does not have.
     pub inputs: Vec<GivenInput>,
     /// Reply when the new session is ready (true), or as soon as its startup files have run.
     pub wait: bool,

@@ -175,7 +175,7 @@ impl ToolCall<'_> {
         Some(GivenTo { owner, client: self.client.key.clone()? })
     }
 
-    /// What a confirmation token is issued for.
+    /// The subject for which a confirmation token is issued.
     pub(super) fn about(&self, kind: &'static str, id: String) -> ConfirmationSubject {
         let owner = self.client.caller.as_ref().map(|caller| caller.owner.clone());
         let client = self.client.key.clone().unwrap_or_default();

@@ -13,7 +13,7 @@ use vm_system_protocol::control::{ListPage, ProgramList, RunList};
 /// Newest objects among which names are looked for.
 const SEARCHED: u32 = 1_000;
 
-/// What an argument names.
+/// The kind of thing that an argument names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Completable {
     Program,

@@ -1,4 +1,4 @@
-//! What an execution has come to, as text: hosts may show an agent nothing but texts. The pending task, the result, or the error
+//! The outcome of an execution as text: hosts may show an agent nothing but texts. The pending task, the result, or the error
 //! with its stack.
 
 use super::call::ToolCall;
@@ -39,7 +39,7 @@ fn next(task: &Task) -> String {
     format!("Task for you; submit the answer with submitTask (taskId {}):\n\n{prompt}{schema}", task.id)
 }
 
-/// What the answer must be, if the task has a schema.
+/// The form that the answer must have, if the task has a schema.
 pub(super) fn schema(task: &Task) -> Option<String> {
     let schema = task.schema.as_ref()?.as_str();
     Some(match shortened(schema, SCHEMA_BYTES) {

@@ -67,7 +67,7 @@ impl ToolOutput {
 /// The result of a failed call.
 #[derive(Debug)]
 pub(super) enum ToolError {
-    /// With a reason for the caller.
+    /// The tool failed, with a reason for the caller.
     Reported { message: String, code: &'static str, details: Option<Value> },
     /// The client cancelled its request: no response is sent.
     Cancelled,
@@ -111,7 +111,7 @@ impl ToolError {
             message.push_str(". ");
             message.push_str(&next);
         }
-        // What is taken, and what to do about it, depends on the tool.
+        // The thing that is taken, and the remedy, depend on the tool.
         if error.code == ErrorCode::Conflict
             && let Some(hint) = &error.hint
         {
@@ -129,7 +129,7 @@ impl ToolError {
     }
 }
 
-/// What an agent can do about a failure, in terms of tools.
+/// The remedy of an agent for a failure, in terms of tools.
 pub(super) fn next_step(code: ErrorCode, sets: &ToolSets) -> Option<String> {
     let step = match code {
         ErrorCode::ProgramNotFound => {

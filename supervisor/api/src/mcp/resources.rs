@@ -110,7 +110,7 @@ pub(super) fn execution_of(uri: &str) -> Option<String> {
     plain(uri.strip_prefix(EXECUTIONS)?, uri).ok()
 }
 
-/// What the variable of a template of addresses names.
+/// The kind of thing that the variable of a template of addresses names.
 pub(super) fn completable(template: &str, variable: &str) -> Option<Completable> {
     if variable != "id" || !templates().iter().any(|known| known.uri_template == template) {
         return None;

@@ -49,7 +49,7 @@ const KNOWN_METHODS: &[&str] = &[
     "tools/list",
 ];
 
-/// Those that the newer generation of the protocol does not have.
+/// The methods that the newer generation of the protocol does not have.
 pub(super) const OLDER_METHODS: &[&str] = &["initialize", "resources/subscribe", "resources/unsubscribe"];
 
 /// One server for one or many clients. Cheap to clone.

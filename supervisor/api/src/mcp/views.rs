@@ -5,6 +5,7 @@ use super::schema::{JsonSchema, schemars};
 use serde::Serialize;
 use serde_json::Value;
 use vm_system_protocol::counted::counted;
+use vm_system_protocol::ids::SessionId;
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{
     Engine, Event, EventPayload, ExecutionError, ExecutionStatus, Program, ProgramState, ResultValue, Run,
@@ -369,7 +370,7 @@ pub(super) struct SessionView {
     /// The session from which it was forked
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
-    forked_from: Option<Value>,
+    forked_from: Option<SessionId>,
     /// The folder whose files it may read
     worktree: String,
     /// When it was created
@@ -390,7 +391,6 @@ pub(super) struct SessionView {
 
 impl SessionView {
     pub(super) fn of(session: &Session) -> Self {
-        let meta = session.runtime_meta.to_value();
         Self {
             session_id: session.id.to_string(),
             name: session.name.clone(),
@@ -398,7 +398,7 @@ impl SessionView {
             status: session.status,
             engine: (session.engine == Engine::Cvm).then_some(session.engine),
             execution_id: session.execution_id.as_ref().map(ToString::to_string),
-            forked_from: meta.and_then(|meta| meta.get("forked_from").cloned()),
+            forked_from: session.runtime_meta.forked_from,
             worktree: session.worktree_path.clone(),
             created: session.created_at.to_string(),
             closed: session.closed_at.as_ref().map(ToString::to_string),

@@ -12,7 +12,7 @@ use vm_system_protocol::control::{
 };
 use vm_system_protocol::time::Timestamp;
 
-/// Whether the supervisor responds.
+/// Reports that the supervisor responds.
 pub(super) async fn health(request: RestRequest) -> RestResult {
     ok(&request.op(HealthGet).await?)
 }

@@ -154,7 +154,7 @@ pub(super) fn stream(request: RestRequest, execution: &Execution, after_seq: u64
         return Ok(response);
     }
     let share = request.stream_share()?;
-    // What the verbs before the stream have reserved.
+    // The memory that the verbs before the stream have reserved is returned.
     request.reserved_part(Bytes::new())?;
     let (follower, receiver) = request.follower(QUEUED_BATCHES);
     let id = execution.id.to_string();
@@ -230,14 +230,14 @@ impl StreamBatch for FollowedBatch {
     }
 }
 
-/// With its reservation.
+/// A frame with its reservation.
 impl StreamBatch for Bytes {
     fn into_bytes(self) -> Bytes {
         self
     }
 }
 
-/// What a stream ends with.
+/// The last frame of a stream.
 type LastFrame = Pin<Box<dyn Future<Output = Bytes> + Send>>;
 
 fn heartbeat(every: Duration) -> Interval {

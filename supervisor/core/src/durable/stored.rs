@@ -7,7 +7,7 @@ use vm_system_protocol::durable::TaskAnswer;
 use vm_system_protocol::ids::{ExecutionId, SessionId, TemplateId};
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{
-    Engine, Execution, ExecutionKind, ExecutionStatus, Metrics, Session, SessionStatus,
+    Engine, Execution, ExecutionKind, ExecutionStatus, Metrics, Session, SessionFacts, SessionStatus,
 };
 use vm_system_protocol::time::Timestamp;
 use vm_system_record::{TaskOutcome, TaskRow};
@@ -82,7 +82,7 @@ pub fn session_record(id: SessionId, template: TemplateId, worktree: &str, at: T
         closed_at: None,
         last_error: None,
         close_reason: None,
-        runtime_meta: JsonText::empty_object(),
+        runtime_meta: SessionFacts::default(),
         engine: Engine::Cvm,
         // Filled in by the reader, from the executions.
         execution_id: None,

@@ -3,10 +3,9 @@
 use crate::WriteId;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use vm_system_protocol::ids::{ExecutionId, TaskId};
-use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{
     ConsoleLevel, Event, EventPayload, Execution, ExecutionKind, ExecutionStatus, SessionEventType,
-    SessionStatus,
+    SessionFacts, SessionStatus,
 };
 use vm_system_protocol::time::Timestamp;
 use vm_system_record::{TaskOutcome, TaskRow, Write};
@@ -26,7 +25,7 @@ pub(super) struct Database {
     pub(super) end_lost: bool,
     pub(super) questions: BTreeMap<TaskId, TaskRow>,
     /// The session's facts.
-    pub(super) facts: Option<JsonText>,
+    pub(super) facts: Option<SessionFacts>,
     /// A restart was stored, and no execution says so yet.
     unreported: bool,
     /// An execution after a restart does not say so.
@@ -117,7 +116,7 @@ impl Database {
                 self.unreported = kind == SessionEventType::Restarted
                     || (self.unreported && !detail.starts_with("checkpoint"));
             }
-            Write::SessionMeta { runtime_meta, .. } => self.facts = Some(runtime_meta),
+            Write::SessionFacts { facts, .. } => self.facts = Some(*facts),
             // For clients; no input depends on them.
             Write::SessionEvent { .. } | Write::SessionRename { .. } | Write::ExecutionFacts { .. } => {}
             Write::SessionEnd { status, .. } => self.session = Some(status),

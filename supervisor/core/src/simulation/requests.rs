@@ -5,7 +5,7 @@ use std::sync::Arc;
 use vm_system_policy::EffectivePolicy;
 use vm_system_protocol::ids::{ExecutionId, SessionId, TemplateId};
 use vm_system_protocol::json::JsonText;
-use vm_system_protocol::model::{Engine, ExecutionKind, OnCrash, Session, SessionStatus};
+use vm_system_protocol::model::{Engine, ExecutionKind, OnCrash, Session, SessionFacts, SessionStatus};
 use vm_system_protocol::time::Timestamp;
 use vm_system_protocol::worker::{SourceFormat, Start};
 use vm_system_record::Owner;
@@ -29,7 +29,7 @@ pub(super) fn spec(rng: &mut SeededRandom, policy: &Arc<EffectivePolicy>) -> Ses
             closed_at: None,
             last_error: None,
             close_reason: None,
-            runtime_meta: JsonText::empty_object(),
+            runtime_meta: SessionFacts::default(),
             engine: Engine::Quickjs,
             execution_id: None,
             owner: None,

@@ -26,7 +26,7 @@ impl Bench {
     }
 
     fn drain_fact(&self) -> serde_json::Value {
-        self.machine.record().runtime_meta.to_value().expect("JSON")["drain_at"].clone()
+        serde_json::to_value(&self.machine.record().runtime_meta).expect("JSON")["drain_at"].clone()
     }
 
     fn is_killed_by_us(&mut self) {
@@ -132,5 +132,5 @@ fn a_deadline_is_kept_by_the_next_supervisor_until_it_is_withdrawn() {
     assert_eq!(bench.machine.drain_at(), Some(at));
     bench.input(SessionInput::Drain { token: None, at: None });
     assert_eq!((bench.machine.drain_at(), bench.drain_fact()), (None, serde_json::Value::Null));
-    assert!(matches!(bench.writes.last(), Some(Write::SessionMeta { .. })), "{:?}", bench.writes.last());
+    assert!(matches!(bench.writes.last(), Some(Write::SessionFacts { .. })), "{:?}", bench.writes.last());
 }

@@ -64,7 +64,7 @@ impl Bench {
     }
 
     fn restart_fact(&self) -> serde_json::Value {
-        self.machine.record().runtime_meta.to_value().expect("JSON")["restart"].clone()
+        serde_json::to_value(&self.machine.record().runtime_meta).expect("JSON")["restart"].clone()
     }
 }
 

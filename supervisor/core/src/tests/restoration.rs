@@ -1,6 +1,7 @@
 //! A session in which the inputs of another one are repeated, and what is stored for that.
 
 use super::*;
+use vm_system_protocol::model::RestoredInputs;
 
 impl Bench {
     fn restoration() -> Self {
@@ -15,11 +16,11 @@ impl Bench {
     }
 
     fn finish(&mut self, token: u64) {
-        let facts = JsonText::from_value(&serde_json::json!({ "inputs": 1 }));
+        let restored = RestoredInputs { inputs: 1, not_repeated: 0, different: 0 };
         let name = Some("work".to_owned());
         self.input(SessionInput::Request {
             token: Token(token),
-            request: SessionRequest::FinishRestoration { name, facts },
+            request: SessionRequest::FinishRestoration { name, restored },
         });
     }
 
@@ -60,7 +61,7 @@ fn it_is_not_ready_before_the_last_input_was_repeated() {
     bench.finish(7);
     let Some(Ok(SessionReply::Session(session))) = bench.reply(7) else { panic!("{:?}", bench.replies) };
     assert_eq!((session.status, session.name.as_deref()), (SessionStatus::Ready, Some("work")));
-    assert_eq!(session.runtime_meta.to_value().expect("JSON")["restored"]["inputs"], 1);
+    assert_eq!(serde_json::to_value(&session.runtime_meta).expect("JSON")["restored"]["inputs"], 1);
     assert!(bench.is_stored_as_ready());
     assert_eq!(bench.forks.len(), 1, "its guard copy");
     bench.repeat(8);

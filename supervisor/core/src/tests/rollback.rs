@@ -4,6 +4,7 @@ use super::*;
 use crate::rollback::fork_order;
 use crate::{ForkFault, SpawnFailure, copy_name};
 use vm_system_protocol::limits::{CHECKPOINTS, RECOVERIES};
+use vm_system_protocol::model::SessionCheckpoint;
 
 const SEED: [u8; 32] = [9; 32];
 
@@ -39,7 +40,7 @@ impl Bench {
     }
 
     fn facts(&self) -> serde_json::Value {
-        self.machine.record().runtime_meta.to_value().expect("JSON")
+        serde_json::to_value(&self.machine.record().runtime_meta).expect("JSON")
     }
 }
 
@@ -296,9 +297,13 @@ fn an_execution_without_a_guard_does_not_run() {
 fn checkpoints_of_the_previous_supervisor_are_named_as_lost() {
     let mut bench = Bench::rolling(OnCrash::Close);
     let mut spec = spec(&bench.policy, 0);
-    let facts =
-        r#"{"generation":3,"last_checkpoint":2,"checkpoints":[{"number":2,"created_at":0,"heap_bytes":1}]}"#;
-    spec.record.runtime_meta = JsonText::from_untrusted(facts.to_owned());
+    let checkpoint = SessionCheckpoint { number: 2, name: None, created_at: Timestamp(0), heap_bytes: 1 };
+    spec.record.runtime_meta = SessionFacts {
+        generation: Some(3),
+        last_checkpoint: Some(2),
+        checkpoints: Some(vec![checkpoint]),
+        ..SessionFacts::default()
+    };
     bench.machine = SessionMachine::adopt(spec, (0, 1), None, None, bench.now, &mut Vec::new());
     assert_eq!((bench.machine.lost_checkpoints(), bench.machine.generation()), (1, 3));
     let facts = bench.facts();

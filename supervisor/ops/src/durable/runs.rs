@@ -77,7 +77,7 @@ impl Ops {
         Ok(run_reply(call.caller, result?, &identity))
     }
 
-    /// What is recorded of the folder that the caller names for an execution's files; empty = none.
+    /// The record of the folder that the caller names for an execution's files; empty = none.
     pub(super) async fn may_use(
         &self,
         call: &VerbCall<'_>,
@@ -200,7 +200,7 @@ impl Ops {
         Ok(ProgramCounts { programs, executions })
     }
 
-    /// Whether the caller may name a worktree at all: without configured roots the supervisor would read with its own rights.
+    /// Checks that the caller may name a worktree at all: without configured roots the supervisor would read with its own rights.
     pub(crate) fn may_choose_worktree(&self, call: &VerbCall<'_>) -> Result<(), OpError> {
         if call.caller.admin || self.options.worktrees_confined {
             return Ok(());

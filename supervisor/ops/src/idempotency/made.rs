@@ -1,4 +1,4 @@
-//! What a verb had made when its supervisor exited, by the id that its key has.
+//! The things that a verb had made when its supervisor exited, by the id that its key has.
 
 use super::repetition;
 use crate::errors::stored;

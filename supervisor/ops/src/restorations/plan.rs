@@ -6,7 +6,7 @@ use crate::errors::stored;
 use std::collections::HashMap;
 use vm_system_protocol::control::OpError;
 use vm_system_protocol::ids::{ExecutionId, SessionId};
-use vm_system_protocol::model::{ExecutionKind, Session, SessionEvent, SessionEventType};
+use vm_system_protocol::model::{ExecutionKind, SessionEvent, SessionEventType};
 use vm_system_record::{Scope, SessionRow};
 use vm_system_store::StoreHandle;
 
@@ -65,7 +65,7 @@ impl RepeatedInputs {
 
     pub(super) async fn of(store: &StoreHandle, ended: &SessionRow) -> Result<Self, OpError> {
         let mut line = vec![ended.session.id];
-        let mut youngest = parent_of(&ended.session);
+        let mut youngest = ended.session.runtime_meta.forked_from;
         while let Some(parent) = youngest {
             if line.len() >= FORKS_DEEP {
                 return Err(incomplete(ended.session.id, "it is a fork of too many others"));
@@ -77,7 +77,7 @@ impl RepeatedInputs {
                 return Err(incomplete(ended.session.id, &why));
             };
             line.push(parent);
-            youngest = parent_of(&row.session);
+            youngest = row.session.runtime_meta.forked_from;
         }
         let mut history = InputHistory::default();
         for at in (0..line.len()).rev() {
@@ -178,11 +178,6 @@ impl InputHistory {
         }
         Ok(())
     }
-}
-
-/// The session that one is a fork of.
-fn parent_of(session: &Session) -> Option<SessionId> {
-    session.runtime_meta.to_value()?.get("forked_from")?.as_str()?.parse().ok()
 }
 
 #[cfg(test)]

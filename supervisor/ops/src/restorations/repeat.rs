@@ -10,9 +10,9 @@ use tokio::sync::watch;
 use vm_system_core::durable::SubmittedAnswer;
 use vm_system_core::{Refusal, SessionRequest};
 use vm_system_protocol::ids::{ExecutionId, SessionId};
-use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{
-    Execution, ExecutionStatus, InputDifference, RestorationStatus, Session, SessionRestoration,
+    Execution, ExecutionStatus, InputDifference, RestorationStatus, RestoredInputs, Session,
+    SessionRestoration,
 };
 use vm_system_record::{TaskOutcome, TaskRow};
 use vm_system_runtime::{RuntimeApi, RuntimeError};
@@ -94,11 +94,9 @@ impl Repetition {
             self.progress.send_modify(|now| now.repeated = number);
         }
         let SessionRestoration { inputs, not_repeated, different, .. } = *self.progress.borrow();
-        let facts =
-            serde_json::json!({ "inputs": inputs, "not_repeated": not_repeated, "different": different });
-        let facts = JsonText::from_value(&facts);
+        let restored = RestoredInputs { inputs, not_repeated, different };
         let name = self.name.as_ref().map(|(name, _)| name.clone());
-        Ok(self.runtime.request(self.session, SessionRequest::FinishRestoration { name, facts }).await?)
+        Ok(self.runtime.request(self.session, SessionRequest::FinishRestoration { name, restored }).await?)
     }
 
     async fn repeat(&self, number: u64, id: ExecutionId) -> Result<(), Stop> {

@@ -15,10 +15,9 @@ use vm_system_protocol::control::{
     UpgradeReport, Verb,
 };
 use vm_system_protocol::ids::{ExecutionId, SessionId, TaskId};
-use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{
     ConsoleLevel, Engine, Event, EventPayload, Execution, ExecutionError, ExecutionKind, ExecutionStatus,
-    Metrics, Session, SessionCheckpoint, SessionInspection, SessionStatus, Settings,
+    Metrics, Session, SessionCheckpoint, SessionFacts, SessionInspection, SessionStatus, Settings,
 };
 use vm_system_protocol::reason::CloseReason;
 use vm_system_protocol::time::Timestamp;
@@ -100,7 +99,7 @@ impl Fake {
             closed_at: None,
             last_error: None,
             close_reason: None,
-            runtime_meta: JsonText::empty_object(),
+            runtime_meta: SessionFacts::default(),
             engine: Engine::Quickjs,
             execution_id: None,
             owner: None,
@@ -263,8 +262,10 @@ impl RuntimeApi for Fake {
         Box::pin(async move {
             self.live(id)?;
             let write = match request {
-                SessionRequest::FinishRestoration { name, facts } => {
-                    Write::SessionRestored { id, name, runtime_meta: facts }
+                SessionRequest::FinishRestoration { name, restored } => {
+                    let facts =
+                        Box::new(SessionFacts { restored: Some(restored), ..SessionFacts::default() });
+                    Write::SessionRestored { id, name, facts }
                 }
                 SessionRequest::Rename { name } => Write::SessionRename { id, name },
                 _ => return Err(RuntimeError::Internal("not simulated".to_owned())),

@@ -289,7 +289,7 @@ async fn changes_are_in_the_audit_log_with_their_outcome() {
     let bench = OpsBench::new();
     let id = bench.template("t").await;
     let _ = bench.request(template("t")).await;
-    // Its line is committed with the next urgent batch at the latest; the line of this one may come later.
+    // The line of the first request is committed with the next urgent batch at the latest; the line of this one may come later.
     bench.template("u").await;
     let log = bench.store.audit(&vm_system_record::Scope::All, None, 10).await.expect("readable");
     let lines: Vec<_> = log

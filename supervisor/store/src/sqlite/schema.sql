@@ -83,7 +83,10 @@ CREATE TABLE sessions (
     closed_at       INTEGER,
     last_error      TEXT,
     close_reason    TEXT,
+    -- `SessionFacts` as JSON; no statement in here reads a part of it.
     runtime_meta    TEXT    NOT NULL,
+    -- The parent of a fork: an event of that session follows from the insertion.
+    forked_from     BLOB,
     worker_seq      INTEGER NOT NULL DEFAULT 0,
     -- Where its worktree is and whose rights use it (`RecordedWorktree`); NULL for a program without files.
     files_uid       INTEGER,
@@ -531,8 +534,7 @@ END;
 
 CREATE TRIGGER session_events_of_created AFTER INSERT ON sessions WHEN NEW.durable = 0 BEGIN
     INSERT INTO session_events SELECT NEW.id, 1, NEW.created_at, 'created', NULL,
-        CASE WHEN json_valid(NEW.runtime_meta)
-            THEN unhex(replace(json_extract(NEW.runtime_meta, '$.forked_from'), '-', '')) END, NULL;
+        NEW.forked_from, NULL;
     INSERT INTO session_events SELECT parent.session, max(parent.seq) + 1, NEW.created_at, 'forked', NULL, NEW.id, NULL
         FROM session_events AS parent
         WHERE parent.session = (SELECT subject FROM session_events WHERE session = NEW.id AND seq = 1)

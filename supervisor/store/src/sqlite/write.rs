@@ -106,14 +106,12 @@ fn apply_one(
             sessions::end(c, *id, *status, *at, reason, last_error.as_deref())
         }
         Write::SessionRestoring { id, kind, at, detail } => sessions::restoring(c, *id, *kind, *at, detail),
-        Write::SessionRestored { id, name, runtime_meta } => {
-            sessions::restored(c, *id, name.as_deref(), runtime_meta)
-        }
+        Write::SessionRestored { id, name, facts } => sessions::restored(c, *id, name.as_deref(), facts),
         Write::SessionRename { id, name } => sessions::rename(c, *id, name),
         Write::SessionEvent { session, kind, at, detail } => {
             sessions::event(c, *session, *kind, *at, detail.as_deref())
         }
-        Write::SessionMeta { id, runtime_meta } => sessions::meta(c, *id, runtime_meta),
+        Write::SessionFacts { id, facts } => sessions::facts(c, *id, facts),
         Write::WorkerSeq { session, seq } => sessions::worker_seq(c, *session, *seq),
         Write::ExecutionStarted { name, execution } if written.is_copied() => {
             executions::begin_copied(c, name.as_deref(), execution)

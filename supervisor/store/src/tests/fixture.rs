@@ -9,7 +9,7 @@ use vm_system_protocol::ids::{ExecutionId, SessionId, TemplateId};
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{
     ConsoleLevel, Engine, Event, EventPayload, Execution, ExecutionKind, ExecutionStatus, Metrics,
-    ResultValue, Session, SessionStatus, Settings, Template, TemplateDetail,
+    ResultValue, Session, SessionFacts, SessionStatus, Settings, Template, TemplateDetail,
 };
 use vm_system_protocol::time::Timestamp;
 use vm_system_record::{Batch, Owner, PolicySnapshot, Retention, Scope, Write};
@@ -106,7 +106,7 @@ pub(super) fn session_record(n: u8, template: u8) -> Session {
         closed_at: None,
         last_error: None,
         close_reason: None,
-        runtime_meta: JsonText::empty_object(),
+        runtime_meta: SessionFacts::default(),
         engine: Engine::Quickjs,
         execution_id: None,
         owner: None,

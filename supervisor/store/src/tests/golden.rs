@@ -16,8 +16,9 @@ use vm_system_protocol::ids::{CapabilityId, ProgramId, StartupFileId, TaskId};
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{
     Capability, CapabilityKind, Engine, Event, EventPayload, Execution, ExecutionError, ExecutionKind,
-    ExecutionStatus, JsType, Metrics, ResultValue, SessionStatus, Settings, StartupFile, StartupMode,
-    TemplateDetail,
+    ExecutionStatus, JsType, LastCrash, LastRestart, LastRollback, LostCheckpoints, Metrics, RestorationPlan,
+    RestoredInputs, ResultValue, SessionCheckpoint, SessionFacts, SessionStatus, Settings, StartupFile,
+    StartupMode, TemplateDetail,
 };
 use vm_system_protocol::reason::CloseReason;
 use vm_system_protocol::time::Timestamp;
@@ -82,10 +83,55 @@ fn worktree() -> Arc<RecordedWorktree> {
     })
 }
 
+/// Every fact that is stored.
+fn facts() -> SessionFacts {
+    let checkpoint = SessionCheckpoint {
+        number: 2,
+        name: Some("c".to_owned()),
+        created_at: Timestamp(3_100),
+        heap_bytes: 7,
+    };
+    SessionFacts {
+        forked_from: Some(session_id(8)),
+        restored_from: Some(session_id(9)),
+        restoration: Some(RestorationPlan { inputs: 3, not_repeated: 1 }),
+        restored: Some(RestoredInputs { inputs: 3, not_repeated: 1, different: 2 }),
+        generation: Some(3),
+        last_checkpoint: Some(2),
+        checkpoints: Some(vec![checkpoint]),
+        checkpoints_lost: Some(LostCheckpoints::with_supervisor(1)),
+        rollback: Some(LastRollback {
+            at: Timestamp(3_200),
+            checkpoint: Some(2),
+            reason: "request".to_owned(),
+            generation: 2,
+            copy: Some(session_id(7)),
+            lacks: Some("a file that was written".to_owned()),
+            recoveries: vec![Timestamp(3_200)],
+        }),
+        restart: Some(LastRestart {
+            at: Timestamp(3_300),
+            reason: CloseReason::KeeperLost.to_string(),
+            reported: true,
+            generation: 3,
+            recoveries: vec![Timestamp(3_200), Timestamp(3_300)],
+        }),
+        crash: Some(LastCrash {
+            reason: CloseReason::KeeperLost.to_string(),
+            execution_id: Some(execution_id(2)),
+            cpu_ms: Some(6),
+            peak_memory_kib: Some(4_096),
+        }),
+        drain_at: Some(Timestamp(6_000)),
+        restore: None,
+    }
+}
+
 /// A session of scripts that has ended, with two executions: one with every kind of output, and one that failed.
 fn script_rows() -> Vec<Write> {
     let mut session = session_record(1, 1);
     session.name = Some("s".to_owned());
+    session.runtime_meta = facts();
     let payloads = [
         EventPayload::InputEcho { text: "1 + 2".to_owned() },
         EventPayload::Value(ResultValue {

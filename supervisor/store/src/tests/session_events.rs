@@ -6,8 +6,9 @@ use super::fixture::{
 use crate::{StoreHandle, open_sqlite};
 use std::sync::Arc;
 use vm_system_protocol::ids::ExecutionId;
-use vm_system_protocol::json::JsonText;
-use vm_system_protocol::model::{Execution, ExecutionStatus, SessionEvent, SessionEventType, SessionStatus};
+use vm_system_protocol::model::{
+    Execution, ExecutionStatus, SessionEvent, SessionEventType, SessionFacts, SessionStatus,
+};
 use vm_system_protocol::reason::CloseReason;
 use vm_system_protocol::time::Timestamp;
 use vm_system_record::Write;
@@ -46,7 +47,7 @@ async fn life_of_a_session_is_numbered_whatever_was_committed_together() {
     // One commit: the start and the end are one row.
     store.apply(vec![started(2, 1), ended(2, 1)]).await.expect("new");
     let fork = vm_system_protocol::model::Session {
-        runtime_meta: JsonText::from_untrusted(format!("{{\"forked_from\":\"{}\"}}", session_id(1))),
+        runtime_meta: SessionFacts { forked_from: Some(session_id(1)), ..SessionFacts::default() },
         ..session_record(2, 1)
     };
     let (owner, session, policy) = (owner(1), Arc::new(fork), policy());

@@ -67,7 +67,7 @@ mod cases {
             assert_eq!((fork.status, &fork.name, fork.closed_at), (SessionStatus::Ready, &None, None));
             assert_eq!((fork.template_id, &fork.worktree_path), (parent.template_id, &parent.worktree_path));
             assert_eq!(fork.workspace_id, parent.workspace_id);
-            let meta = fork.runtime_meta.to_value().expect("JSON");
+            let meta = serde_json::to_value(&fork.runtime_meta).expect("JSON");
             assert_eq!(meta["forked_from"], parent.id.to_string());
             assert_eq!(client.session_record(fork), *fork, "the response is what is stored");
             client.preview_of(fork, &format!("n += {number}; list.push('fork'); n"));

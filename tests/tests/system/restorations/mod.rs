@@ -80,7 +80,7 @@ mod cases {
         let mut client = daemon.client();
         let record = client.session_record(&session);
         assert_eq!(record.status, SessionStatus::Crashed);
-        let facts = record.runtime_meta.to_value().expect("JSON");
+        let facts = serde_json::to_value(&record.runtime_meta).expect("JSON");
         assert_eq!(facts["restore"]["possible"], true, "{facts}");
         let command = format!("vm-system session restore {}", session.id);
         assert_eq!(facts["restore"]["command"], command.as_str());

@@ -89,7 +89,7 @@ mod cases {
 }
 
 fn generation(session: &Session) -> u64 {
-    session.runtime_meta.to_value().and_then(|facts| facts["generation"].as_u64()).unwrap_or(1)
+    session.runtime_meta.generation.unwrap_or(1)
 }
 
 fn hostile(user: User) -> Daemon {

@@ -62,7 +62,7 @@ mod cases {
         for (session, n) in [(&idle, "2"), (&running, "2"), (&fresh, "undefined"), (&later, "2")] {
             let value = ready_again(&mut client, session, "globalThis.n").result.expect("a value");
             assert_eq!(value.preview, n);
-            let record = client.session_record(session).runtime_meta.to_value().expect("JSON");
+            let record = serde_json::to_value(&client.session_record(session).runtime_meta).expect("JSON");
             assert_eq!(
                 (&record["rollback"]["reason"], &record["generation"]),
                 (&"signal(SIGKILL)".into(), &2.into())
@@ -89,7 +89,7 @@ mod cases {
             watch::until(
                 || {
                     let record = client.session_record(&session);
-                    let facts = record.runtime_meta.to_value().unwrap_or_default();
+                    let facts = serde_json::to_value(&record.runtime_meta).unwrap_or_default();
                     record.status == SessionStatus::Ready && facts["generation"] == generation
                 },
                 || format!("it has no worker {generation}"),

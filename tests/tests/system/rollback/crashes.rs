@@ -36,14 +36,14 @@ mod cases {
             worker.signal(9).expect("alive");
             watch::until(
                 || {
-                    client.session_record(&session).runtime_meta.to_value().expect("JSON")["rollback"]
+                    serde_json::to_value(&client.session_record(&session).runtime_meta).expect("JSON")["rollback"]
                         .is_object()
                 },
                 || "it is not rolled back".to_owned(),
             );
             let n = ready_again(&mut client, &session, "n").result.expect("a value").preview;
             let record = client.session_record(&session);
-            let facts = record.runtime_meta.to_value().expect("JSON");
+            let facts = serde_json::to_value(&record.runtime_meta).expect("JSON");
             let lacks = facts["rollback"]["lacks"].as_str().unwrap_or_default();
             let expected = if lacks.contains(&ended.id.to_string()) { "41" } else { "42" };
             assert_eq!((record.status, n.as_str()), (SessionStatus::Ready, expected), "{facts}");
@@ -77,7 +77,7 @@ mod cases {
             );
         }
         let record = client.session_record(&session);
-        let facts = record.runtime_meta.to_value().expect("JSON");
+        let facts = serde_json::to_value(&record.runtime_meta).expect("JSON");
         assert_eq!((record.status, facts["generation"].as_u64()), (SessionStatus::Ready, Some(5)), "{facts}");
         assert!(facts["crash"]["reason"].is_string() && facts["rollback"]["checkpoint"].is_null(), "{facts}");
         let op = SessionEvents { session: session.id.to_string(), after_seq: 0, limit: 100, wait: false };

@@ -50,7 +50,7 @@ mod cases {
         assert_eq!(client.preview_of(&session, "n"), "2");
         assert_ne!(client.inspect(&session).expect("live").pid, pid);
         let record = client.session_record(&session);
-        let facts = record.runtime_meta.to_value().expect("JSON");
+        let facts = serde_json::to_value(&record.runtime_meta).expect("JSON");
         assert_eq!(
             (facts["generation"].as_u64(), facts["checkpoints"].as_array().map(Vec::len)),
             (Some(6), Some(2))
@@ -103,7 +103,7 @@ mod cases {
         let daemon = Daemon::start_with(place, &DaemonOptions::default());
         let mut client = daemon.client();
         assert_eq!(client.preview_of(&session, "n"), "6");
-        let facts = client.session_record(&session).runtime_meta.to_value().expect("JSON");
+        let facts = serde_json::to_value(&client.session_record(&session).runtime_meta).expect("JSON");
         assert_eq!(facts["checkpoints_lost"]["count"].as_u64(), Some(1), "{facts}");
         assert!(checkpoints(&mut client, &session).is_empty());
         watch::until(|| stopped_processes(&daemon).is_empty(), || "a frozen copy is left".to_owned());

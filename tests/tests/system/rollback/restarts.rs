@@ -60,7 +60,7 @@ pub(super) fn warning_of(client: &mut Client, execution: &Execution) -> Option<S
 }
 
 fn restart_fact(client: &mut Client, session: &Session) -> Value {
-    client.session_record(session).runtime_meta.to_value().expect("JSON")["restart"].clone()
+    serde_json::to_value(&client.session_record(session).runtime_meta).expect("JSON")["restart"].clone()
 }
 
 mod cases {
@@ -140,7 +140,10 @@ mod cases {
         // The adopted session is restarted as one of this supervisor's own.
         worker(&mut client, &session).kill().expect("alive");
         ready_again(&mut client, &session, "1");
-        assert_eq!(client.session_record(&session).runtime_meta.to_value().expect("JSON")["generation"], 3);
+        assert_eq!(
+            serde_json::to_value(&client.session_record(&session).runtime_meta).expect("JSON")["generation"],
+            3
+        );
         drop(client);
         daemon.stop();
     }

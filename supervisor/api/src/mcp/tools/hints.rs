@@ -1,4 +1,4 @@
-//! What an agent can do about an evaluation that failed: how to write what only modules may have, and how to get the right to
+//! Remedies of an agent for an evaluation that failed: how to write what only modules may have, and how to get the right to
 //! change files. Says nothing about other failures.
 
 use crate::mcp::call::ToolCall;
@@ -38,7 +38,7 @@ pub(super) async fn hint_after(
     }
     match call.perform(SessionGet { session: execution.session_id.to_string() }).await {
         Ok(session) => Ok(Some(write_hint(&session.template_id.to_string()))),
-        // Its session was deleted meanwhile; the evaluation has its result nevertheless.
+        // The evaluation's session was deleted meanwhile; it has its result nevertheless.
         Err(ToolError::Reported { .. }) => Ok(None),
         Err(error) => Err(error),
     }

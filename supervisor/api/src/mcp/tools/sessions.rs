@@ -378,7 +378,7 @@ struct RollbackInput {
 
 async fn roll_back(call: &ToolCall<'_>) -> ToolResult {
     let RollbackInput { session_id, checkpoint } = call.input()?;
-    // Its number is a number in the result of `session_checkpoint`.
+    // The result of `session_checkpoint` has the checkpoint's number as a number.
     let checkpoint = checkpoint.map(|given| match given {
         Value::String(text) => text,
         other => other.to_string(),

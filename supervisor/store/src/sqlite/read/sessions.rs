@@ -6,8 +6,9 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
 use vm_system_protocol::ids::{ExecutionId, SessionId, TemplateId};
-use vm_system_protocol::json::JsonText;
-use vm_system_protocol::model::{Engine, Session, SessionEvent, SessionEventType, SessionStatus};
+use vm_system_protocol::model::{
+    Engine, Session, SessionEvent, SessionEventType, SessionFacts, SessionStatus,
+};
 use vm_system_record::{
     LiveSessionRow, Owner, Page, PolicySnapshot, RecordedWorktree, Scope, SessionQuery, SessionRow,
 };
@@ -96,7 +97,10 @@ fn session_row(row: &Row<'_>) -> Read<SessionRow> {
             closed_at: maybe_moment(row, 9)?,
             last_error: row.get(10)?,
             close_reason: row.get(11)?,
-            runtime_meta: JsonText::from_untrusted(row.get(12)?),
+            runtime_meta: SessionFacts::from_json(
+                row.get_ref(12)?.as_str().map_err(|_| ReadError::Damaged("facts"))?,
+            )
+            .ok_or(ReadError::Damaged("facts"))?,
             engine: if row.get(14)? { Engine::Cvm } else { Engine::Quickjs },
             execution_id: row.get::<_, Option<_>>(15)?.map(ExecutionId::from_bytes),
             owner: None,

@@ -43,7 +43,7 @@ impl<'a> Ends<'a> {
                 | Write::SessionRestored { .. }
                 | Write::SessionRename { .. }
                 | Write::ExecutionFacts { .. }
-                | Write::SessionMeta { .. }
+                | Write::SessionFacts { .. }
                 | Write::KeyClaim(_)
                 | Write::KeyResponse { .. }
                 | Write::KeyRelease { .. }

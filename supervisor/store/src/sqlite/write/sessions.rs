@@ -6,8 +6,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 use sha2::{Digest, Sha256};
 use std::collections::HashSet;
 use vm_system_protocol::ids::SessionId;
-use vm_system_protocol::json::JsonText;
-use vm_system_protocol::model::{Engine, Session, SessionEventType, SessionStatus};
+use vm_system_protocol::model::{Engine, Session, SessionEventType, SessionFacts, SessionStatus};
 use vm_system_protocol::reason::CloseReason;
 use vm_system_protocol::time::Timestamp;
 use vm_system_record::{Entity, Owner, PolicySnapshot, RecordedWorktree, StoreError, TaskOutcome};
@@ -30,8 +29,9 @@ pub(super) fn insert(
         c,
         "INSERT INTO sessions (id, owner, name, template, policy, durable, workspace_id, base_commit_oid,
              worktree_path, status, created_at, closed_at, last_error, close_reason, runtime_meta, files_uid,
-             files_user, files_root, files_beneath, files_handle)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20)",
+             files_user, files_root, files_beneath, files_handle, forked_from)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20,
+             ?21)",
         params![
             session.id.as_bytes(),
             owner.as_str(),
@@ -47,12 +47,13 @@ pub(super) fn insert(
             session.closed_at.map(|at| at.0),
             session.last_error,
             session.close_reason,
-            session.runtime_meta.as_str(),
+            session.runtime_meta.to_json(),
             worktree.map(|worktree| worktree.uid),
             worktree.and_then(|worktree| worktree.user.as_deref()),
             worktree.map(|worktree| worktree.root.as_str()),
             worktree.map(|worktree| worktree.beneath.as_str()),
-            worktree.and_then(|worktree| worktree.handle.as_deref())
+            worktree.and_then(|worktree| worktree.handle.as_deref()),
+            session.runtime_meta.forked_from.as_ref().map(SessionId::as_bytes)
         ],
     )
     .constrained(Entity::Session, Entity::Template)
@@ -87,11 +88,11 @@ pub(super) fn restored(
     c: &Connection,
     id: SessionId,
     name: Option<&str>,
-    runtime_meta: &JsonText,
+    facts: &SessionFacts,
 ) -> Result<u64, SqliteFailure> {
     let sql = "UPDATE sessions SET status = 'ready', name = ?2, runtime_meta = ?3
          WHERE id = ?1 AND status = 'starting'";
-    match run(c, sql, params![id.as_bytes(), name, runtime_meta.as_str()])? {
+    match run(c, sql, params![id.as_bytes(), name, facts.to_json()])? {
         0 => Err(missing_or_finished(c, id)),
         rows => Ok(rows),
     }
@@ -191,9 +192,9 @@ pub(super) fn event(
     Ok(rows)
 }
 
-pub(super) fn meta(c: &Connection, id: SessionId, runtime_meta: &JsonText) -> Result<u64, SqliteFailure> {
+pub(super) fn facts(c: &Connection, id: SessionId, facts: &SessionFacts) -> Result<u64, SqliteFailure> {
     let sql = "UPDATE sessions SET runtime_meta = ?2 WHERE id = ?1";
-    found(run(c, sql, params![id.as_bytes(), runtime_meta.as_str()])?)
+    found(run(c, sql, params![id.as_bytes(), facts.to_json()])?)
 }
 
 pub(super) fn worker_seq(c: &Connection, id: SessionId, seq: u64) -> Result<u64, SqliteFailure> {
