@@ -3,12 +3,12 @@
 
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
-use vm_system_core::ExecuteRequest;
 use vm_system_core::durable::SubmittedAnswer;
+use vm_system_core::{ExecuteRequest, SessionRequest};
 use vm_system_ops::{Caller, ClientPresence, Ops, OpsOptions, VerbHandler, VerbRequest};
 use vm_system_protocol::control::{DoctorReport, ErrorCode, Op, OpError, Reply, UpgradeReport, Verb};
 use vm_system_protocol::ids::{ExecutionId, SessionId, TaskId};
-use vm_system_protocol::model::{Execution, RestoredInputs, Session, SessionCheckpoint, SessionInspection};
+use vm_system_protocol::model::{Execution, Session, SessionCheckpoint, SessionInspection};
 use vm_system_record::{Owner, PolicySnapshot};
 use vm_system_runtime::client_memory::ReplyMemory;
 use vm_system_runtime::shares::Holder;
@@ -46,11 +46,7 @@ impl RuntimeApi for NoRuntime {
     fn delete_checkpoint(&self, _: SessionId, _: String) -> BoxFuture<'_, Result<(), RuntimeError>> {
         not_live()
     }
-    fn roll_back_session(
-        &self,
-        _: SessionId,
-        _: Option<String>,
-    ) -> BoxFuture<'_, Result<Session, RuntimeError>> {
+    fn request(&self, _: SessionId, _: SessionRequest) -> BoxFuture<'_, Result<Session, RuntimeError>> {
         not_live()
     }
     fn check_library(&self, _: Owner, _: Library) -> BoxFuture<'_, Result<Result<(), String>, RuntimeError>> {
@@ -78,12 +74,6 @@ impl RuntimeApi for NoRuntime {
     ) -> BoxFuture<'_, Result<Execution, RuntimeError>> {
         not_live()
     }
-    fn suspend_session(&self, _: SessionId) -> BoxFuture<'_, Result<Session, RuntimeError>> {
-        not_live()
-    }
-    fn resume_session(&self, _: SessionId) -> BoxFuture<'_, Result<Session, RuntimeError>> {
-        not_live()
-    }
     fn is_suspended(&self, _: SessionId) -> bool {
         false
     }
@@ -97,14 +87,6 @@ impl RuntimeApi for NoRuntime {
     }
     fn builds(&self, _: DrainChange) -> BoxFuture<'_, UpgradeReport> {
         Box::pin(async { UpgradeReport { drain_at: None, builds: Vec::new(), unreached: Vec::new() } })
-    }
-    fn finish_restoration(
-        &self,
-        _: SessionId,
-        _: Option<String>,
-        _: RestoredInputs,
-    ) -> BoxFuture<'_, Result<Session, RuntimeError>> {
-        not_live()
     }
     fn submit_answer(
         &self,

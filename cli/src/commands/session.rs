@@ -9,6 +9,7 @@ mod get;
 mod inspect;
 mod kill;
 mod list;
+mod rename;
 mod restore;
 mod suspend;
 
@@ -27,6 +28,8 @@ pub enum Command {
     Get(SessionArg),
     /// End a session; a running execution is cancelled
     Close(SessionArg),
+    /// Give a session another name
+    Rename(rename::Args),
     /// Show a session's process as the kernel reports it
     Inspect(SessionArg),
     /// Kill a session's process
@@ -68,6 +71,7 @@ pub(crate) async fn run(context: &Context, command: Command) -> Result<u8, CliEr
         Command::List(args) => list::run(context, args).await,
         Command::Get(args) => get::run(context, args).await,
         Command::Close(args) => close::run(context, args).await,
+        Command::Rename(args) => rename::run(context, args).await,
         Command::Inspect(args) => inspect::run(context, args).await,
         Command::Kill(args) => kill::run(context, args).await,
         Command::Events(args) => events::run(context, args).await,

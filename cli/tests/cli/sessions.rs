@@ -145,6 +145,34 @@ fn closing_is_idempotent_and_a_closed_session_refuses_executions() {
 }
 
 #[test]
+fn a_renamed_session_is_found_by_its_new_name_and_its_old_one_is_free() {
+    let env = TestEnvironment::new();
+    let _daemon = env.serve();
+    let (first, second) = (env.session(), env.session());
+    env.run(["session", "rename", &first, "draft"]).ok();
+    let line = env.run(["session", "rename", "draft", "nightly", "--idempotency-key", "k"]).ok();
+    assert_eq!(line, format!("Renamed session: nightly (ID: {first})\n"));
+    let again = env.run(["session", "rename", "draft", "nightly", "--idempotency-key", "k"]).ok();
+    assert_eq!(again, line, "the same request");
+    assert_eq!(env.run(["exec", "repl", "nightly", "1 + 1"]).ok(), "2\n");
+    let listed = env.run(["session", "list"]).ok();
+    assert!(listed.contains("nightly") && !listed.contains("draft"), "{listed}");
+    let error = env.run(["session", "get", "draft"]).failed(1);
+    assert!(error.contains("SESSION_NOT_FOUND"), "{error}");
+    let error = env.run(["session", "rename", &second, "nightly"]).failed(1);
+    assert!(error.contains("CONFLICT") && error.contains("\"nightly\""), "{error}");
+    let error = env.run(["session", "rename", &second, "a\tb"]).failed(1);
+    assert!(error.contains("VALIDATION_ERROR"), "{error}");
+    env.run(["session", "rename", &second, "draft"]).ok();
+    let record = json(&env.run(["session", "get", "draft", "--output", "json"]).ok());
+    assert_eq!(record["id"], second.as_str());
+    env.run(["session", "close", "nightly"]).ok();
+    let error = env.run(["session", "rename", &first, "late"]).failed(1);
+    assert!(error.contains("SESSION_NOT_READY"), "{error}");
+    env.run(["session", "rename", "draft", "nightly"]).ok();
+}
+
+#[test]
 fn a_request_with_the_same_key_runs_once() {
     let env = TestEnvironment::new();
     let _daemon = env.serve();

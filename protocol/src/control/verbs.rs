@@ -122,6 +122,7 @@ macro_rules! for_each_verb {
             SessionCreate, session_create, "session create", Changes, |it| &it.template => Session;
             SessionList, session_list, "session list", ReadsMuch, |_| "" => Vec<Session>;
             SessionGet, session_get, "session get", Reads, |it| &it.session => Session;
+            SessionRename, session_rename, "session rename", Changes, |it| &it.session => Session;
             SessionClose, session_close, "session close", Changes, |it| &it.session => Session;
             SessionInspect, session_inspect, "session inspect", Reads, |it| &it.session => SessionInspection;
             SessionKill, session_kill, "session kill", Changes, |it| &it.session => ();

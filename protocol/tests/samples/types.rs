@@ -47,6 +47,7 @@ structs! {
     UpgradeDrain { drain_by }
     SessionGet { session }
     SessionClose { session }
+    SessionRename { session, name }
     SessionInspect { session }
     SessionKill { session, signal }
     SessionFork { session, count }

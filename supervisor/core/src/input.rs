@@ -254,28 +254,21 @@ pub enum SessionInput {
         /// The rights of this run.
         policy: Arc<EffectivePolicy>,
     },
-    /// All inputs were repeated.
-    FinishRestoration {
-        /// The caller that gets the reply when the session is ready.
+    /// A request to the session whose reply is its record.
+    Request {
+        /// The caller that gets the reply.
         token: Token,
-        /// The session's name from now on.
-        name: Option<String>,
-        /// The record of the restoration.
-        restored: RestoredInputs,
+        /// What is requested.
+        request: SessionRequest,
     },
-    /// Stop the worker of an idle session until a request needs it.
-    Suspend {
-        /// The caller that gets the reply; `None`: the supervisor does it, if the session is idle.
-        token: Option<Token>,
-    },
+    /// Stop the worker until a request needs it, if the session is idle: the supervisor does it.
+    SuspendIdle,
     /// Sets the deadline by which the worker is replaced, or withdraws it.
     Drain {
         /// The caller that gets the reply when that is stored.
         token: Option<Token>,
         at: Option<Timestamp>,
     },
-    /// A client's request to let the worker run again.
-    Resume { token: Token },
     /// Memory is short because of this session's owner, and this is one of its largest sessions.
     MemoryShort,
     /// A client's request for forks of this session.
@@ -296,8 +289,6 @@ pub enum SessionInput {
     Checkpoint { token: Token, name: Option<String> },
     /// A client's request to give up a checkpoint (its number or name).
     DeleteCheckpoint { token: Token, checkpoint: String },
-    /// A client's request to continue from a checkpoint (its number or name; the newest if absent).
-    Rollback { token: Token, checkpoint: Option<String> },
     /// The frozen copy of a checkpoint has exited by itself.
     CheckpointExited { number: u64 },
     /// The result of [`SessionAction::ForkCopy`]: a worker, for which there is a seed of random numbers.
@@ -376,6 +367,33 @@ pub enum SessionInput {
     Exited(WorkerExitStatus),
 }
 
+/// A request to a session whose reply is its record.
+#[derive(Debug, Clone)]
+pub enum SessionRequest {
+    /// Stop the worker of an idle session until a request needs it.
+    Suspend,
+    /// Let the worker run again.
+    Resume,
+    /// Continue from a checkpoint (its number or name; the newest if absent).
+    Rollback { checkpoint: Option<String> },
+    /// Another name, which no other session of the owner has.
+    Rename { name: String },
+    /// All inputs of the session that this one restores were repeated.
+    FinishRestoration {
+        /// The session's name from now on.
+        name: Option<String>,
+        /// What is recorded about the restoration.
+        restored: RestoredInputs,
+    },
+}
+
+impl SessionRequest {
+    /// Whether it needs an idle session: it waits while the session is busy briefly.
+    pub const fn needs_idle_session(&self) -> bool {
+        matches!(self, Self::Suspend | Self::Rollback { .. })
+    }
+}
+
 impl SessionInput {
     /// Whether the worker of a suspended session must run for it.
     pub(super) const fn needs_worker(&self) -> bool {
@@ -383,11 +401,14 @@ impl SessionInput {
             self,
             Self::Execute { .. }
                 | Self::Repeat { .. }
-                | Self::FinishRestoration { .. }
-                | Self::Resume { .. }
+                | Self::Request {
+                    request: SessionRequest::FinishRestoration { .. }
+                        | SessionRequest::Resume
+                        | SessionRequest::Rollback { .. },
+                    ..
+                }
                 | Self::Fork { .. }
                 | Self::Checkpoint { .. }
-                | Self::Rollback { .. }
                 | Self::Kill { .. }
         )
     }

@@ -70,7 +70,7 @@ pub use exit::signal_name;
 pub use input::{
     Activity, ChannelFault, CloseCause, ExecuteRequest, Executed, ForkFault, LibraryFailure, LibraryProblem,
     LoadFailure, LoadedSource, Now, Refusal, Respawned, SessionAction, SessionInput, SessionReply,
-    SessionSpec, Source, SpawnFailure, SpawnFault, Token, WriteId,
+    SessionRequest, SessionSpec, Source, SpawnFailure, SpawnFault, Token, WriteId,
 };
 pub use machine::{AdoptedExecution, SessionMachine};
 pub use rollback::{CopyId, copies_of, copy_name, last_before_guard, of_guard};

@@ -5,11 +5,11 @@ use super::close::{Ender, StopCause};
 use super::drain::Drain;
 use super::execution::{Current, Running};
 use super::input::{
-    CloseCause, LibraryFailure, Now, Refusal, SessionAction, SessionInput, SessionReply, SessionSpec,
-    SpawnFailure, Token,
+    CloseCause, LibraryFailure, Now, Refusal, SessionAction, SessionInput, SessionReply, SessionRequest,
+    SessionSpec, SpawnFailure, Token,
 };
 use super::phase::{CurrentPhase, Phase, PhaseChange};
-use super::record::Ledger;
+use super::record::{Ledger, Mark, Pending};
 use super::rollback::Copies;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use vm_system_protocol::keeper::ProcessUsage;
 use vm_system_protocol::model::{Session, SessionStatus};
 use vm_system_protocol::reason::{CloseReason, WorkerExitStatus};
 use vm_system_protocol::worker::{Start, ToWorker};
-use vm_system_record::{Owner, PolicySnapshot, RecordedWorktree, RunningExecutionRow};
+use vm_system_record::{Owner, PolicySnapshot, RecordedWorktree, RunningExecutionRow, Write};
 
 /// The session's deadlines (`mono_ms`). Deadlines of an execution are kept with it.
 #[derive(Debug, Default)]
@@ -255,8 +255,8 @@ impl SessionMachine {
         }
         match input {
             SessionInput::Drain { token, at } => self.drain(token, at, now, out),
-            SessionInput::Suspend { token } => self.suspend(token, now, out),
-            SessionInput::Resume { token } => self.resume(token, now, out),
+            SessionInput::Request { token, request } => self.request(token, request, now, out),
+            SessionInput::SuspendIdle => self.suspend(None, now, out),
             SessionInput::Create { token } => self.create(token, now, out),
             SessionInput::Spawned => self.spawned(now, out),
             SessionInput::Respawned(respawned) => self.respawned(*respawned, now, out),
@@ -266,16 +266,10 @@ impl SessionMachine {
                 self.execute(token, request, policy, now, out);
             }
             SessionInput::Repeat { token, request, policy } => self.repeat(token, request, policy, now, out),
-            SessionInput::FinishRestoration { token, name, restored } => {
-                self.finish_restoration(token, name, restored, now, out);
-            }
             SessionInput::Fork { token, count } => self.fork(token, count, now, out),
             SessionInput::Checkpoint { token, name } => self.checkpoint(token, name, now, out),
             SessionInput::DeleteCheckpoint { token, checkpoint } => {
                 self.delete_checkpoint(token, &checkpoint, out);
-            }
-            SessionInput::Rollback { token, checkpoint } => {
-                self.roll_back(token, checkpoint.as_deref(), now, out);
             }
             SessionInput::CheckpointExited { number } => self.copy_exited(number, out),
             SessionInput::CopyForked(result) => self.copy_forked(result, now, out),
@@ -313,6 +307,30 @@ impl SessionMachine {
         self.end_if_refused(now, out);
         self.replace_idle(now, out);
         self.release_if_done(out);
+    }
+
+    fn request(&mut self, token: Token, request: SessionRequest, now: Now, out: &mut Vec<SessionAction>) {
+        match request {
+            SessionRequest::Suspend => self.suspend(Some(token), now, out),
+            SessionRequest::Resume => self.resume(token, now, out),
+            SessionRequest::Rollback { checkpoint } => {
+                self.roll_back(token, checkpoint.as_deref(), now, out);
+            }
+            SessionRequest::Rename { name } => self.rename(token, name, out),
+            SessionRequest::FinishRestoration { name, restored } => {
+                self.finish_restoration(token, name, restored, now, out);
+            }
+        }
+    }
+
+    /// The record has the name only when it is stored: no reply may show one that a restart would take back.
+    fn rename(&mut self, token: Token, name: String, out: &mut Vec<SessionAction>) {
+        if self.is_restoration || self.phase() != Phase::Ready || self.ending.verdict.is_some() {
+            return Self::reply(token, Err(Refusal::NotReady(self.not_ready_because())), out);
+        }
+        let write = Write::SessionRename { id: self.id(), name: name.clone() };
+        let pending = Pending { mark: Mark::Renamed { token, name }, ..Pending::default() };
+        self.persist(pending, vec![write], true, out);
     }
 
     pub fn id(&self) -> SessionId {

@@ -94,6 +94,11 @@ pub(super) enum Mark {
     Restored {
         token: Token,
     },
+    /// The session's other name.
+    Renamed {
+        token: Token,
+        name: String,
+    },
     /// A retry of the first owed write.
     Retry,
 }
@@ -293,6 +298,11 @@ impl SessionMachine {
                     Self::reply(token, Ok(session), out);
                 }
             }
+            Mark::Renamed { token, name } => {
+                self.record.name = Some(name);
+                let session = SessionReply::Session(Box::new(self.shown_record()));
+                Self::reply(token, Ok(session), out);
+            }
             Mark::Retry => self.retried(true, now, out),
         }
         if let Some(position) = pending.worker {
@@ -352,6 +362,7 @@ impl SessionMachine {
             Mark::Nothing | Mark::Started { token: None, .. } => {}
             Mark::Started { token: Some(token), .. }
             | Mark::Taken { token, .. }
+            | Mark::Renamed { token, .. }
             | Mark::Refused { token, .. } => {
                 Self::reply(token, Err(Refusal::Storage(error.to_owned())), out);
             }

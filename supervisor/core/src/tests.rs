@@ -6,6 +6,7 @@ mod drain;
 mod ends;
 mod executions;
 mod phases;
+mod renames;
 mod restart;
 mod restoration;
 mod rollback;
@@ -17,7 +18,8 @@ mod withheld;
 
 use super::{
     ChannelFault, CloseCause, CopyId, ExecuteRequest, Executed, LoadedSource, Now, Refusal, SessionAction,
-    SessionInput, SessionMachine, SessionReply, SessionSpec, Source, Token, WorkerExitStatus, WriteId,
+    SessionInput, SessionMachine, SessionReply, SessionRequest, SessionSpec, Source, Token, WorkerExitStatus,
+    WriteId,
 };
 use std::sync::Arc;
 use vm_system_policy::{EffectivePolicy, Operator, Snapshot, effective};

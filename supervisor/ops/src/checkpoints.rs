@@ -2,6 +2,7 @@
 
 use super::errors::invalid;
 use super::{Ops, VerbCall};
+use vm_system_core::SessionRequest;
 use vm_system_protocol::control::{
     ErrorCode, OpError, SessionAddCheckpoint, SessionCheckpoints, SessionDeleteCheckpoint, SessionRollback,
 };
@@ -55,7 +56,7 @@ impl Ops {
         SessionRollback { session, checkpoint }: SessionRollback,
     ) -> Result<Session, OpError> {
         let id = self.visible(call, &session).await?;
-        let result = self.runtime.roll_back_session(id, checkpoint).await;
+        let result = self.runtime.request(id, SessionRequest::Rollback { checkpoint }).await;
         let result = self.of_session(call, id, result).await;
         self.audit(call, id, &result).await;
         let owner = self.owner_of_live(call, id);

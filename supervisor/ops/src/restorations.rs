@@ -98,7 +98,7 @@ impl Ops {
         given.check(&store, &plan, repeat_effects, &row.session).await?;
         let SessionRow { owner, worktree, session: ended, .. } = row;
         let name = match &ended.name {
-            Some(name) => Some((name.clone(), self.free_name(&owner, name).await?)),
+            Some(name) => Some((name.clone(), self.free_name(&owner, name, None).await?)),
             None => None,
         };
         let policy = store.session_policy(ended.id).await.map_err(stored)?;

@@ -6,10 +6,10 @@ use std::cmp::Reverse;
 use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use vm_system_core::{LibraryFailure, LibraryProblem, Refusal};
+use vm_system_core::{LibraryFailure, LibraryProblem, Refusal, SessionRequest};
 use vm_system_protocol::control::{
     ErrorCode, OpError, SessionClose, SessionCreate, SessionGet, SessionInspect, SessionKill, SessionList,
-    SessionResume, SessionSuspend,
+    SessionRename, SessionResume, SessionSuspend,
 };
 use vm_system_protocol::ids::{SessionId, TemplateId};
 use vm_system_protocol::model::{Engine, Session, SessionInspection, SessionStatus};
@@ -43,7 +43,7 @@ impl SessionNames {
     }
 }
 
-/// A name that no other session gets while this one is being created or restored.
+/// A name that no other session gets while this one is being created, restored or renamed.
 #[derive(Debug)]
 pub(super) struct ReservedName {
     names: SessionNames,
@@ -71,8 +71,13 @@ impl Ops {
         OpError::new(error.code, why).with_hint(hint)
     }
 
-    /// A name is unique among the live sessions of an owner.
-    pub(super) async fn free_name(&self, owner: &Owner, name: &str) -> Result<ReservedName, OpError> {
+    /// A name is unique among the live sessions of an owner. `of`: the session that may have it already.
+    pub(super) async fn free_name(
+        &self,
+        owner: &Owner,
+        name: &str,
+        of: Option<SessionId>,
+    ) -> Result<ReservedName, OpError> {
         let taken = |id: Option<SessionId>| {
             let error = OpError::new(
                 ErrorCode::Conflict,
@@ -86,8 +91,8 @@ impl Ops {
         };
         let reserved = self.session_names.reserve(owner, name).ok_or_else(|| taken(None))?;
         match self.live_named(owner, name).await? {
-            Some(id) => Err(taken(Some(id))),
-            None => Ok(reserved),
+            Some(id) if Some(id) != of => Err(taken(Some(id))),
+            _ => Ok(reserved),
         }
     }
 
@@ -125,7 +130,7 @@ impl Ops {
         }
         self.check_quota(call)?;
         let _reserved = match &name {
-            Some(name) => Some(self.free_name(&call.caller.owner, name).await?),
+            Some(name) => Some(self.free_name(&call.caller.owner, name, None).await?),
             None => None,
         };
         let id = SessionId::from_uuid(call.subject);
@@ -272,6 +277,27 @@ impl Ops {
         self.with_restorability(call, session).await
     }
 
+    pub(crate) async fn session_rename(
+        &self,
+        call: &VerbCall<'_>,
+        SessionRename { session, name }: SessionRename,
+    ) -> Result<Session, OpError> {
+        let name = session_name(&name)?;
+        let id = self.visible(call, &session).await?;
+        let renamed = match self.runtime.session_owner(id) {
+            // Until its row has the name, no other request gets it.
+            Some(owner) => match self.free_name(&owner, &name, Some(id)).await {
+                Ok(_reserved) => self.runtime.request(id, SessionRequest::Rename { name }).await,
+                Err(taken) => {
+                    self.audit(call, id, &Err::<(), _>(taken.clone())).await;
+                    return Err(taken);
+                }
+            },
+            None => Err(RuntimeError::NotLive),
+        };
+        self.live_session(call, id, renamed).await
+    }
+
     pub(crate) async fn session_close(
         &self,
         call: &VerbCall<'_>,
@@ -295,7 +321,7 @@ impl Ops {
         SessionSuspend { session }: SessionSuspend,
     ) -> Result<Session, OpError> {
         let id = self.visible(call, &session).await?;
-        let suspended = self.runtime.suspend_session(id).await;
+        let suspended = self.runtime.request(id, SessionRequest::Suspend).await;
         self.live_session(call, id, suspended).await
     }
 
@@ -305,7 +331,7 @@ impl Ops {
         SessionResume { session }: SessionResume,
     ) -> Result<Session, OpError> {
         let id = self.visible(call, &session).await?;
-        let resumed = self.runtime.resume_session(id).await;
+        let resumed = self.runtime.request(id, SessionRequest::Resume).await;
         self.live_session(call, id, resumed).await
     }
 

@@ -125,6 +125,8 @@ pub enum Write {
         name: Option<String>,
         facts: Box<SessionFacts>,
     },
+    /// Another name of a session that has not ended.
+    SessionRename { id: SessionId, name: String },
     /// Replaces the facts of a session.
     SessionFacts { id: SessionId, facts: Box<SessionFacts> },
     /// An event of a session that no other write implies.

@@ -93,7 +93,7 @@ impl Runtime {
                 DrainChange::Set(at) => Some(at),
                 DrainChange::Keep | DrainChange::Withdraw => None,
             };
-            match self.request(&live, |responder| Command::Drain { at, responder }).await {
+            match self.send(&live, |responder| Command::Drain { at, responder }).await {
                 Ok(_) => {}
                 // It ended meanwhile.
                 Err(RuntimeError::NotLive) => return Ok(None),

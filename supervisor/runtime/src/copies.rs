@@ -23,7 +23,7 @@ use vm_system_core::{
 };
 use vm_system_protocol::ids::SessionId;
 use vm_system_protocol::limits::HELLO_MS;
-use vm_system_protocol::model::{Session, SessionCheckpoint};
+use vm_system_protocol::model::SessionCheckpoint;
 use vm_system_protocol::worker::{FromWorker, ToWorker};
 use vm_system_spawn::{
     ForkError, Received, Spawner, WorkerChannelError, WorkerExitStatus, WorkerHandle, WorkerProcess,
@@ -315,7 +315,7 @@ impl Runtime {
         let live = self.live(session)?;
         self.shared().pressure.admit(&live.owner)?;
         let share = self.share_of(&live)?;
-        match self.request(&live, |responder| Command::Checkpoint { name, share, responder }).await? {
+        match self.send(&live, |responder| Command::Checkpoint { name, share, responder }).await? {
             SessionReply::Checkpoint(checkpoint) => Ok(*checkpoint),
             other => Err(unexpected(&other)),
         }
@@ -337,18 +337,6 @@ impl Runtime {
         checkpoint: String,
     ) -> Result<(), RuntimeError> {
         let live = self.live(session)?;
-        self.request(&live, |responder| Command::DeleteCheckpoint { checkpoint, responder }).await.map(|_| ())
-    }
-
-    pub(super) async fn roll_back(
-        &self,
-        session: SessionId,
-        checkpoint: Option<String>,
-    ) -> Result<Session, RuntimeError> {
-        let live = self.live(session)?;
-        match self.request(&live, |responder| Command::Rollback { checkpoint, responder }).await? {
-            SessionReply::Session(session) => Ok(*session),
-            other => Err(unexpected(&other)),
-        }
+        self.send(&live, |responder| Command::DeleteCheckpoint { checkpoint, responder }).await.map(|_| ())
     }
 }

@@ -48,7 +48,7 @@ impl Runtime {
         let mut task = SessionTask::new(machine, (shared, &live), inbox, worktree, libraries);
         task.share_modules();
         self.tasks().spawn(task.run());
-        match self.request(&live, |responder| Command::Create { responder }).await {
+        match self.send(&live, |responder| Command::Create { responder }).await {
             Ok(SessionReply::Session(session)) => {
                 shared.registry.session_created(&live.owner);
                 Ok(*session)

@@ -23,10 +23,10 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use vm_system_core::durable::{DurableRefusal, SubmittedAnswer};
-use vm_system_core::{CloseCause, ExecuteRequest, Executed, Refusal, SessionReply, Source};
+use vm_system_core::{CloseCause, ExecuteRequest, Executed, Refusal, SessionReply, SessionRequest, Source};
 use vm_system_protocol::control::{DoctorReport, UpgradeReport, ZygoteInfo};
 use vm_system_protocol::ids::{ExecutionId, SessionId, TaskId};
-use vm_system_protocol::model::{Execution, RestoredInputs, Session, SessionCheckpoint, SessionInspection};
+use vm_system_protocol::model::{Execution, Session, SessionCheckpoint, SessionInspection};
 use vm_system_record::{Owner, PolicySnapshot, StoreError};
 use vm_system_spawn::helper::SpawnHelper;
 use vm_system_spawn::{KEEPER_END, KeptJails, KindZygoteInfo, Library, LibraryError, SpawnError, Spawner};
@@ -250,7 +250,7 @@ impl Runtime {
     /// Begins to end a running execution. No error if it does not run.
     async fn end_execution(&self, execution: ExecutionId, abandoned: bool) -> Result<(), RuntimeError> {
         let Some(live) = self.session_of(execution) else { return Ok(()) };
-        match self.request(&live, |responder| Command::Cancel { execution, abandoned, responder }).await {
+        match self.send(&live, |responder| Command::Cancel { execution, abandoned, responder }).await {
             Ok(_) | Err(RuntimeError::NotLive | RuntimeError::Refused(Refusal::NoSuchExecution)) => Ok(()),
             Err(error) => Err(error),
         }
@@ -299,7 +299,7 @@ impl Runtime {
         self.0.shared.registry.get(id).ok_or(RuntimeError::NotLive)
     }
 
-    pub(super) async fn request(
+    pub(super) async fn send(
         &self,
         live: &LiveSession,
         command: impl FnOnce(SessionResponder) -> Command,
@@ -339,12 +339,18 @@ impl RuntimeApi for Runtime {
         Box::pin(self.delete_checkpoint_of(id, checkpoint))
     }
 
-    fn roll_back_session(
+    fn request(
         &self,
         id: SessionId,
-        checkpoint: Option<String>,
+        request: SessionRequest,
     ) -> BoxFuture<'_, Result<Session, RuntimeError>> {
-        Box::pin(self.roll_back(id, checkpoint))
+        Box::pin(async move {
+            let live = self.live(id)?;
+            match self.send(&live, |responder| Command::Request { request, responder }).await? {
+                SessionReply::Session(session) => Ok(*session),
+                other => Err(unexpected(&other)),
+            }
+        })
     }
 
     fn check_library(
@@ -368,9 +374,7 @@ impl RuntimeApi for Runtime {
     fn close_session(&self, id: SessionId) -> BoxFuture<'_, Result<Option<Session>, RuntimeError>> {
         Box::pin(async move {
             let Some(live) = self.0.shared.registry.get(id) else { return Ok(None) };
-            match self
-                .request(&live, |responder| Command::Close { cause: CloseCause::Request, responder })
-                .await
+            match self.send(&live, |responder| Command::Close { cause: CloseCause::Request, responder }).await
             {
                 Ok(SessionReply::Session(session)) => Ok(Some(*session)),
                 Ok(other) => Err(unexpected(&other)),
@@ -390,7 +394,7 @@ impl RuntimeApi for Runtime {
                 return worker.process.signal(signal).map_err(|_| RuntimeError::NotLive);
             }
             let live = self.live(id)?;
-            self.request(&live, |responder| Command::Kill { signal, responder }).await.map(|_| ())
+            self.send(&live, |responder| Command::Kill { signal, responder }).await.map(|_| ())
         })
     }
 
@@ -443,14 +447,6 @@ impl RuntimeApi for Runtime {
         })
     }
 
-    fn suspend_session(&self, id: SessionId) -> BoxFuture<'_, Result<Session, RuntimeError>> {
-        Box::pin(self.suspend(id))
-    }
-
-    fn resume_session(&self, id: SessionId) -> BoxFuture<'_, Result<Session, RuntimeError>> {
-        Box::pin(self.resume(id))
-    }
-
     fn is_suspended(&self, id: SessionId) -> bool {
         self.0.shared.registry.get(id).is_some_and(|live| live.suspended.load(Ordering::Relaxed))
     }
@@ -464,15 +460,6 @@ impl RuntimeApi for Runtime {
         Box::pin(self.repeat(session, request, template))
     }
 
-    fn finish_restoration(
-        &self,
-        session: SessionId,
-        name: Option<String>,
-        restored: RestoredInputs,
-    ) -> BoxFuture<'_, Result<Session, RuntimeError>> {
-        Box::pin(self.finish(session, name, restored))
-    }
-
     fn submit_answer(
         &self,
         execution: ExecutionId,
@@ -483,7 +470,7 @@ impl RuntimeApi for Runtime {
             let not_pending = || RuntimeError::Refused(Refusal::Task(DurableRefusal::NotPending));
             let live = self.session_of(execution).ok_or_else(not_pending)?;
             match self
-                .request(&live, |responder| Command::Submit { execution, task, given, wait, responder })
+                .send(&live, |responder| Command::Submit { execution, task, given, wait, responder })
                 .await
             {
                 Ok(SessionReply::Executed(executed)) => Ok(Arc::unwrap_or_clone(executed.record)),

@@ -204,7 +204,7 @@ impl Runtime {
         self.shared().pressure.admit(&parent.owner)?;
         let reserved = self.reserve(parent, &ids)?;
         let (made, mut workers) = mpsc::channel(ids.len().max(1));
-        let forked = self.request(parent, |responder| Command::Fork { children: ids, made, responder }).await;
+        let forked = self.send(parent, |responder| Command::Fork { children: ids, made, responder }).await;
         let mut started = Vec::with_capacity(reserved.len());
         // Later ones are ended by their sender.
         workers.close();
@@ -274,7 +274,7 @@ impl Runtime {
         }
         let Some(failure) = failure else { return Ok(sessions) };
         for (live, _) in responses {
-            let _ = self.request(&live, |responder| Command::Kill { signal: libc::SIGKILL, responder }).await;
+            let _ = self.send(&live, |responder| Command::Kill { signal: libc::SIGKILL, responder }).await;
         }
         Err(failure)
     }

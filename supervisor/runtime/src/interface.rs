@@ -4,12 +4,12 @@
 use super::shares::Holder;
 use super::{CreateSession, Durables, Follower, ForkSession, LargestOwner, RuntimeError};
 use std::sync::Arc;
-use vm_system_core::ExecuteRequest;
 use vm_system_core::durable::SubmittedAnswer;
 use vm_system_core::pressure::PressureLevel;
+use vm_system_core::{ExecuteRequest, SessionRequest};
 use vm_system_protocol::control::{DoctorReport, SandboxLayer, UpgradeReport, ZygoteInfo};
 use vm_system_protocol::ids::{ExecutionId, SessionId, TaskId};
-use vm_system_protocol::model::{Execution, RestoredInputs, Session, SessionCheckpoint, SessionInspection};
+use vm_system_protocol::model::{Execution, Session, SessionCheckpoint, SessionInspection};
 use vm_system_protocol::time::Timestamp;
 use vm_system_record::{Owner, PolicySnapshot};
 use vm_system_spawn::Library;
@@ -65,12 +65,9 @@ pub trait RuntimeApi: Send + Sync {
     /// Gives up a checkpoint (its number or name).
     fn delete_checkpoint(&self, id: SessionId, checkpoint: String)
     -> BoxFuture<'_, Result<(), RuntimeError>>;
-    /// Continues an idle session from a checkpoint (the newest if none is named); resolves when it is `ready` again.
-    fn roll_back_session(
-        &self,
-        id: SessionId,
-        checkpoint: Option<String>,
-    ) -> BoxFuture<'_, Result<Session, RuntimeError>>;
+    /// Makes a request to a live session; resolves when its effect is recorded, or it is refused.
+    fn request(&self, id: SessionId, request: SessionRequest)
+    -> BoxFuture<'_, Result<Session, RuntimeError>>;
     /// Evaluates a library by itself in a throw-away zygote; inside: why it does not load. Its source is stored.
     fn check_library(
         &self,
@@ -97,10 +94,6 @@ pub trait RuntimeApi: Send + Sync {
         template: Option<Arc<PolicySnapshot>>,
         follower: Option<Follower>,
     ) -> BoxFuture<'_, Result<Execution, RuntimeError>>;
-    /// Stops an idle session's worker until a request needs it; resolves when that is recorded or refused.
-    fn suspend_session(&self, id: SessionId) -> BoxFuture<'_, Result<Session, RuntimeError>>;
-    /// Lets the worker of a session run again; no error if it does.
-    fn resume_session(&self, id: SessionId) -> BoxFuture<'_, Result<Session, RuntimeError>>;
     /// Whether the worker of a live session is stopped.
     fn is_suspended(&self, id: SessionId) -> bool;
     /// Repeats an input of the session that this one restores; resolves at its end, or when it waits for an answer.
@@ -110,13 +103,6 @@ pub trait RuntimeApi: Send + Sync {
         request: Box<ExecuteRequest>,
         template: Option<Arc<PolicySnapshot>>,
     ) -> BoxFuture<'_, Result<Execution, RuntimeError>>;
-    /// All inputs were repeated: gives the session its name, and records these facts. Resolves when it is `ready`.
-    fn finish_restoration(
-        &self,
-        session: SessionId,
-        name: Option<String>,
-        restored: RestoredInputs,
-    ) -> BoxFuture<'_, Result<Session, RuntimeError>>;
     /// Submits an answer to the task of a session's execution; the record, without events, as of its next pause or its end, or
     /// (without `wait`) as soon as the answer is stored.
     fn submit_answer(

@@ -309,7 +309,7 @@ pub(super) async fn watch(config: PressureConfig, pressure: Arc<MemoryPressure>,
             for live in registry.live() {
                 if !live.suspended.load(Ordering::Relaxed) {
                     // A full queue is no idle session.
-                    let _ = live.commands.try_send(Command::Suspend { responder: None });
+                    let _ = live.commands.try_send(Command::SuspendIdle);
                 }
             }
         }

@@ -427,8 +427,8 @@ impl SessionTask {
             Command::DeleteCheckpoint { checkpoint, responder } => {
                 Input::DeleteCheckpoint { token: self.callers.add(responder), checkpoint }
             }
-            Command::Rollback { checkpoint, responder } => {
-                Input::Rollback { token: self.callers.add(responder), checkpoint }
+            Command::Request { request, responder } => {
+                Input::Request { token: self.callers.add(responder), request }
             }
             Command::CheckpointExited { number } => Input::CheckpointExited { number },
             Command::Execute { request, policy, follower, responder } => {
@@ -437,15 +437,9 @@ impl SessionTask {
                 }
                 Input::Execute { token: self.callers.add(responder), request, policy }
             }
-            Command::Suspend { responder } => {
-                Input::Suspend { token: responder.map(|responder| self.callers.add(responder)) }
-            }
-            Command::Resume { responder } => Input::Resume { token: self.callers.add(responder) },
+            Command::SuspendIdle => Input::SuspendIdle,
             Command::Repeat { request, policy, responder } => {
                 Input::Repeat { token: self.callers.add(responder), request, policy }
-            }
-            Command::FinishRestoration { name, restored, responder } => {
-                Input::FinishRestoration { token: self.callers.add(responder), name, restored }
             }
             Command::Submit { .. }
                 if self.machine.is_catching_up() && self.early_answers.len() < EARLY_ANSWERS =>

@@ -29,12 +29,12 @@ use tokio_util::sync::CancellationToken;
 use vm_system_core::durable::SubmittedAnswer;
 use vm_system_core::{
     ChannelFault, CloseCause, ExecuteRequest, LibraryFailure, LibraryProblem, Refusal, SessionInput as Input,
-    SessionReply, SpawnFailure, SpawnFault,
+    SessionReply, SessionRequest, SpawnFailure, SpawnFault,
 };
 use vm_system_policy::{EffectivePolicy, Operator};
 use vm_system_protocol::ids::{ExecutionId, SessionId, TaskId};
 use vm_system_protocol::limits::FILE_CALL_MS;
-use vm_system_protocol::model::{Event, HttpRecord, RestoredInputs, SessionCheckpoint};
+use vm_system_protocol::model::{Event, HttpRecord, SessionCheckpoint};
 use vm_system_protocol::time::Timestamp;
 use vm_system_record::{Owner, RecordedWorktree, http_audit};
 use vm_system_spawn::{LibraryError, SpawnError, WorkerChannelError};
@@ -219,8 +219,8 @@ pub(super) enum Command {
         checkpoint: String,
         responder: SessionResponder,
     },
-    Rollback {
-        checkpoint: Option<String>,
+    Request {
+        request: SessionRequest,
         responder: SessionResponder,
     },
     CheckpointExited {
@@ -232,21 +232,11 @@ pub(super) enum Command {
         follower: Option<mpsc::Sender<Arc<[Event]>>>,
         responder: SessionResponder,
     },
-    Suspend {
-        /// None: the supervisor does it, if the session is idle.
-        responder: Option<SessionResponder>,
-    },
-    Resume {
-        responder: SessionResponder,
-    },
+    /// The supervisor suspends it, if it is idle.
+    SuspendIdle,
     Repeat {
         request: Box<ExecuteRequest>,
         policy: Arc<EffectivePolicy>,
-        responder: SessionResponder,
-    },
-    FinishRestoration {
-        name: Option<String>,
-        restored: RestoredInputs,
         responder: SessionResponder,
     },
     Submit {
@@ -295,14 +285,11 @@ pub(super) enum Command {
 impl Command {
     /// Whether it needs an idle session: it waits while the session is busy briefly.
     pub(super) const fn needs_idle_session(&self) -> bool {
-        matches!(
-            self,
-            Self::Fork { .. }
-                | Self::Checkpoint { .. }
-                | Self::Rollback { .. }
-                | Self::Execute { .. }
-                | Self::Suspend { responder: Some(_) }
-        )
+        match self {
+            Self::Fork { .. } | Self::Checkpoint { .. } | Self::Execute { .. } => true,
+            Self::Request { request, .. } => request.needs_idle_session(),
+            _ => false,
+        }
     }
 }
 

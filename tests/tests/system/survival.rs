@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
-use vm_system_protocol::control::{ErrorCode, ExecList, ListPage};
+use vm_system_protocol::control::{ErrorCode, ExecList, ListPage, SessionGet, SessionList, SessionRename};
 use vm_system_protocol::model::{
     CapabilityKind, ExecutionStatus, Limits, Metrics, Session, SessionStatus, Settings,
 };
@@ -16,6 +16,7 @@ use vm_system_tests::{as_both, observe, watch};
 
 as_both!(
     a_session_and_its_state_survive_their_supervisor,
+    a_renamed_session_keeps_its_name_which_no_other_gets,
     a_running_execution_goes_on_and_no_event_is_lost_or_stored_twice,
     limits_of_a_running_execution_go_on_where_they_were,
     a_question_is_answered_under_the_next_supervisor,
@@ -57,6 +58,42 @@ mod cases {
         let forked = client.fork(&session, 1).expect("forks").remove(0);
         assert_eq!(client.preview_of(&forked, "fn()"), "42");
         client.close(&session);
+        drop(client);
+        daemon.stop();
+    }
+
+    pub(super) fn a_renamed_session_keeps_its_name_which_no_other_gets(user: User) {
+        let mut scene = Scene::with(user, Settings::default());
+        let (session, other) = (scene.session(), scene.session());
+        let rename = |session: &Session, name: &str| SessionRename {
+            session: session.id.to_string(),
+            name: name.into(),
+        };
+        scene.client.op(rename(&session, "draft")).expect("free");
+        let renamed = scene.client.op(rename(&session, "nightly")).expect("free");
+        assert_eq!((renamed.id, renamed.name.as_deref()), (session.id, Some("nightly")));
+        let daemon = restart(scene.daemon);
+        let mut client = daemon.client();
+        let found = |client: &mut Client, name: &str| {
+            let found = client.op(SessionGet { session: name.to_owned() });
+            found.map(|session| session.id).map_err(|error| error.code)
+        };
+        assert_eq!(found(&mut client, "nightly"), Ok(session.id));
+        assert_eq!(found(&mut client, "draft"), Err(ErrorCode::SessionNotFound));
+        let listed = client.op(SessionList::default()).expect("a list");
+        let names: Vec<&str> = listed.iter().filter_map(|session| session.name.as_deref()).collect();
+        assert_eq!(names, ["nightly"]);
+        let taken = client.op(rename(&other, "nightly")).expect_err("another session has it");
+        assert_eq!(taken.code, ErrorCode::Conflict);
+        let details = taken.details.and_then(|details| details.to_value()).expect("an object");
+        assert_eq!(details["session_id"], session.id.to_string());
+        client.op(rename(&other, "draft")).expect("no session has it any more");
+        // The next supervisor renames what it has adopted, and the worker is still there.
+        client.op(rename(&session, "weekly")).expect("free");
+        assert_eq!(found(&mut client, "weekly"), Ok(session.id));
+        assert_eq!(client.preview_of(&session, "6 * 7"), "42");
+        client.close(&session);
+        client.close(&other);
         drop(client);
         daemon.stop();
     }

@@ -49,6 +49,14 @@ pub struct SessionGet {
     pub session: String,
 }
 
+/// Give a session that has not ended another name, unique among those of its owner that have not ended either.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub struct SessionRename {
+    pub session: String,
+    /// 1–200 characters.
+    pub name: String,
+}
+
 /// End a session; a running execution becomes `cancelled` first. Idempotent.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub struct SessionClose {

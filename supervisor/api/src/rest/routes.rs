@@ -73,6 +73,7 @@ pub(super) fn table() -> Table {
         .with(GET, "/sessions", sessions::list)
         .with(POST, "/sessions", sessions::create)
         .with(GET, "/sessions/{session_id}", sessions::get)
+        .with(POST, "/sessions/{session_id}/rename", sessions::rename)
         .with(POST, "/sessions/{session_id}/close", sessions::close)
         .with(DELETE, "/sessions/{session_id}", sessions::delete)
         .with(GET, "/sessions/{session_id}/inspect", sessions::inspect)

@@ -11,8 +11,8 @@ use nix::sys::signal::Signal;
 use serde::{Deserialize, Serialize};
 use vm_system_protocol::control::{
     SessionAddCheckpoint, SessionCheckpoints, SessionClose, SessionCreate, SessionDeleteCheckpoint,
-    SessionFork, SessionGet, SessionInspect, SessionKill, SessionList, SessionResume, SessionRollback,
-    SessionSuspend,
+    SessionFork, SessionGet, SessionInspect, SessionKill, SessionList, SessionRename, SessionResume,
+    SessionRollback, SessionSuspend,
 };
 use vm_system_protocol::model::{Engine, SessionStatus};
 
@@ -104,6 +104,23 @@ pub(super) async fn create(request: RestRequest, JsonBody(body): JsonBody<Sessio
 /// One session.
 pub(super) async fn get(request: RestRequest, PathSegments(session): PathSegments<String>) -> RestResult {
     ok(&request.op(SessionGet { session: id("session_id", &session)? }).await?)
+}
+
+/// The new name.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct RenameBody {
+    name: Option<String>,
+}
+
+/// Give a session that has not ended another name.
+pub(super) async fn rename(
+    request: RestRequest,
+    PathSegments(session): PathSegments<String>,
+    JsonBody(body): JsonBody<RenameBody>,
+) -> RestResult {
+    let name = body.name.ok_or_else(|| RestError::invalid("name is missing"))?;
+    ok(&request.op(SessionRename { session: id("session_id", &session)?, name }).await?)
 }
 
 /// End a session; a running execution becomes `cancelled` first. Idempotent.

@@ -12,7 +12,8 @@ use crate::durable::SubmittedAnswer;
 use crate::durable::schema::Schema;
 use crate::{
     ChannelFault, CheckedTypes, CloseCause, ForkFault, LoadFailure, LoadedSource, Now, Respawned,
-    SessionAction, SessionInput, SessionMachine, SessionSpec, SpawnFailure, Token, WorkerExitStatus,
+    SessionAction, SessionInput, SessionMachine, SessionRequest, SessionSpec, SpawnFailure, Token,
+    WorkerExitStatus,
 };
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -523,10 +524,10 @@ impl World {
             65 => SessionInput::DeleteCheckpoint { token, checkpoint: self.rng.below(6).to_string() },
             66..=69 => {
                 let checkpoint = self.rng.one_in(4).then(|| self.rng.below(6).to_string());
-                SessionInput::Rollback { token, checkpoint }
+                SessionInput::Request { token, request: SessionRequest::Rollback { checkpoint } }
             }
-            70..=72 => SessionInput::Suspend { token: Some(token) },
-            73 => SessionInput::Resume { token },
+            70..=72 => SessionInput::Request { token, request: SessionRequest::Suspend },
+            73 => SessionInput::Request { token, request: SessionRequest::Resume },
             26..=30 => SessionInput::Fork { token, count: self.rng.below(3) as u32 + 1 },
             _ => {
                 let kind = if self.rng.one_in(3) { ExecutionKind::RunFile } else { ExecutionKind::Repl };

@@ -112,7 +112,10 @@ fn a_session_whose_restart_ends_its_supervisors_ends() {
 fn the_next_supervisor_forks_the_same_copy_again() {
     let mut bench = with_checkpoint();
     let name = copy_name(bench.machine.id(), bench.forks[0]);
-    bench.input(SessionInput::Rollback { token: Token(3), checkpoint: None });
+    bench.input(SessionInput::Request {
+        token: Token(3),
+        request: SessionRequest::Rollback { checkpoint: None },
+    });
     assert_eq!(bench.recorded().expect("recorded").copy, Some((CopyId::Checkpoint(1), name)));
     bench.next_supervisor(OnCrash::Close);
     assert_eq!(bench.details(), ["checkpoint 1", "checkpoint 1"]);
@@ -135,7 +138,10 @@ fn the_next_supervisor_forks_the_same_copy_again() {
 #[test]
 fn a_copy_that_cannot_be_forked_after_an_adoption_ends_the_session() {
     let mut bench = with_checkpoint();
-    bench.input(SessionInput::Rollback { token: Token(3), checkpoint: None });
+    bench.input(SessionInput::Request {
+        token: Token(3),
+        request: SessionRequest::Rollback { checkpoint: None },
+    });
     bench.next_supervisor(OnCrash::Close);
     let why = SpawnFailure::late("it is gone".to_owned());
     bench.input(SessionInput::CopyForked(Err(crate::ForkFault::Failed(why))));
@@ -148,7 +154,10 @@ fn a_rollback_that_is_not_stored_changes_nothing() {
         let mut bench = with_checkpoint();
         let facts = bench.machine.record().runtime_meta.clone();
         bench.held = Some(Vec::new());
-        bench.input(SessionInput::Rollback { token: Token(3), checkpoint: None });
+        bench.input(SessionInput::Request {
+            token: Token(3),
+            request: SessionRequest::Rollback { checkpoint: None },
+        });
         assert!(!bench.killed, "the worker goes on until the rollback is stored");
         if exited {
             bench.input(SessionInput::Exited(WorkerExitStatus::Signaled(11)));
@@ -173,7 +182,10 @@ fn a_session_ends_on_request_while_its_rollback_is_being_stored() {
     for kill in [false, true] {
         let mut bench = with_checkpoint();
         bench.held = Some(Vec::new());
-        bench.input(SessionInput::Rollback { token: Token(3), checkpoint: None });
+        bench.input(SessionInput::Request {
+            token: Token(3),
+            request: SessionRequest::Rollback { checkpoint: None },
+        });
         if kill {
             bench.input(SessionInput::Kill { token: Token(4), signal: 9 });
         } else {

@@ -18,7 +18,10 @@ impl Bench {
     fn finish(&mut self, token: u64) {
         let restored = RestoredInputs { inputs: 1, not_repeated: 0, different: 0 };
         let name = Some("work".to_owned());
-        self.input(SessionInput::FinishRestoration { token: Token(token), name, restored });
+        self.input(SessionInput::Request {
+            token: Token(token),
+            request: SessionRequest::FinishRestoration { name, restored },
+        });
     }
 
     fn repeat(&mut self, token: u64) {
@@ -40,7 +43,7 @@ fn it_is_not_ready_before_the_last_input_was_repeated() {
     assert_eq!((session.status, session.name.as_deref()), (SessionStatus::Starting, None));
     bench.execute(2);
     bench.input(SessionInput::Fork { token: Token(3), count: 1 });
-    bench.input(SessionInput::Suspend { token: Some(Token(4)) });
+    bench.input(SessionInput::Request { token: Token(4), request: SessionRequest::Suspend });
     for refused in 2..5 {
         assert!(
             matches!(bench.reply(refused), Some(Err(Refusal::NotReady(_)))),

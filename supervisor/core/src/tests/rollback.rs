@@ -55,9 +55,9 @@ fn a_rollback_replaces_the_worker_and_keeps_session_and_checkpoint() {
     };
     assert_eq!((made.number, made.name.as_deref()), (1, Some("a")));
     for generation in 2..4 {
-        bench.input(SessionInput::Rollback {
+        bench.input(SessionInput::Request {
             token: Token(10 + generation),
-            checkpoint: Some("a".to_owned()),
+            request: SessionRequest::Rollback { checkpoint: Some("a".to_owned()) },
         });
         assert!(bench.killed);
         assert_eq!(bench.machine.record().status, SessionStatus::Starting);
@@ -74,7 +74,10 @@ fn a_rollback_replaces_the_worker_and_keeps_session_and_checkpoint() {
         );
         assert_eq!(bench.machine.checkpoints().len(), 1);
     }
-    bench.input(SessionInput::Rollback { token: Token(30), checkpoint: Some("b".to_owned()) });
+    bench.input(SessionInput::Request {
+        token: Token(30),
+        request: SessionRequest::Rollback { checkpoint: Some("b".to_owned()) },
+    });
     assert!(matches!(bench.replies.last(), Some((_, Err(Refusal::NoCheckpoint(_))))), "{:?}", bench.replies);
 }
 

@@ -64,19 +64,19 @@ fn a_request_suspends_an_idle_session_and_not_a_busy_one() {
     bench.after(1_000_000);
     assert!(!bench.machine.is_suspended(), "only on request");
     bench.execute(2);
-    bench.input(SessionInput::Suspend { token: Some(Token(3)) });
+    bench.input(SessionInput::Request { token: Token(3), request: SessionRequest::Suspend });
     assert!(matches!(bench.reply(3), Some(Err(Refusal::Busy))), "{:?}", bench.reply(3));
-    bench.input(SessionInput::Suspend { token: None });
+    bench.input(SessionInput::SuspendIdle);
     assert!(bench.signals.is_empty());
     bench.ends(Outcome::Ok);
     for token in 4..6 {
-        bench.input(SessionInput::Suspend { token: Some(Token(token)) });
+        bench.input(SessionInput::Request { token: Token(token), request: SessionRequest::Suspend });
         let Some(Ok(SessionReply::Session(session))) = bench.reply(token) else { panic!("no session") };
         assert_eq!(session.status, SessionStatus::Suspended);
     }
     assert_eq!(bench.signals, [SIGSTOP], "once");
     for token in 6..8 {
-        bench.input(SessionInput::Resume { token: Token(token) });
+        bench.input(SessionInput::Request { token: Token(token), request: SessionRequest::Resume });
         let Some(Ok(SessionReply::Session(session))) = bench.reply(token) else { panic!("no session") };
         assert_eq!(session.status, SessionStatus::Ready);
     }
@@ -86,7 +86,7 @@ fn a_request_suspends_an_idle_session_and_not_a_busy_one() {
 #[test]
 fn a_suspended_worker_that_is_killed_ends_its_session_as_any_other() {
     let mut bench = Bench::idle(0, None);
-    bench.input(SessionInput::Suspend { token: None });
+    bench.input(SessionInput::SuspendIdle);
     bench.input(SessionInput::Exited(WorkerExitStatus::Signaled(9)));
     assert_eq!(bench.reason(), "signal(SIGKILL)");
     assert!(!bench.machine.is_suspended());

@@ -7,8 +7,8 @@ use crate::policies::Policies;
 use crate::sessions::ReservedName;
 use std::sync::Arc;
 use tokio::sync::watch;
-use vm_system_core::Refusal;
 use vm_system_core::durable::SubmittedAnswer;
+use vm_system_core::{Refusal, SessionRequest};
 use vm_system_protocol::ids::{ExecutionId, SessionId};
 use vm_system_protocol::model::{
     Execution, ExecutionStatus, InputDifference, RestorationStatus, RestoredInputs, Session,
@@ -96,7 +96,7 @@ impl Repetition {
         let SessionRestoration { inputs, not_repeated, different, .. } = *self.progress.borrow();
         let restored = RestoredInputs { inputs, not_repeated, different };
         let name = self.name.as_ref().map(|(name, _)| name.clone());
-        Ok(self.runtime.finish_restoration(self.session, name, restored).await?)
+        Ok(self.runtime.request(self.session, SessionRequest::FinishRestoration { name, restored }).await?)
     }
 
     async fn repeat(&self, number: u64, id: ExecutionId) -> Result<(), Stop> {

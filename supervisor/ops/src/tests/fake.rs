@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use vm_system_core::durable::SubmittedAnswer;
-use vm_system_core::{ExecuteRequest, Source};
+use vm_system_core::{ExecuteRequest, SessionRequest, Source};
 use vm_system_core::{LoadFailure, Refusal};
 use vm_system_protocol::control::{
     DoctorReport, ErrorCode, ExecStart, Op, OpError, Reply, SandboxLayer, SessionCreate, TemplateCreate,
@@ -17,8 +17,7 @@ use vm_system_protocol::control::{
 use vm_system_protocol::ids::{ExecutionId, SessionId, TaskId};
 use vm_system_protocol::model::{
     ConsoleLevel, Engine, Event, EventPayload, Execution, ExecutionError, ExecutionKind, ExecutionStatus,
-    Metrics, RestoredInputs, Session, SessionCheckpoint, SessionFacts, SessionInspection, SessionStatus,
-    Settings,
+    Metrics, Session, SessionCheckpoint, SessionFacts, SessionInspection, SessionStatus, Settings,
 };
 use vm_system_protocol::reason::CloseReason;
 use vm_system_protocol::time::Timestamp;
@@ -255,13 +254,26 @@ impl RuntimeApi for Fake {
         let live = self.live(id);
         Box::pin(async move { live })
     }
-    fn roll_back_session(
+    fn request(
         &self,
         id: SessionId,
-        _checkpoint: Option<String>,
+        request: SessionRequest,
     ) -> BoxFuture<'_, Result<Session, RuntimeError>> {
-        let live = self.live(id);
-        Box::pin(async move { live.and(Err(RuntimeError::Internal("not simulated".to_owned()))) })
+        Box::pin(async move {
+            self.live(id)?;
+            let write = match request {
+                SessionRequest::FinishRestoration { name, restored } => {
+                    let facts =
+                        Box::new(SessionFacts { restored: Some(restored), ..SessionFacts::default() });
+                    Write::SessionRestored { id, name, facts }
+                }
+                SessionRequest::Rename { name } => Write::SessionRename { id, name },
+                _ => return Err(RuntimeError::Internal("not simulated".to_owned())),
+            };
+            self.store.apply(write).await.map_err(RuntimeError::Store)?;
+            let row = self.store.session(&vm_system_record::Scope::All, id).await;
+            Ok(row.map_err(RuntimeError::Store)?.ok_or(RuntimeError::NotLive)?.session)
+        })
     }
     fn check_library(
         &self,
@@ -320,14 +332,6 @@ impl RuntimeApi for Fake {
     ) -> BoxFuture<'_, Result<Execution, RuntimeError>> {
         Box::pin(self.run(session, *request, template, follower))
     }
-    fn suspend_session(&self, id: SessionId) -> BoxFuture<'_, Result<Session, RuntimeError>> {
-        let live = self.live(id);
-        Box::pin(async move { live.and(Err(RuntimeError::Internal("not simulated".to_owned()))) })
-    }
-    fn resume_session(&self, id: SessionId) -> BoxFuture<'_, Result<Session, RuntimeError>> {
-        let live = self.live(id);
-        Box::pin(async move { live.and(Err(RuntimeError::Internal("not simulated".to_owned()))) })
-    }
     fn builds(&self, _change: DrainChange) -> BoxFuture<'_, UpgradeReport> {
         Box::pin(async { UpgradeReport { drain_at: None, builds: Vec::new(), unreached: Vec::new() } })
     }
@@ -341,21 +345,6 @@ impl RuntimeApi for Fake {
         template: Option<Arc<PolicySnapshot>>,
     ) -> BoxFuture<'_, Result<Execution, RuntimeError>> {
         Box::pin(self.run(session, *request, template, None))
-    }
-    fn finish_restoration(
-        &self,
-        session: SessionId,
-        name: Option<String>,
-        restored: RestoredInputs,
-    ) -> BoxFuture<'_, Result<Session, RuntimeError>> {
-        Box::pin(async move {
-            self.live(session)?;
-            let facts = Box::new(SessionFacts { restored: Some(restored), ..SessionFacts::default() });
-            let write = Write::SessionRestored { id: session, name, facts };
-            self.store.apply(write).await.map_err(RuntimeError::Store)?;
-            let row = self.store.session(&vm_system_record::Scope::All, session).await;
-            Ok(row.map_err(RuntimeError::Store)?.ok_or(RuntimeError::NotLive)?.session)
-        })
     }
     fn submit_answer(
         &self,

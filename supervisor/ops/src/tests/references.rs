@@ -2,7 +2,8 @@
 
 use super::fake::{OpsBench, admin, bob, new_session, template};
 use vm_system_protocol::control::{
-    ErrorCode, ExecGet, Op, OpError, SessionClose, SessionCreate, SessionGet, TemplateGet,
+    ErrorCode, ExecGet, Op, OpError, SessionClose, SessionCreate, SessionGet, SessionList, SessionRename,
+    TemplateGet,
 };
 use vm_system_protocol::model::TemplateDetail;
 
@@ -135,6 +136,52 @@ async fn session_is_found_by_its_name_the_live_one_first() {
     assert_eq!(found("build").await, Ok(third), "of those that have ended the newest");
     let theirs = bench.ops.call(&bob(), create(), None, None).await;
     assert!(!matches!(theirs, Err(error) if error.code == ErrorCode::Conflict), "names of others are theirs");
+}
+
+#[tokio::test]
+async fn session_is_found_by_its_other_name_which_is_unique_among_the_live_ones_of_its_owner() {
+    let bench = OpsBench::new();
+    let template = bench.template("t").await;
+    let make = async |name: &str| {
+        let new = SessionCreate { name: Some(name.to_owned()), ..new_session(&template) };
+        bench.request(new).await.expect("nothing is refused").id.to_string()
+    };
+    let rename =
+        |session: &str, name: &str| SessionRename { session: session.to_owned(), name: name.to_owned() };
+    let found = async |bench: &OpsBench, name: &str| {
+        let session = bench.request(SessionGet { session: name.to_owned() }).await;
+        session.map(|session| session.id.to_string()).map_err(|error| error.code)
+    };
+    let (first, second) = (make("one").await, make("two").await);
+    let renamed = bench.request_with_key(rename("one", " three "), "k").await.expect("free");
+    assert_eq!((renamed.id.to_string(), renamed.name.as_deref()), (first.clone(), Some("three")));
+    assert_eq!(bench.request_with_key(rename("one", " three "), "k").await, Ok(renamed), "a repetition");
+    assert_eq!(found(&bench, "one").await, Err(ErrorCode::SessionNotFound));
+    assert_eq!(found(&bench.restarted(), "three").await, Ok(first.clone()), "also by the next supervisor");
+    let listed = bench.request(SessionList::default()).await.expect("a list");
+    assert!(listed.iter().any(|session| session.name.as_deref() == Some("three")), "{listed:?}");
+    bench.request(rename("three", "three")).await.expect("its own name");
+    for (name, code) in
+        [("two", ErrorCode::Conflict), ("", ErrorCode::ValidationError), ("a\nb", ErrorCode::ValidationError)]
+    {
+        assert_eq!(bench.refused(rename("three", name)).await, code, "{name:?}");
+    }
+    let theirs = bench.ops.call(&bob(), rename(&first, "four"), None, None).await.expect_err("Alice's");
+    assert_eq!(theirs.code, ErrorCode::SessionNotFound);
+    // Of requests for one name at the same time one gets it, also against a creation.
+    let new = SessionCreate { name: Some("five".to_owned()), ..new_session(&template) };
+    let (one, two, made) = tokio::join!(
+        bench.request(rename(&first, "five")),
+        bench.request(rename(&second, "five")),
+        bench.request(new)
+    );
+    let got = [one.is_ok(), two.is_ok(), made.is_ok()];
+    assert_eq!(got.iter().filter(|has_it| **has_it).count(), 1, "{got:?}");
+    let holder = found(&bench, "five").await.expect("one has it");
+    bench.request(SessionClose { session: holder.clone() }).await.expect("live");
+    assert_eq!(bench.refused(rename(&holder, "six")).await, ErrorCode::SessionNotReady);
+    let other = if holder == second { &first } else { &second };
+    bench.request(rename(other, "five")).await.expect("the name of a session that has ended is free");
 }
 
 #[tokio::test]

@@ -65,6 +65,9 @@ fn about(route: &Route, of: &Belongings, daemon: &Daemon) -> About {
             });
             About::Theirs(Some(body), TEMPLATE)
         }
+        ("POST", "/sessions/{session_id}/rename") => {
+            About::Theirs(Some(json!({ "name": format!("new-{}", of.session) })), SESSION)
+        }
         ("GET" | "POST" | "DELETE", path) if path.starts_with("/sessions/{session_id}") => {
             About::Theirs(None, SESSION)
         }

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use vm_system_protocol::control::{
     AGENT_TEMPLATE, ErrorCode, ExecCancel, ExecStart, ExecWait, ExecutionState, ListPage,
     SessionAddCheckpoint, SessionClose, SessionCreate, SessionEvents, SessionFork, SessionGet,
-    SessionInspect, SessionList, SessionRollback,
+    SessionInspect, SessionList, SessionRename, SessionRollback,
 };
 use vm_system_protocol::model::{Engine, ExecutionKind, SessionInspection, SessionStatus};
 use vm_system_protocol::module_syntax::has_module_syntax;
@@ -109,6 +109,17 @@ pub(super) fn rows() -> Vec<ToolRow> {
             set: ToolSet::Sessions,
             reads_files: false,
             run: |call| Box::pin(roll_back(call)),
+        },
+        ToolRow {
+            name: "session_rename",
+            title: "Rename a session",
+            description: "Give a session that has not ended another name, by which all tools find it.",
+            input: schema::input::<RenameInput>,
+            output: schema::output::<SessionView>,
+            effect: Effect::Destroys,
+            set: ToolSet::Sessions,
+            reads_files: false,
+            run: |call| Box::pin(rename(call)),
         },
         ToolRow {
             name: "session_close",
@@ -374,6 +385,22 @@ async fn roll_back(call: &ToolCall<'_>) -> ToolResult {
     });
     let session = call.perform(SessionRollback { session: session_id, checkpoint }).await?;
     Ok(ToolOutput::new(format!("Session rolled back: {}", session.id), &SessionView::of(&session)))
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct RenameInput {
+    /// Id of the session, its unique beginning, or its name
+    session_id: String,
+    /// The new name: no other session of yours that has not ended has it (1–200 characters)
+    name: String,
+}
+
+async fn rename(call: &ToolCall<'_>) -> ToolResult {
+    let RenameInput { session_id, name } = call.input()?;
+    let session = call.perform(SessionRename { session: session_id, name }).await?;
+    let text = format!("Session renamed: {} ({})", session.name.as_deref().unwrap_or_default(), session.id);
+    Ok(ToolOutput::new(text, &SessionView::of(&session)))
 }
 
 async fn close(call: &ToolCall<'_>) -> ToolResult {

@@ -41,6 +41,7 @@ impl<'a> Ends<'a> {
                 | Write::SessionReady { .. }
                 | Write::SessionRestoring { .. }
                 | Write::SessionRestored { .. }
+                | Write::SessionRename { .. }
                 | Write::ExecutionFacts { .. }
                 | Write::SessionFacts { .. }
                 | Write::KeyClaim(_)

@@ -98,6 +98,14 @@ pub(super) fn restored(
     }
 }
 
+pub(super) fn rename(c: &Connection, id: SessionId, name: &str) -> Result<u64, SqliteFailure> {
+    let sql = "UPDATE sessions SET name = ?2 WHERE id = ?1 AND status IN ('starting', 'ready')";
+    match run(c, sql, params![id.as_bytes(), name])? {
+        0 => Err(missing_or_finished(c, id)),
+        rows => Ok(rows),
+    }
+}
+
 pub(super) fn restoring(
     c: &Connection,
     id: SessionId,

@@ -34,6 +34,8 @@ pub(super) async fn session_needs_a_template_and_keeps_its_snapshot(store: Store
 
 pub(super) async fn ended_session_never_changes(store: StoreHandle) {
     store.apply(Batch(vec![template(1, "t"), session(1, 1)])).await.expect("new");
+    let rename = |number| Write::SessionRename { id: session_id(number), name: "nightly".to_owned() };
+    store.apply(rename(1)).await.expect("live");
     let end = |status, reason| Write::SessionEnd {
         id: session_id(1),
         status,
@@ -46,11 +48,14 @@ pub(super) async fn ended_session_never_changes(store: StoreHandle) {
     let row = store.session(&mine(), session_id(1)).await.expect("readable").expect("there");
     assert_eq!(row.session.close_reason.as_deref(), Some("signal(SIGSEGV)"));
     assert_eq!(row.session.last_error.as_deref(), Some("boom"));
+    assert_eq!(row.session.name.as_deref(), Some("nightly"));
     let finished = rejected(Rejection::Finished(Entity::Session));
     assert_eq!(store.apply(end(SessionStatus::Closed, CloseReason::Exited)).await, finished);
     assert_eq!(store.apply(Write::SessionReady { id: session_id(1) }).await, finished);
+    assert_eq!(store.apply(rename(1)).await, finished);
     let missing = rejected(Rejection::Missing(Entity::Session));
     assert_eq!(store.apply(Write::SessionReady { id: session_id(2) }).await, missing);
+    assert_eq!(store.apply(rename(2)).await, missing);
 }
 
 pub(super) async fn the_end_of_a_session_leaves_no_execution_running_and_the_end_of_that_may_follow(
