@@ -8,13 +8,14 @@ use vm_system_protocol::json::JsonText;
 use vm_system_protocol::keeper::ProcessUsage;
 use vm_system_protocol::limits::CHECKPOINTS;
 use vm_system_protocol::model::{
-    Event, Execution, ExecutionKind, HttpRecord, OnCrash, RestoredInputs, Session, SessionCheckpoint,
+    Event, Execution, ExecutionKind, HttpRecord, OnCrash, Session, SessionCheckpoint,
 };
 use vm_system_protocol::reason::{CloseReason, WorkerExitStatus};
 use vm_system_protocol::time::Timestamp;
 use vm_system_protocol::worker::{FromWorker, HostReply, SourceFormat, Start, ToWorker};
 use vm_system_record::{Owner, PolicySnapshot, RecordedWorktree, Write};
 
+use super::request::SessionRequest;
 use super::rollback::CopyId;
 use super::type_check::CheckedTypes;
 
@@ -258,7 +259,6 @@ pub enum SessionInput {
     Request {
         /// The caller that gets the reply.
         token: Token,
-        /// What is requested.
         request: SessionRequest,
     },
     /// Stop the worker until a request needs it, if the session is idle: the supervisor does it.
@@ -365,33 +365,6 @@ pub enum SessionInput {
     WorkerUsage(ProcessUsage),
     /// The worker has exited; all its messages were delivered before.
     Exited(WorkerExitStatus),
-}
-
-/// A request to a session whose reply is its record.
-#[derive(Debug, Clone)]
-pub enum SessionRequest {
-    /// Stop the worker of an idle session until a request needs it.
-    Suspend,
-    /// Let the worker run again.
-    Resume,
-    /// Continue from a checkpoint (its number or name; the newest if absent).
-    Rollback { checkpoint: Option<String> },
-    /// Another name, which no other session of the owner has.
-    Rename { name: String },
-    /// All inputs of the session that this one restores were repeated.
-    FinishRestoration {
-        /// The session's name from now on.
-        name: Option<String>,
-        /// What is recorded about the restoration.
-        restored: RestoredInputs,
-    },
-}
-
-impl SessionRequest {
-    /// Whether it needs an idle session: it waits while the session is busy briefly.
-    pub const fn needs_idle_session(&self) -> bool {
-        matches!(self, Self::Suspend | Self::Rollback { .. })
-    }
 }
 
 impl SessionInput {

@@ -52,6 +52,7 @@ pub mod pressure;
 mod record;
 mod recovery;
 mod replacement;
+mod request;
 mod restart;
 mod restoration;
 mod rollback;
@@ -70,9 +71,10 @@ pub use exit::signal_name;
 pub use input::{
     Activity, ChannelFault, CloseCause, ExecuteRequest, Executed, ForkFault, LibraryFailure, LibraryProblem,
     LoadFailure, LoadedSource, Now, Refusal, Respawned, SessionAction, SessionInput, SessionReply,
-    SessionRequest, SessionSpec, Source, SpawnFailure, SpawnFault, Token, WriteId,
+    SessionSpec, Source, SpawnFailure, SpawnFault, Token, WriteId,
 };
 pub use machine::{AdoptedExecution, SessionMachine};
+pub use request::SessionRequest;
 pub use rollback::{CopyId, copies_of, copy_name, last_before_guard, of_guard};
 pub use source_format::{module_format, run_file_format};
 pub use type_check::CheckedTypes;

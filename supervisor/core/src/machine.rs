@@ -5,11 +5,12 @@ use super::close::{Ender, StopCause};
 use super::drain::Drain;
 use super::execution::{Current, Running};
 use super::input::{
-    CloseCause, LibraryFailure, Now, Refusal, SessionAction, SessionInput, SessionReply, SessionRequest,
-    SessionSpec, SpawnFailure, Token,
+    CloseCause, LibraryFailure, Now, Refusal, SessionAction, SessionInput, SessionReply, SessionSpec,
+    SpawnFailure, Token,
 };
 use super::phase::{CurrentPhase, Phase, PhaseChange};
 use super::record::{Ledger, Mark, Pending};
+use super::request::SessionRequest;
 use super::rollback::Copies;
 use std::collections::VecDeque;
 use std::sync::Arc;
