@@ -24,7 +24,7 @@ pub trait WorkerBody {
         }
     }
 
-    /// In a zygote: compiles modules, which forked workers then need not compile. Called at most once, after [`Self::teach`].
+    /// In a zygote: compiles modules, which forked workers then need not compile. Called at most once, after [`Self::load_libraries`].
     fn compile(&mut self, _modules: Vec<ModuleText>) {}
 
     /// In a zygote: builds the realm and prelude of durable programs, which every forked worker then shares.

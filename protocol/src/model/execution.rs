@@ -97,7 +97,7 @@ pub struct ExecutionError {
     /// One of [`EXECUTION_CODES`].
     pub code: String,
     pub message: String,
-    /// For `WORKER_DIED`: text of [`CloseReason`](crate::reason::CloseReason).
+    /// For `WORKER_DIED`: text of [`CloseReason`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// The message, or the stack in the exception event, was cut for its size.

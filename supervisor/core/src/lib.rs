@@ -65,7 +65,6 @@ mod type_check;
 mod simulation;
 #[cfg(test)]
 mod tests;
-
 pub use continuation::Continuation;
 pub use exit::signal_name;
 pub use input::{

@@ -1,5 +1,5 @@
 //! The path from a verb to its handler, by the table of verbs
-//! ([`for_each_verb`](vm_system_protocol::for_each_verb)). Knows no single verb.
+//! ([`for_each_verb`]). Knows no single verb.
 
 use super::{Ops, VerbCall};
 use vm_system_protocol::control::{Op, OpError, Reply};

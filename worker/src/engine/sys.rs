@@ -16,7 +16,7 @@ pub(super) struct HostSlot {
 }
 
 impl HostSlot {
-    /// Makes `host` available to [`HostSlot::with`] while `run` runs.
+    /// Makes `host` available to [`HostSlot::lend`] while `run` runs.
     pub(super) fn scoped<R>(&self, host: &mut dyn Host, run: impl FnOnce() -> R) -> R {
         struct Reset<'a>(&'a HostSlot);
         impl Drop for Reset<'_> {
