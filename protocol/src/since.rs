@@ -1,7 +1,7 @@
 //! Since which protocol version a message exists. A supervisor adopts keepers and workers of the build before it: what they do not
 //! know is never sent to them, and what they send is decoded, because enums only grow at their end and structs never change.
 //!
-//! All messages of [`FIRST`] are known to every build. A new variant gets the next version in [`Since::since`] of the message that has
+//! All messages of [`FIRST`] are known to every build. A new variant gets the next version in [`Since::first_version`] of the message that has
 //! it, and [`PROTOCOL`](crate::hello::PROTOCOL) is raised to that. Rows of a version that no build speaks any more are removed.
 //!
 //! Zygotes and workers of durable programs are not adopted: what only they receive needs no rows.
@@ -13,7 +13,7 @@ use crate::worker::ToWorker;
 /// A message with its parts.
 pub trait Since {
     /// The version since which a peer can decode this value.
-    fn since(&self) -> u32 {
+    fn first_version(&self) -> u32 {
         FIRST
     }
 }
@@ -29,7 +29,7 @@ pub struct NotSpoken {
 
 /// Refuses a message that a peer of this version cannot decode.
 pub fn check(message: &impl Since, spoken: u32) -> Result<(), NotSpoken> {
-    let since = message.since();
+    let since = message.first_version();
     if since <= spoken { Ok(()) } else { Err(NotSpoken { since, spoken }) }
 }
 
@@ -37,7 +37,7 @@ impl Since for ToKeeper {}
 
 impl Since for ToWorker {
     #[cfg(feature = "next-protocol")]
-    fn since(&self) -> u32 {
+    fn first_version(&self) -> u32 {
         match self {
             Self::Announce { .. } => crate::hello::PROTOCOL,
             _ => FIRST,
@@ -58,7 +58,7 @@ mod tests {
     }
 
     impl Since for MadeUp {
-        fn since(&self) -> u32 {
+        fn first_version(&self) -> u32 {
             match self {
                 Self::Old => FIRST,
                 Self::New => FIRST + 1,

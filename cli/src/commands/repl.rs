@@ -114,7 +114,7 @@ enum Outcome {
 }
 
 impl Outcome {
-    fn of(stop: ExecutionState, output: ScriptOutput) -> Self {
+    fn from_stop(stop: ExecutionState, output: ScriptOutput) -> Self {
         match stop {
             ExecutionState::Execution(execution) => Self::Ended(Box::new(execution), output),
             ExecutionState::Run(run) => {
@@ -185,7 +185,7 @@ async fn converse(
                 let new = new_execution(session.clone(), text, Some(INTERACTIVE_INPUT));
                 interrupts.forget();
                 let stop = start::to_its_stop(context, backend, interrupts, new, None, &output).await;
-                stop.map(|stop| Outcome::of(stop, output))
+                stop.map(|stop| Outcome::from_stop(stop, output))
             }
         };
         match stop {
@@ -257,7 +257,7 @@ async fn answer_pending(
             }
             Ok(Outcome::Waits(Pending { execution, task: now.task, output }))
         }
-        stop => Ok(Outcome::of(stop?, output)),
+        stop => Ok(Outcome::from_stop(stop?, output)),
     }
 }
 

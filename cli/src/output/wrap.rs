@@ -12,15 +12,15 @@ const INDENT: usize = 4;
 pub(super) fn entry(label: &str, text: &str, width: usize) -> String {
     let label_width = label.width();
     let indent = if label_width + NARROWEST <= width { label_width } else { INDENT.min(width / 2) };
-    wrapped(text, label, (width, indent))
+    wrapped(text, label, width, indent)
 }
 
 /// A paragraph on lines of at most `width` columns; all but the first begin with `indent` spaces.
 pub(crate) fn paragraph(text: &str, width: usize, indent: usize) -> String {
-    wrapped(text, "", (width, indent))
+    wrapped(text, "", width, indent)
 }
 
-fn wrapped(text: &str, label: &str, (width, indent): (usize, usize)) -> String {
+fn wrapped(text: &str, label: &str, width: usize, indent: usize) -> String {
     let indent = " ".repeat(indent);
     let options = Options::new(width)
         .initial_indent(label)

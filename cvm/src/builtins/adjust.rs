@@ -12,13 +12,7 @@ impl Realm {
     /// Defines the value of a property on another object too.
     pub(super) fn share(&mut self, from: Id, name: &str, to: Id) {
         let key = self.key(name);
-        let found = self
-            .heap
-            .obj(from)
-            .props
-            .find(key)
-            .and_then(|slot| self.heap.obj(from).props.prop_at(slot))
-            .copied();
+        let found = self.heap.obj(from).props.get(key).copied();
         if let Some(property) = found {
             self.put(to, name, property.value, property.flags);
         }

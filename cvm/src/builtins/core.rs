@@ -210,10 +210,7 @@ fn get_own(vm: &mut Vm<'_>, c: NativeCall) -> Res<Ret> {
 
 /// Reads a descriptor that `ToPropertyDescriptor` created.
 pub(super) fn read_desc(vm: &Vm<'_>, d: Id) -> Desc {
-    let field = |id: Id| {
-        let props = &vm.st.heap.obj(d).props;
-        props.find(ids::key(id)).and_then(|s| props.prop_at(s)).map(|p| p.value)
-    };
+    let field = |id: Id| vm.st.heap.obj(d).props.get(ids::key(id)).map(|p| p.value);
     let mut desc =
         Desc { value: field(ids::VALUE), get: field(ids::GET), set: field(ids::SET), flags: 0, mask: 0 };
     for (name, bit) in [(ids::WRITABLE, attr::W), (ids::ENUMERABLE, attr::E), (ids::CONFIGURABLE, attr::C)] {

@@ -43,8 +43,7 @@ pub(super) const MODULE: Module = Module {
         }),
         ("errorData", |vm, c| {
             let id = vm.arg_obj(&c, 0)?;
-            let props = &vm.st.heap.obj(id).props;
-            let found = props.find(ids::key(ids::ERROR_DATA)).and_then(|slot| props.prop_at(slot));
+            let found = vm.st.heap.obj(id).props.get(ids::key(ids::ERROR_DATA));
             Ok(found.map_or(Value::Str(ids::EMPTY), |p| p.value).into())
         }),
         ("isError", |vm, c| {

@@ -177,11 +177,7 @@ fn check_list_options(vm: &mut Vm<'_>, options: Value) -> Res<()> {
     let Value::Obj(id) = options else { return Ok(()) };
     for (option, wanted) in [("recursive", "a boolean"), ("filter", "a string")] {
         let key = vm.st.heap.key(option);
-        let props = &vm.st.heap.obj(id).props;
-        let given = props
-            .find(key)
-            .and_then(|slot| props.prop_at(slot))
-            .filter(|prop| prop.flags & attr::ACCESSOR == 0);
+        let given = vm.st.heap.obj(id).props.get(key).filter(|prop| prop.flags & attr::ACCESSOR == 0);
         match (option, given.map_or(Value::Undefined, |prop| prop.value)) {
             (_, Value::Undefined | Value::Null)
             | ("recursive", Value::Bool(_))

@@ -122,8 +122,7 @@ impl JsonExporter<'_, '_> {
 
     /// An element that is stored as a property: after a gap, or with other attributes.
     fn element_property(&self, array: Id, i: u32) -> Option<Value> {
-        let props = &self.vm.st.heap.obj(array).props;
-        let found = props.find(Key::index(i)).and_then(|slot| props.prop_at(slot))?;
+        let found = self.vm.st.heap.obj(array).props.get(Key::index(i))?;
         (found.flags & attr::ACCESSOR == 0).then_some(found.value)
     }
 

@@ -142,13 +142,7 @@ impl Realm {
     /// Adds a getter or setter.
     fn accessor(&mut self, holder: Id, name: &str, get: Option<Id>, set: Option<Id>) {
         let key = self.key(name);
-        let old = self
-            .heap
-            .obj(holder)
-            .props
-            .find(key)
-            .and_then(|s| self.heap.obj(holder).props.prop_at(s))
-            .map(|p| p.value);
+        let old = self.heap.obj(holder).props.get(key).map(|p| p.value);
         let (old_get, old_set) = old.map_or((Value::Undefined, Value::Undefined), |v| self.heap.pair(v));
         let pair =
             self.heap.alloc(Cell::Pair(get.map_or(old_get, Value::Obj), set.map_or(old_set, Value::Obj)));
@@ -219,13 +213,7 @@ impl Realm {
     /// Moves a method's function object to its fixed id.
     pub(crate) fn pin(&mut self, holder: Id, name: &str, at: Id) {
         let key = self.key(name);
-        let found = self
-            .heap
-            .obj(holder)
-            .props
-            .find(key)
-            .and_then(|s| self.heap.obj(holder).props.prop_at(s))
-            .copied();
+        let found = self.heap.obj(holder).props.get(key).copied();
         if let Some(p) = found
             && let Value::Obj(id) = p.value
         {
@@ -237,13 +225,7 @@ impl Realm {
     /// Adds an alias of a method to its object.
     pub(crate) fn alias(&mut self, holder: Id, name: &str, as_name: &str) {
         let key = self.key(name);
-        let found = self
-            .heap
-            .obj(holder)
-            .props
-            .find(key)
-            .and_then(|s| self.heap.obj(holder).props.prop_at(s))
-            .copied();
+        let found = self.heap.obj(holder).props.get(key).copied();
         if let Some(p) = found {
             self.put(holder, as_name, p.value, p.flags);
         }

@@ -53,6 +53,11 @@ impl Props {
         self.list.iter().position(|p| p.key == key)
     }
 
+    /// The property of `key`.
+    pub(crate) fn get(&self, key: Key) -> Option<&Prop> {
+        self.find(key).and_then(|slot| self.prop_at(slot))
+    }
+
     /// The property at `slot`, a result of [`Props::find`].
     #[inline]
     pub(crate) fn prop_at(&self, slot: usize) -> Option<&Prop> {

@@ -45,8 +45,7 @@ impl Vm<'_> {
 
     /// The value of an own data property.
     pub(crate) fn own_data(&self, id: Id, name: Id) -> Option<Value> {
-        let props = &self.st.heap.obj(id).props;
-        let found = props.find(ids::key(name)).and_then(|slot| props.prop_at(slot))?;
+        let found = self.st.heap.obj(id).props.get(ids::key(name))?;
         (found.flags & attr::ACCESSOR == 0).then_some(found.value)
     }
 

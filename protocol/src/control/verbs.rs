@@ -1,5 +1,6 @@
-//! The verbs: one request type for each, and the table from which everything else about a verb follows ([`for_each_verb`](crate::for_each_verb)). A new
-//! verb is a struct in one of the files of this folder, a row of the table, and its handler in the supervisor.
+//! The verbs: one request type for each, and the table from which everything else about a verb follows
+//! ([`for_each_verb`](crate::for_each_verb)). A new verb is a struct in one of the files of this folder, a row of the table, and its
+//! handler in the supervisor.
 //!
 //! References to templates, sessions, executions and programs are text: a whole id, a unique prefix of one, or a name if there is
 //! one; the supervisor resolves them among the objects that the caller may see.
