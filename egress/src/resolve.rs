@@ -112,7 +112,7 @@ impl Resolver {
                 if !addresses.is_empty() {
                     return Ok(addresses);
                 }
-                // With one of the answers lost, the name may have addresses all the same.
+                // A name whose other answer is lost may have addresses all the same.
                 if is_complete {
                     return Err(ResolveError::NotFound);
                 }
