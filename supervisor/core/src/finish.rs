@@ -105,7 +105,7 @@ impl ExecutionOutcome {
                 Some(EventPayload::Exception { message, .. }) if code == EXIT_UNSETTLED => {
                     Self::thrown(NEVER_SETTLED_CODE, message.clone(), events)
                 }
-                _ => Self::error(ExecutionStatus::Error, "EXIT", format!("process.exit({code})")),
+                _ => Self { status: ExecutionStatus::Error, error: Some(ExecutionError::exit(code)) },
             },
             Outcome::Interrupted => Self::error(
                 ExecutionStatus::Cancelled,

@@ -1,7 +1,7 @@
 //! A runtime without processes that stores rows like the real one, and verbs on top of it.
 
 use crate::{
-    Caller, ClientPresence, Ops, OpsOptions, RuntimeApi, RuntimeFacts, VerbHandler as _, VerbRequest,
+    Caller, ClientPresence, IdempotencyKey, Ops, OpsOptions, RuntimeApi, RuntimeFacts, VerbHandler as _, VerbRequest,
 };
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -497,7 +497,7 @@ impl Ops {
     ) -> Result<Reply, OpError> {
         let request = VerbRequest {
             caller: caller.clone(),
-            idempotency_key: key.map(str::to_owned),
+            idempotency_key: key.map(IdempotencyKey::parse).transpose()?,
             op,
             events,
             memory: ReplyMemory::default(),
