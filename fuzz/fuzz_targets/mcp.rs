@@ -17,7 +17,12 @@ impl McpBackend for NoBackend {
         Ok(McpClient { key: Some("fuzz".to_owned()), ..McpClient::default() })
     }
 
-    fn perform<'a>(&'a self, _: &'a McpClient, op: Op, _: IdempotencyKey) -> VerbFuture<'a, Result<Reply, OpError>> {
+    fn perform<'a>(
+        &'a self,
+        _: &'a McpClient,
+        op: Op,
+        _: IdempotencyKey,
+    ) -> VerbFuture<'a, Result<Reply, OpError>> {
         let reply = match op {
             Op::CurrentGet(_) => Ok(CurrentGet::any_reply(None)),
             _ => Err(OpError::new(ErrorCode::NotFound, "nothing is here")),

@@ -150,7 +150,14 @@ impl ExecutionError {
     pub fn new(code: &str, message: impl Into<String>) -> Self {
         debug_assert!(EXECUTION_CODES.iter().any(|(known, _)| *known == code), "{code} is not documented");
         let (truncated, full_bytes) = (false, None);
-        Self { code: code.to_owned(), message: message.into(), reason: None, exit_code: None, truncated, full_bytes }
+        Self {
+            code: code.to_owned(),
+            message: message.into(),
+            reason: None,
+            exit_code: None,
+            truncated,
+            full_bytes,
+        }
     }
 
     /// The error of code that called `process.exit` with another number than 0.

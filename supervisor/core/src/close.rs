@@ -1,16 +1,17 @@
 //! Ends of executions and sessions: on request, by a decision to kill, and by the worker's exit.
 
+use super::caller::Token;
 use super::crash::CrashRecord;
 use super::deadlines::{EXIT_MS, INTERRUPT_AGAIN_MS};
 use super::execution::Current;
-use super::input::{CloseCause, Now, Refusal, SessionAction, SessionReply, SpawnFailure, Token};
+use super::input::{CloseCause, Now, Refusal, SessionAction, SpawnFailure};
 use super::machine::{SessionMachine, SessionTimers};
 use super::messages::host_error;
 use super::phase::{Phase, PhaseChange};
 use super::record::{Mark, Pending};
 use vm_system_protocol::ids::ExecutionId;
 use vm_system_protocol::limits::{CLOSE_GRACE_MS, INTERRUPT_GRACE_MS};
-use vm_system_protocol::model::SessionStatus;
+use vm_system_protocol::model::{Session, SessionStatus};
 use vm_system_protocol::reason::{CloseReason, LimitKind, WorkerExitStatus};
 use vm_system_protocol::time::Timestamp;
 use vm_system_protocol::worker::{HostReply, ToWorker};
@@ -22,10 +23,19 @@ const ENDERS_MAX: usize = 1_024;
 
 /// A caller that gets its reply when the session's end is recorded.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Ender {
-    token: Token,
-    /// The reply has the session's record; else it is [`SessionReply::Done`].
-    wants_record: bool,
+pub(super) enum Ender {
+    Closing(Token<Session>),
+    Killing(Token<()>),
+}
+
+impl Ender {
+    /// `Ok`: the end is recorded.
+    fn reply(self, ended: Result<&Session, Refusal>, out: &mut Vec<SessionAction>) {
+        match self {
+            Self::Closing(token) => SessionMachine::reply(token, ended.cloned(), out),
+            Self::Killing(token) => SessionMachine::reply(token, ended.map(|_| ()), out),
+        }
+    }
 }
 
 /// Why this machine ends an execution. The first reason is kept.
@@ -51,7 +61,7 @@ impl StopCause {
 impl SessionMachine {
     pub(super) fn cancel(
         &mut self,
-        token: Token,
+        token: Token<()>,
         (execution, cause): (ExecutionId, StopCause),
         now: Now,
         out: &mut Vec<SessionAction>,
@@ -59,11 +69,11 @@ impl SessionMachine {
         match &self.current {
             Some(Current::Running(running)) if running.id() == execution => {
                 self.stop(cause, now, out);
-                Self::reply(token, Ok(SessionReply::Done), out);
+                Self::reply(token, Ok(()), out);
             }
             Some(Current::Loading(loading)) if loading.job.request.id == execution => {
                 self.drop_loading(Refusal::CancelledEarly, now, out);
-                Self::reply(token, Ok(SessionReply::Done), out);
+                Self::reply(token, Ok(()), out);
             }
             _ => Self::reply(token, Err(Refusal::NoSuchExecution), out),
         }
@@ -100,30 +110,31 @@ impl SessionMachine {
         }
     }
 
-    pub(super) fn close(&mut self, token: Token, cause: CloseCause, now: Now, out: &mut Vec<SessionAction>) {
-        if !self.await_end(token, true, out) {
+    pub(super) fn close(
+        &mut self,
+        token: Token<Session>,
+        cause: CloseCause,
+        now: Now,
+        out: &mut Vec<SessionAction>,
+    ) {
+        if !self.await_end(Ender::Closing(token), out) {
             return;
         }
         self.begin_close(cause, now, out);
     }
 
     /// Keeps a caller until the end is recorded; false if the caller got its reply at once.
-    fn await_end(&mut self, token: Token, wants_record: bool, out: &mut Vec<SessionAction>) -> bool {
+    fn await_end(&mut self, ender: Ender, out: &mut Vec<SessionAction>) -> bool {
         if self.phase() == Phase::Released {
-            let answer = if wants_record {
-                SessionReply::Session(Box::new(self.record.clone()))
-            } else {
-                SessionReply::Done
-            };
-            Self::reply(token, Ok(answer), out);
+            ender.reply(Ok(&self.record), out);
             return false;
         }
-        let unmade = self.phase() == Phase::New && !wants_record;
+        let unmade = self.phase() == Phase::New && matches!(ender, Ender::Killing(_));
         if unmade || self.ending.enders.len() >= ENDERS_MAX {
-            Self::reply(token, Err(Refusal::Busy), out);
+            ender.reply(Err(Refusal::Busy), out);
             return false;
         }
-        self.ending.enders.push(Ender { token, wants_record });
+        self.ending.enders.push(ender);
         true
     }
 
@@ -164,7 +175,7 @@ impl SessionMachine {
 
     pub(super) fn kill_by_operator(
         &mut self,
-        token: Token,
+        token: Token<()>,
         signal: i32,
         now: Now,
         out: &mut Vec<SessionAction>,
@@ -175,9 +186,9 @@ impl SessionMachine {
             }
             self.ending.operator_signal = Some(signal);
             out.push(SessionAction::Signal(signal));
-            return Self::reply(token, Ok(SessionReply::Done), out);
+            return Self::reply(token, Ok(()), out);
         }
-        if self.await_end(token, false, out) {
+        if self.await_end(Ender::Killing(token), out) {
             self.condemn(CloseReason::KilledByOperator, now, out);
         }
     }
@@ -284,12 +295,8 @@ impl SessionMachine {
     /// The end is recorded (or refused by the store, with the error in `stored`): replies to the callers that wait for it.
     pub(super) fn report_end(&mut self, stored: Result<(), &str>, out: &mut Vec<SessionAction>) {
         for ender in std::mem::take(&mut self.ending.enders) {
-            let result = match stored {
-                Ok(()) if ender.wants_record => Ok(SessionReply::Session(Box::new(self.record.clone()))),
-                Ok(()) => Ok(SessionReply::Done),
-                Err(error) => Err(Refusal::Storage(error.to_owned())),
-            };
-            Self::reply(ender.token, result, out);
+            let ended = stored.map(|()| &self.record).map_err(|error| Refusal::Storage(error.to_owned()));
+            ender.reply(ended, out);
         }
         if let Some(token) = self.creation.creator.take() {
             let refusal = match (stored, self.creation.library_failure.take(), &self.ending.verdict) {

@@ -1,10 +1,13 @@
 //! The current execution: its clock, its counters, and its dispatch to the worker.
 
+use super::caller::Token;
 use super::close::StopCause;
 use super::deadlines::{CPU_SLACK_MS, HOST_CALL_MS, PROGRESS_MS};
 use super::dispatch::Withheld;
 use super::fork::Forking;
-use super::input::{ExecuteRequest, LoadFailure, LoadedSource, Now, Refusal, SessionAction, Source, Token};
+use super::input::{
+    ExecuteRequest, Executed, LoadFailure, LoadedSource, Now, Refusal, SessionAction, Source,
+};
 use super::machine::{AdoptedExecution, SessionMachine};
 use super::pending_task::PendingTask;
 use super::phase::Phase;
@@ -46,7 +49,7 @@ pub(super) enum Current {
 #[derive(Debug)]
 pub(super) struct ExecutionJob {
     /// The caller that waits; `None` for a startup file.
-    pub(super) token: Option<Token>,
+    pub(super) token: Option<Token<Executed>>,
     pub(super) request: Box<ExecuteRequest>,
     pub(super) policy: Arc<EffectivePolicy>,
 }
@@ -157,7 +160,7 @@ pub(super) struct Loss {
 pub(super) struct Running {
     pub(super) record: Arc<Execution>,
     /// The caller that gets the reply at its end.
-    pub(super) token: Option<Token>,
+    pub(super) token: Option<Token<Executed>>,
     pub(super) policy: Arc<EffectivePolicy>,
     pub(super) stopping: Stopping,
     pub(super) wall: WallClock,
@@ -185,7 +188,7 @@ pub(super) struct Running {
 }
 
 impl Running {
-    fn new(job: &ExecutionJob, token: Option<Token>, record: Arc<Execution>, now: Now) -> Self {
+    fn new(job: &ExecutionJob, token: Option<Token<Executed>>, record: Arc<Execution>, now: Now) -> Self {
         let output =
             OutputCounters { next_seq: 1, last_ts: now.unix_ms, bytes: 0, own_events: 0, own_bytes: 0 };
         let mut running = Self::with(record, &job.policy, output, now);
@@ -349,33 +352,19 @@ impl Running {
 }
 
 impl SessionMachine {
+    /// Begins a client's request, unless there is a refusal by the rule for its kind. The guard copy comes first: it must not have
+    /// anything of the execution.
     pub(super) fn execute(
         &mut self,
-        token: Token,
-        request: Box<ExecuteRequest>,
-        policy: Arc<EffectivePolicy>,
+        job: ExecutionJob,
+        refusal: Option<Refusal>,
         now: Now,
         out: &mut Vec<SessionAction>,
     ) {
-        match self.refuses_idle_request() {
-            Some(refusal) => Self::reply(token, Err(refusal), out),
-            None => self.accept_job(token, request, policy, now, out),
+        if let Some(refusal) = refusal.or_else(|| self.ledger.refuses_more().map(Refusal::Storage)) {
+            // Not `abandon`: another execution may be under way, and the session is not idle then.
+            return job.token.into_iter().for_each(|token| Self::reply(token, Err(refusal.clone()), out));
         }
-    }
-
-    /// A request that no rule about its session refuses.
-    pub(super) fn accept_job(
-        &mut self,
-        token: Token,
-        request: Box<ExecuteRequest>,
-        policy: Arc<EffectivePolicy>,
-        now: Now,
-        out: &mut Vec<SessionAction>,
-    ) {
-        if let Some(error) = self.ledger.refuses_more() {
-            return Self::reply(token, Err(Refusal::Storage(error)), out);
-        }
-        let job = ExecutionJob { token: Some(token), request, policy };
         if self.lacks_guard() {
             return self.make_guard(Some(job), now, out);
         }

@@ -32,6 +32,7 @@
 //! # The worker is hostile: [`messages`] ends the session after a message that a correct one cannot send in this state.
 
 mod adoption;
+mod caller;
 mod close;
 mod continuation;
 mod crash;
@@ -65,12 +66,13 @@ mod type_check;
 mod simulation;
 #[cfg(test)]
 mod tests;
+pub use caller::{ReplyToCaller, SessionReply, Token};
 pub use continuation::Continuation;
 pub use exit::signal_name;
 pub use input::{
     Activity, ChannelFault, CloseCause, ExecuteRequest, Executed, ForkFault, LibraryFailure, LibraryProblem,
-    LoadFailure, LoadedSource, Now, Refusal, Respawned, SessionAction, SessionInput, SessionReply,
-    SessionSpec, Source, SpawnFailure, SpawnFault, Token, WriteId,
+    LoadFailure, LoadedSource, Now, Refusal, Respawned, SessionAction, SessionInput, SessionSpec, Source,
+    SpawnFailure, SpawnFault, WriteId,
 };
 pub use machine::{AdoptedExecution, SessionMachine};
 pub use request::SessionRequest;

@@ -1,12 +1,12 @@
 //! The machine's state and the dispatch of inputs. Each transition has its own module.
 
 use super::adoption::Adoption;
+use super::caller::{ReplyToCaller, Token};
 use super::close::{Ender, StopCause};
 use super::drain::Drain;
-use super::execution::{Current, Running};
+use super::execution::{Current, ExecutionJob, Running};
 use super::input::{
-    CloseCause, LibraryFailure, Now, Refusal, SessionAction, SessionInput, SessionReply, SessionSpec,
-    SpawnFailure, Token,
+    CloseCause, LibraryFailure, Now, Refusal, SessionAction, SessionInput, SessionSpec, SpawnFailure,
 };
 use super::phase::{CurrentPhase, Phase, PhaseChange};
 use super::record::{Ledger, Mark, Pending};
@@ -99,7 +99,7 @@ pub(super) struct Creation {
     pub(super) start: Option<Box<Start>>,
     pub(super) startup: VecDeque<super::ExecuteRequest>,
     pub(super) startup_policy: Arc<EffectivePolicy>,
-    pub(super) creator: Option<Token>,
+    pub(super) creator: Option<Token<Session>>,
     /// Why no worker could be started.
     pub(super) spawn_failure: Option<SpawnFailure>,
     /// The library without which no worker was started.
@@ -264,9 +264,13 @@ impl SessionMachine {
             SessionInput::SpawnFailed(failure) => self.spawn_failed(failure, now, out),
             SessionInput::LibraryFailed(failure) => self.library_failed(failure, now, out),
             SessionInput::Execute { token, request, policy } => {
-                self.execute(token, request, policy, now, out);
+                let job = ExecutionJob { token: Some(token), request, policy };
+                self.execute(job, self.refuses_idle_request(), now, out);
             }
-            SessionInput::Repeat { token, request, policy } => self.repeat(token, request, policy, now, out),
+            SessionInput::Repeat { token, request, policy } => {
+                let job = ExecutionJob { token: Some(token), request, policy };
+                self.execute(job, self.refuses_repetition(), now, out);
+            }
             SessionInput::Fork { token, count } => self.fork(token, count, now, out),
             SessionInput::Checkpoint { token, name } => self.checkpoint(token, name, now, out),
             SessionInput::DeleteCheckpoint { token, checkpoint } => {
@@ -310,7 +314,13 @@ impl SessionMachine {
         self.release_if_done(out);
     }
 
-    fn request(&mut self, token: Token, request: SessionRequest, now: Now, out: &mut Vec<SessionAction>) {
+    fn request(
+        &mut self,
+        token: Token<Session>,
+        request: SessionRequest,
+        now: Now,
+        out: &mut Vec<SessionAction>,
+    ) {
         match request {
             SessionRequest::Suspend => self.suspend(Some(token), now, out),
             SessionRequest::Resume => self.resume(token, now, out),
@@ -325,7 +335,7 @@ impl SessionMachine {
     }
 
     /// The record has the name only when it is stored: no reply may show one that a restart would take back.
-    fn rename(&mut self, token: Token, name: String, out: &mut Vec<SessionAction>) {
+    fn rename(&mut self, token: Token<Session>, name: String, out: &mut Vec<SessionAction>) {
         if self.is_restoration || self.phase() != Phase::Ready || self.ending.verdict.is_some() {
             return Self::reply(token, Err(Refusal::NotReady(self.not_ready_because())), out);
         }
@@ -385,8 +395,12 @@ impl SessionMachine {
     }
 
     /// Replies to a caller.
-    pub(super) fn reply(token: Token, result: Result<SessionReply, Refusal>, out: &mut Vec<SessionAction>) {
-        out.push(SessionAction::Reply { token, result });
+    pub(super) fn reply<R: ReplyToCaller>(
+        token: Token<R>,
+        result: Result<R, Refusal>,
+        out: &mut Vec<SessionAction>,
+    ) {
+        out.push(SessionAction::Reply(R::reply_to(token, result)));
     }
 
     /// Whether messages are still received from the worker and sent to it.

@@ -7,9 +7,10 @@
 //! - Neither clock runs: the wall clock is paused as during any host call, and a waiting worker uses no CPU time.
 //! - The pause ends with its worker at the latest. The end of the execution withdraws the task in the same batch.
 
+use super::caller::Token;
 use super::durable::{DurableRefusal, SubmittedAnswer, answer_of, task_of_pause, unfit, when_due};
 use super::execution::{Current, Running};
-use super::input::{Executed, Now, Refusal, SessionAction, Token};
+use super::input::{Executed, Now, Refusal, SessionAction};
 use super::machine::SessionMachine;
 use super::messages::EventRefusal;
 use super::record::{Mark, Pending};
@@ -148,7 +149,7 @@ impl SessionMachine {
     /// The task is stored: the caller that waits for the execution gets the status `waiting`.
     pub(super) fn on_task_stored(
         &mut self,
-        token: Option<Token>,
+        token: Option<Token<Executed>>,
         task: TaskId,
         executed: Executed,
         out: &mut Vec<SessionAction>,
@@ -159,14 +160,14 @@ impl SessionMachine {
             pending.stored = true;
         }
         if let Some(token) = token {
-            Self::reply(token, Ok(super::SessionReply::Executed(executed)), out);
+            Self::reply(token, Ok(executed), out);
         }
     }
 
     /// The task could not be stored: `CC` throws an error, and the caller continues to wait for the execution.
     pub(super) fn task_lost(
         &mut self,
-        token: Option<Token>,
+        token: Option<Token<Executed>>,
         execution: ExecutionId,
         error: &str,
         now: Now,
@@ -194,7 +195,7 @@ impl SessionMachine {
     /// A client submits an answer.
     pub(super) fn submit(
         &mut self,
-        (token, wait): (Token, bool),
+        (token, wait): (Token<Executed>, bool),
         execution: ExecutionId,
         (task, given): (Option<TaskId>, &SubmittedAnswer),
         now: Now,

@@ -5,16 +5,19 @@
 //! sent after every few `Execute`s, or when the worker keeps many messages, so that neither a reply to a caller nor a short
 //! execution waits for an acknowledgement. A worker that keeps too much waits: what it keeps is counted here as it counts it.
 
+use super::caller::Token;
 use super::durable::DurableRefusal;
 use super::execution::Current;
-use super::input::{Executed, Now, Refusal, SessionAction, SessionReply, Token, WriteId};
+use super::input::{Executed, Now, Refusal, SessionAction, WriteId};
 use super::machine::SessionMachine;
 use super::phase::{Phase, PhaseChange};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use vm_system_protocol::ids::{ExecutionId, TaskId};
 use vm_system_protocol::limits::UNACKED_SURE_BYTES;
-use vm_system_protocol::model::{ConsoleLevel, Event, EventPayload, Execution, ExecutionStatus, Metrics};
+use vm_system_protocol::model::{
+    ConsoleLevel, Event, EventPayload, Execution, ExecutionStatus, Metrics, Session, SessionCheckpoint,
+};
 use vm_system_protocol::reason::CloseReason;
 use vm_system_protocol::worker::ToWorker;
 use vm_system_record::Write;
@@ -40,7 +43,7 @@ const RETRY_MAX_MS: u64 = 30_000;
 #[derive(Debug)]
 pub(super) struct Ended {
     pub(super) executed: Executed,
-    pub(super) token: Option<Token>,
+    pub(super) token: Option<Token<Executed>>,
     /// The store does not have the start; it would refuse the end alone.
     pub(super) start_lost: bool,
     /// The execution had tasks: a task that is still pending in the store is withdrawn with the end.
@@ -56,7 +59,7 @@ pub(super) enum Mark {
     Nothing,
     /// The start of an execution; a caller may wait only for that.
     Started {
-        token: Option<Token>,
+        token: Option<Token<Executed>>,
         record: Arc<Execution>,
     },
     SessionInserted,
@@ -64,39 +67,42 @@ pub(super) enum Mark {
     SessionEnded,
     /// A new task; the caller that waits for the execution gets the status `waiting`.
     TaskInserted {
-        token: Option<Token>,
+        token: Option<Token<Executed>>,
         task: TaskId,
         executed: Executed,
     },
     /// An accepted answer, for a caller that does not wait for the execution.
     Taken {
-        token: Token,
+        token: Token<Executed>,
         executed: Executed,
     },
     /// An answer that did not fit.
     Refused {
-        token: Token,
+        token: Token<Executed>,
         why: DurableRefusal,
     },
     /// The list of checkpoints, which has this new one.
-    Checkpoints {
-        token: Token,
-        made: Option<u64>,
-        reply: SessionReply,
+    CheckpointMade {
+        token: Token<SessionCheckpoint>,
+        checkpoint: SessionCheckpoint,
+    },
+    /// Facts of the session that a caller has changed.
+    FactsChanged {
+        token: Token<()>,
     },
     /// The session's new generation, before its worker exists.
     Restoring,
     /// The session is ready after a rollback.
     RolledBack {
-        token: Option<Token>,
+        token: Option<Token<Session>>,
     },
     /// The session is ready: all inputs of another one were repeated.
     Restored {
-        token: Token,
+        token: Token<Session>,
     },
     /// The session's other name.
     Renamed {
-        token: Token,
+        token: Token<Session>,
         name: String,
     },
     /// A retry of the first owed write.
@@ -272,35 +278,36 @@ impl SessionMachine {
             Mark::Started { token, record } => {
                 self.start_stored(write, now, out);
                 if let Some(token) = token {
-                    Self::reply(token, Ok(SessionReply::Executed(Executed { record, events: None })), out);
+                    Self::reply(token, Ok(Executed { record, events: None }), out);
                 }
             }
             Mark::SessionReady => {
                 if self.phase() == Phase::Ready
                     && let Some(token) = self.creation.creator.take()
                 {
-                    Self::reply(token, Ok(SessionReply::Session(Box::new(self.record.clone()))), out);
+                    Self::reply(token, Ok(self.record.clone()), out);
                 }
             }
             Mark::SessionEnded => self.session_end_stored(out),
             Mark::TaskInserted { token, task, executed } => self.on_task_stored(token, task, executed, out),
-            Mark::Taken { token, executed } => Self::reply(token, Ok(SessionReply::Executed(executed)), out),
+            Mark::Taken { token, executed } => Self::reply(token, Ok(executed), out),
             Mark::Refused { token, why } => Self::reply(token, Err(Refusal::Task(why)), out),
-            Mark::Checkpoints { token, reply, .. } => Self::reply(token, Ok(reply), out),
+            Mark::CheckpointMade { token, checkpoint } => Self::reply(token, Ok(checkpoint), out),
+            Mark::FactsChanged { token } => Self::reply(token, Ok(()), out),
             Mark::Restoring => self.restoring_stored(now, out),
             Mark::Restored { token } => {
-                let session = SessionReply::Session(Box::new(self.record.clone()));
+                let session = self.record.clone();
                 Self::reply(token, Ok(session), out);
             }
             Mark::RolledBack { token } => {
                 if let Some(token) = token {
-                    let session = SessionReply::Session(Box::new(self.record.clone()));
+                    let session = self.record.clone();
                     Self::reply(token, Ok(session), out);
                 }
             }
             Mark::Renamed { token, name } => {
                 self.record.name = Some(name);
-                let session = SessionReply::Session(Box::new(self.shown_record()));
+                let session = self.shown_record();
                 Self::reply(token, Ok(session), out);
             }
             Mark::Retry => self.retried(true, now, out),
@@ -323,7 +330,7 @@ impl SessionMachine {
             self.ledger.owe(Owed::Mark(ended.executed.record.id), now);
         }
         if let Some(token) = ended.token {
-            Self::reply(token, Ok(SessionReply::Executed(ended.executed)), out);
+            Self::reply(token, Ok(ended.executed), out);
         }
     }
 
@@ -362,8 +369,13 @@ impl SessionMachine {
             Mark::Nothing | Mark::Started { token: None, .. } => {}
             Mark::Started { token: Some(token), .. }
             | Mark::Taken { token, .. }
-            | Mark::Renamed { token, .. }
             | Mark::Refused { token, .. } => {
+                Self::reply(token, Err(Refusal::Storage(error.to_owned())), out);
+            }
+            Mark::Renamed { token, .. } => {
+                Self::reply(token, Err(Refusal::Storage(error.to_owned())), out);
+            }
+            Mark::FactsChanged { token } => {
                 Self::reply(token, Err(Refusal::Storage(error.to_owned())), out);
             }
             Mark::SessionInserted | Mark::SessionReady => {
@@ -374,10 +386,8 @@ impl SessionMachine {
                 let why = format!("its record could not be stored: {error}");
                 self.condemn(CloseReason::SpawnFailed(why), now, out);
             }
-            Mark::Checkpoints { token, made, .. } => {
-                if let Some(number) = made {
-                    self.checkpoint_lost(number, out);
-                }
+            Mark::CheckpointMade { token, checkpoint } => {
+                self.checkpoint_lost(checkpoint.number, out);
                 Self::reply(token, Err(Refusal::Storage(error.to_owned())), out);
             }
             Mark::Restoring => self.restoring_not_stored(error, now, out),
@@ -391,7 +401,7 @@ impl SessionMachine {
             Mark::RolledBack { token } => {
                 // The rollback itself is stored.
                 if let Some(token) = token {
-                    let session = SessionReply::Session(Box::new(self.record.clone()));
+                    let session = self.record.clone();
                     Self::reply(token, Ok(session), out);
                 }
                 self.ledger.owe(Owed::Ready { generation: self.copies.generation }, now);

@@ -11,15 +11,16 @@
 //!
 //! If `on_crash` is `restart`, the next worker has no state of the last one ([`super::restart`]); the way to it is the same.
 
+use super::caller::Token;
 use super::deadlines::EXIT_MS;
 use super::fork::FORK_MS;
-use super::input::{ForkFault, Now, Refusal, SessionAction, Token};
+use super::input::{ForkFault, Now, Refusal, SessionAction};
 use super::machine::{ChannelState, SessionMachine, SessionTimers};
 use super::phase::{Phase, PhaseChange};
 use super::record::{Mark, Pending};
 use super::rollback::CopyId;
 use vm_system_protocol::limits::HELLO_MS;
-use vm_system_protocol::model::{LastRollback, SessionEventType, SessionFacts, SessionStatus};
+use vm_system_protocol::model::{LastRollback, Session, SessionEventType, SessionFacts, SessionStatus};
 use vm_system_protocol::reason::{CloseReason, WorkerExitStatus};
 use vm_system_protocol::time::Timestamp;
 use vm_system_protocol::worker::{Start, ToWorker};
@@ -36,7 +37,7 @@ pub(super) enum StateSource {
 /// Why a session continues with another worker.
 #[derive(Debug)]
 pub(super) enum RollbackCause {
-    Request(Token),
+    Request(Token<Session>),
     Crash(CloseReason),
     /// An earlier supervisor began it, for this reason.
     Continued(String),
@@ -86,7 +87,7 @@ impl SessionMachine {
     /// A client's request to continue from a checkpoint.
     pub(super) fn roll_back(
         &mut self,
-        token: Token,
+        token: Token<Session>,
         reference: Option<&str>,
         now: Now,
         out: &mut Vec<SessionAction>,
@@ -259,7 +260,7 @@ impl SessionMachine {
     /// Nothing was stored, and nothing was sent to the worker.
     fn go_on_without_rollback(
         &mut self,
-        token: Token,
+        token: Token<Session>,
         before: BeforeRollback,
         error: &str,
         now: Now,

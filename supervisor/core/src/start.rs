@@ -1,20 +1,21 @@
 //! From `Spawning` to `Ready`: the worker, its set-up, the startup files.
 
+use super::caller::Token;
 use super::deadlines::EXIT_MS;
 use super::execution::{Current, ExecutionJob};
-use super::input::{CloseCause, LibraryFailure, Now, Refusal, SessionAction, SpawnFailure, Token};
+use super::input::{CloseCause, LibraryFailure, Now, Refusal, SessionAction, SpawnFailure};
 use super::machine::SessionMachine;
 use super::phase::{Phase, PhaseChange};
 use super::record::{Mark, Pending};
 use std::sync::Arc;
 use vm_system_protocol::limits::HELLO_MS;
-use vm_system_protocol::model::{ExecutionStatus, SessionStatus};
+use vm_system_protocol::model::{ExecutionStatus, Session, SessionStatus};
 use vm_system_protocol::reason::CloseReason;
 use vm_system_protocol::worker::ToWorker;
 use vm_system_record::Write;
 
 impl SessionMachine {
-    pub(super) fn create(&mut self, token: Token, now: Now, out: &mut Vec<SessionAction>) {
+    pub(super) fn create(&mut self, token: Token<Session>, now: Now, out: &mut Vec<SessionAction>) {
         if self.phase() != Phase::New {
             return Self::reply(token, Err(Refusal::NotReady("it was created before".to_owned())), out);
         }

@@ -26,7 +26,12 @@ impl McpBackend for NoVerbs {
         Ok(McpClient { key: Some("test".to_owned()), ..McpClient::default() })
     }
 
-    fn perform<'a>(&'a self, _: &'a McpClient, op: Op, _: IdempotencyKey) -> VerbFuture<'a, Result<Reply, OpError>> {
+    fn perform<'a>(
+        &'a self,
+        _: &'a McpClient,
+        op: Op,
+        _: IdempotencyKey,
+    ) -> VerbFuture<'a, Result<Reply, OpError>> {
         let reply = match op {
             Op::CurrentGet(_) => Ok(CurrentGet::any_reply(None)),
             _ => Err(OpError::new(ErrorCode::ExecutionNotFound, "nothing is here")),
@@ -67,7 +72,12 @@ impl McpBackend for Sessions {
         Ok(McpClient::default())
     }
 
-    fn perform<'a>(&'a self, _: &'a McpClient, op: Op, _: IdempotencyKey) -> VerbFuture<'a, Result<Reply, OpError>> {
+    fn perform<'a>(
+        &'a self,
+        _: &'a McpClient,
+        op: Op,
+        _: IdempotencyKey,
+    ) -> VerbFuture<'a, Result<Reply, OpError>> {
         let ready = |reply| -> VerbFuture<'a, _> { Box::pin(std::future::ready(reply)) };
         let note = |what: String| self.requests.send(what).expect("the test listens");
         match op {

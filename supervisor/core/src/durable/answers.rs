@@ -1,10 +1,10 @@
 //! Requests and deadlines: answers, expired tasks, changed variables, cancellation.
 
-use super::input::{DurableAction as Action, DurableInput as Input, DurableRefusal};
+use super::input::{DurableAction as Action, DurableInput as Input, DurableRefusal, RunToken};
 use super::machine::{COMMIT_MS, DurableMachine, HOLD_MS};
 use super::schema::Schema;
 use super::state::{AfterCommit, NextStep, Stage};
-use crate::{Now, Token};
+use crate::Now;
 use serde_json::Value;
 use vm_system_protocol::control::GivenAnswer;
 use vm_system_protocol::counted::counted;
@@ -50,7 +50,7 @@ impl DurableMachine {
 
     pub(super) fn submit(
         &mut self,
-        (token, wait): (Token, bool),
+        (token, wait): (RunToken, bool),
         (task, answer): (Option<TaskId>, &SubmittedAnswer),
         with: Vec<Write>,
         now: Now,
@@ -123,7 +123,7 @@ impl DurableMachine {
         }
     }
 
-    fn unfit(&mut self, token: Token, why: &str, now: Now, actions: &mut Vec<Action>) {
+    fn unfit(&mut self, token: RunToken, why: &str, now: Now, actions: &mut Vec<Action>) {
         let Some(row) = &mut self.task else { return };
         let at = Timestamp(now.unix_ms);
         let (refusal, last) = unfit(row, why, at);
@@ -147,7 +147,7 @@ impl DurableMachine {
 
     pub(super) fn set_variable(
         &mut self,
-        token: Token,
+        token: RunToken,
         frame: u32,
         name: String,
         value: JsonText,
@@ -176,7 +176,7 @@ impl DurableMachine {
         }
     }
 
-    pub(super) fn cancel(&mut self, token: Token, with: Vec<Write>, now: Now, actions: &mut Vec<Action>) {
+    pub(super) fn cancel(&mut self, token: RunToken, with: Vec<Write>, now: Now, actions: &mut Vec<Action>) {
         if self.ended {
             actions.push(Action::Reply { token, result: Err(DurableRefusal::Ended) });
             return;

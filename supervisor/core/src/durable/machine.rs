@@ -2,10 +2,10 @@
 
 use super::input::{
     DurableAction as Action, DurableInput as Input, DurableRefusal, DurableSpec, Fresh, LoadFrom, RunStatus,
-    StoredExecution,
+    RunToken, StoredExecution,
 };
 use super::state::{Counters, Gathered, NextStep, Requests, SegmentTimer, Stage, WorkerNotes, WriteQueue};
-use crate::{Now, Token, WorkerExitStatus};
+use crate::{Now, WorkerExitStatus};
 use std::collections::BTreeMap;
 use vm_system_protocol::durable::{DurableLimit, Segment, ToDurable};
 use vm_system_protocol::limits::{DURABLE_RECORD_BYTES, DURABLE_ROW_BYTES, INTERRUPT_GRACE_MS};
@@ -225,7 +225,7 @@ impl DurableMachine {
         }
     }
 
-    fn wake(&mut self, token: Option<Token>, now: Now, actions: &mut Vec<Action>) {
+    fn wake(&mut self, token: Option<RunToken>, now: Now, actions: &mut Vec<Action>) {
         self.requests.waiting.extend(token);
         if self.stage == Stage::Cold && !self.ended {
             if self.next == NextStep::Wait {
@@ -472,7 +472,7 @@ impl DurableMachine {
     }
 
     /// Adds a caller that gets its reply when the program pauses or ends, or as soon as its request is stored.
-    pub(super) fn add_waiting_caller(&mut self, token: Token, wait: bool) {
+    pub(super) fn add_waiting_caller(&mut self, token: RunToken, wait: bool) {
         if wait {
             self.requests.waiting.push(token);
         } else {

@@ -1,7 +1,8 @@
 //! A runtime without processes that stores rows like the real one, and verbs on top of it.
 
 use crate::{
-    Caller, ClientPresence, IdempotencyKey, Ops, OpsOptions, RuntimeApi, RuntimeFacts, VerbHandler as _, VerbRequest,
+    Caller, ClientPresence, IdempotencyKey, Ops, OpsOptions, RuntimeApi, RuntimeFacts, VerbHandler as _,
+    VerbRequest,
 };
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
