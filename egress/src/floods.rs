@@ -4,8 +4,8 @@
 use crate::client::Clients;
 use crate::exchange::{self, ExchangeInput, Reports};
 use crate::resolve::Resolver;
-use crate::role::reports;
 use crate::role::event_loop;
+use crate::role::reports;
 use crate::tls_servers::tls_acceptor;
 use futures_util::future::join_all;
 use std::future::{Future, pending};

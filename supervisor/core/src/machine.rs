@@ -314,36 +314,6 @@ impl SessionMachine {
         self.release_if_done(out);
     }
 
-    fn request(
-        &mut self,
-        token: Token<Session>,
-        request: SessionRequest,
-        now: Now,
-        out: &mut Vec<SessionAction>,
-    ) {
-        match request {
-            SessionRequest::Suspend => self.suspend(Some(token), now, out),
-            SessionRequest::Resume => self.resume(token, now, out),
-            SessionRequest::Rollback { checkpoint } => {
-                self.roll_back(token, checkpoint.as_deref(), now, out);
-            }
-            SessionRequest::Rename { name } => self.rename(token, name, out),
-            SessionRequest::FinishRestoration { name, restored } => {
-                self.finish_restoration(token, name, restored, now, out);
-            }
-        }
-    }
-
-    /// The record has the name only when it is stored: no reply may show one that a restart would take back.
-    fn rename(&mut self, token: Token<Session>, name: String, out: &mut Vec<SessionAction>) {
-        if self.is_restoration || self.phase() != Phase::Ready || self.ending.verdict.is_some() {
-            return Self::reply(token, Err(Refusal::NotReady(self.not_ready_because())), out);
-        }
-        let write = Write::SessionRename { id: self.id(), name: name.clone() };
-        let pending = Pending { mark: Mark::Renamed { token, name }, ..Pending::default() };
-        self.persist(pending, vec![write], true, out);
-    }
-
     pub fn id(&self) -> SessionId {
         self.record.id
     }

@@ -20,7 +20,7 @@ use vm_system_protocol::model::{
 };
 use vm_system_protocol::reason::CloseReason;
 use vm_system_protocol::worker::ToWorker;
-use vm_system_record::Write;
+use vm_system_record::{SessionChange, Write};
 
 /// Committed messages above which a worker gets an acknowledgement.
 const ACK_MESSAGES: u64 = 16;
@@ -100,10 +100,10 @@ pub(super) enum Mark {
     Restored {
         token: Token<Session>,
     },
-    /// The session's other name.
-    Renamed {
+    /// A change that the session's record has from now on.
+    Changed {
         token: Token<Session>,
-        name: String,
+        change: SessionChange,
     },
     /// A retry of the first owed write.
     Retry,
@@ -305,8 +305,8 @@ impl SessionMachine {
                     Self::reply(token, Ok(session), out);
                 }
             }
-            Mark::Renamed { token, name } => {
-                self.record.name = Some(name);
+            Mark::Changed { token, change } => {
+                change.apply(&mut self.record);
                 let session = self.shown_record();
                 Self::reply(token, Ok(session), out);
             }
@@ -372,7 +372,7 @@ impl SessionMachine {
             | Mark::Refused { token, .. } => {
                 Self::reply(token, Err(Refusal::Storage(error.to_owned())), out);
             }
-            Mark::Renamed { token, .. } => {
+            Mark::Changed { token, .. } => {
                 Self::reply(token, Err(Refusal::Storage(error.to_owned())), out);
             }
             Mark::FactsChanged { token } => {

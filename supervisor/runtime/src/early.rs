@@ -61,7 +61,11 @@ mod tests {
         for answer in 0..EARLY_ANSWERS {
             assert_eq!(early.keep_answer(answer), Ok(()));
         }
-        assert_eq!(early.keep_answer(EARLY_ANSWERS), Err(EARLY_ANSWERS), "the machine gets it, and refuses it");
+        assert_eq!(
+            early.keep_answer(EARLY_ANSWERS),
+            Err(EARLY_ANSWERS),
+            "the machine gets it, and refuses it"
+        );
         assert_eq!(early.take_answers(), (0..EARLY_ANSWERS).collect::<Vec<_>>());
         assert_eq!(early.keep_answer(0), Ok(()), "the others were submitted");
     }

@@ -186,7 +186,11 @@ async fn read_further(
 }
 
 /// Skips the events up to now: they are not printed.
-pub(crate) async fn skip_events(backend: &Backend, execution: &str, output: &ScriptOutput) -> Result<(), CliError> {
+pub(crate) async fn skip_events(
+    backend: &Backend,
+    execution: &str,
+    output: &ScriptOutput,
+) -> Result<(), CliError> {
     let pass = |events: &[Event]| {
         for event in events {
             output.skip_to(event.seq);

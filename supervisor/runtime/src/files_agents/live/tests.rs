@@ -13,7 +13,8 @@ async fn agent_that_reads_nothing_is_left_a_bounded_number_of_orders() {
     let (agent, outgoing) = FilesAgent::new((1, "user".to_owned()), channel, ready, stop);
     // More than any socket takes.
     let most = BACKLOG + 100_000;
-    let refused = (0..most as u64).find(|call| agent.send(&ToFilesAgent::Ping { call: *call }, None).is_err());
+    let refused =
+        (0..most as u64).find(|call| agent.send(&ToFilesAgent::Ping { call: *call }, None).is_err());
     assert!(refused.is_some(), "{} orders wait", outgoing.len());
     assert_eq!(outgoing.len(), BACKLOG);
     assert!(agent.overrun.is_cancelled());

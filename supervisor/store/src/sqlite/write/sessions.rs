@@ -9,7 +9,9 @@ use vm_system_protocol::ids::SessionId;
 use vm_system_protocol::model::{Engine, Session, SessionEventType, SessionFacts, SessionStatus};
 use vm_system_protocol::reason::CloseReason;
 use vm_system_protocol::time::Timestamp;
-use vm_system_record::{Entity, Owner, PolicySnapshot, RecordedWorktree, StoreError, TaskOutcome};
+use vm_system_record::{
+    Entity, Owner, PolicySnapshot, RecordedWorktree, SessionChange, StoreError, TaskOutcome,
+};
 
 /// A session without the facts that it had would be a silent loss: the batch is refused instead.
 fn facts_text(facts: &SessionFacts) -> Result<String, SqliteFailure> {
@@ -105,9 +107,12 @@ pub(super) fn restored(
     }
 }
 
-pub(super) fn rename(c: &Connection, id: SessionId, name: &str) -> Result<u64, SqliteFailure> {
-    let sql = "UPDATE sessions SET name = ?2 WHERE id = ?1 AND status IN ('starting', 'ready')";
-    match run(c, sql, params![id.as_bytes(), name])? {
+pub(super) fn change(c: &Connection, id: SessionId, change: &SessionChange) -> Result<u64, SqliteFailure> {
+    let (column, value) = match change {
+        SessionChange::Name(name) => ("name", name),
+    };
+    let sql = format!("UPDATE sessions SET {column} = ?2 WHERE id = ?1 AND status IN ('starting', 'ready')");
+    match run(c, &sql, params![id.as_bytes(), value])? {
         0 => Err(missing_or_finished(c, id)),
         rows => Ok(rows),
     }
