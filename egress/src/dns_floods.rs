@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream, UdpSocket};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 use tokio_rustls::rustls::RootCertStore;
 use vm_system_protocol::egress::EgressRequest;
 
@@ -57,12 +57,13 @@ enum Long {
     Drops,
 }
 
-/// A server of names with a thread of its own.
+/// A server of names with a thread of its own, which ends with it.
 struct NameServer {
     address: SocketAddr,
     /// Queries, over UDP and TCP.
     queries: Arc<AtomicUsize>,
     begun: mpsc::UnboundedReceiver<()>,
+    _running: oneshot::Sender<()>,
 }
 
 impl NameServer {
@@ -72,7 +73,7 @@ impl NameServer {
         let queries = Arc::<AtomicUsize>::default();
         let (begin, begun) = mpsc::unbounded_channel();
         let count = Arc::clone(&queries);
-        // It ends with the process of the tests.
+        let (running, mut dropped) = oneshot::channel::<()>();
         std::thread::spawn(move || {
             event_loop().expect("an event loop").block_on(async move {
                 let udp = Arc::new(UdpSocket::from_std(udp).expect("a socket"));
@@ -80,6 +81,7 @@ impl NameServer {
                 let mut query = [0; 512];
                 loop {
                     tokio::select! {
+                        _ = &mut dropped => break,
                         received = udp.recv_from(&mut query) => {
                             let Ok((length, from)) = received else { continue };
                             count.fetch_add(1, Ordering::SeqCst);
@@ -101,7 +103,7 @@ impl NameServer {
                 }
             });
         });
-        Self { address, queries, begun }
+        Self { address, queries, begun, _running: running }
     }
 }
 
@@ -169,7 +171,8 @@ async fn send_datagrams(
         }
     };
     let _ = begin.send(());
-    // Until the socket of the query is closed, and the kernel refuses the datagrams.
+    // Until the server is dropped: an unconnected socket does not learn that the query's socket is closed. Its port may have become that
+    // of another test meanwhile, which has to ignore them.
     loop {
         udp.send_to(&again, from).await?;
         tokio::task::yield_now().await;

@@ -106,17 +106,15 @@ impl Resolver {
             for server in &self.servers {
                 let ask = |wanted| ask(*server, name, wanted, self.timeout_per_query);
                 let (four, six) = tokio::join!(ask(RecordType::A), ask(RecordType::Aaaa));
-                match (four, six) {
-                    (Err(_), Err(_)) => {}
-                    (four, six) => {
-                        let (four, six) = (four.unwrap_or_default(), six.unwrap_or_default());
-                        let addresses: Vec<IpAddr> = four.into_iter().chain(six).collect();
-                        return if addresses.is_empty() {
-                            Err(ResolveError::NotFound)
-                        } else {
-                            Ok(addresses)
-                        };
-                    }
+                let is_complete = four.is_ok() && six.is_ok();
+                let (four, six) = (four.unwrap_or_default(), six.unwrap_or_default());
+                let addresses: Vec<IpAddr> = four.into_iter().chain(six).collect();
+                if !addresses.is_empty() {
+                    return Ok(addresses);
+                }
+                // A name whose other answer is lost may have addresses all the same.
+                if is_complete {
+                    return Err(ResolveError::NotFound);
                 }
             }
         }

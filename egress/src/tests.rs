@@ -4,7 +4,7 @@ use crate::client::{self, Clients, ConnectionBounds, RequestBody};
 use crate::dns::{self, RecordType};
 use crate::exchange::{self, ExchangeInput, Reports};
 use crate::floods;
-use crate::resolve::Resolver;
+use crate::resolve::{ResolveError, Resolver};
 use crate::role::reports;
 use crate::tls_servers::tls_acceptor;
 use http_body_util::{BodyExt as _, Full};
@@ -37,23 +37,31 @@ pub(crate) async fn dns_server(answers: &'static [&'static [[u8; 4]]]) -> (Socke
         loop {
             let (length, from) = socket.recv_from(&mut buffer).await.expect("a query");
             let query = &buffer[..length];
-            let is_ipv4 = query[length - 3] == RecordType::A as u8;
-            let addresses: &[[u8; 4]] = if is_ipv4 {
-                answers[count.fetch_add(1, Ordering::SeqCst).min(answers.len() - 1)]
-            } else {
-                &[]
-            };
-            let mut message = query.to_vec();
-            message[2] = 0x81;
-            message[7] = addresses.len() as u8;
-            for address in addresses {
-                message.extend([0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 60, 0, 4]);
-                message.extend(address);
+            // Datagrams of a flood to a socket that had this port before are no queries.
+            if length < 17 || query[2] & 0x80 != 0 {
+                continue;
             }
+            let is_ipv4 = query[length - 3] == RecordType::A as u8;
+            let nth = if is_ipv4 { count.fetch_add(1, Ordering::SeqCst) } else { 0 };
+            let message = answer_to(query, answers[nth.min(answers.len() - 1)]);
             socket.send_to(&message, from).await.expect("sent");
         }
     });
     (address, asked)
+}
+
+/// The answer to a query: these addresses, if it is for addresses of IPv4, or none.
+fn answer_to(query: &[u8], addresses: &[[u8; 4]]) -> Vec<u8> {
+    let is_ipv4 = query[query.len() - 3] == RecordType::A as u8;
+    let addresses = if is_ipv4 { addresses } else { &[] };
+    let mut message = query.to_vec();
+    message[2] = 0x81;
+    message[7] = addresses.len() as u8;
+    for address in addresses {
+        message.extend([0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 60, 0, 4]);
+        message.extend(address);
+    }
+    message
 }
 
 pub(crate) fn clients(resolver: Resolver, roots: RootCertStore) -> Clients {
@@ -232,9 +240,10 @@ async fn a_name_is_resolved_once_for_a_connection_and_its_next_answer_is_judged_
     assert!(accepted.is_err(), "nothing has connected");
     // The same address is reached where a row allows it: the test would see a connection.
     let client = clients.client_for(&terms(AddressReach::Private));
-    let request = tokio::spawn(async move { client::send(&client, get(&url)).await.map(drop) });
-    listener.accept().await.expect("a connection");
-    request.abort();
+    tokio::select! {
+        connection = listener.accept() => drop(connection.expect("a connection")),
+        sent = client::send(&client, get(&url)) => panic!("ended without a connection: {:?}", sent.map(drop)),
+    }
 }
 
 #[tokio::test]
@@ -244,11 +253,38 @@ async fn of_several_addresses_only_the_allowed_ones_are_used() {
     let (server, _) = dns_server(&[&[[169, 254, 169, 254], [127, 0, 0, 1]]]).await;
     let mut clients = clients(Resolver::of_servers(vec![server]), RootCertStore::empty());
     let client = clients.client_for(&terms(AddressReach::Private));
-    let request = tokio::spawn(async move {
-        client::send(&client, get(&format!("http://two.test:{port}/"))).await.map(drop)
-    });
-    listener.accept().await.expect("a connection to the allowed one");
-    request.abort();
+    tokio::select! {
+        connection = listener.accept() => drop(connection.expect("a connection to the allowed one")),
+        sent = client::send(&client, get(&format!("http://two.test:{port}/"))) => {
+            panic!("ended without a connection: {:?}", sent.map(drop));
+        }
+    }
+}
+
+/// One of two answers is lost: the name may well have addresses, and is not called unknown.
+#[tokio::test]
+async fn a_query_whose_answer_is_lost_is_sent_again() {
+    let server = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port");
+    let resolver = Resolver::of_servers(vec![server.local_addr().expect("an address")])
+        .with_timeout(Duration::from_millis(50));
+    let losing = async |lost: usize| {
+        let (mut buffer, mut left) = ([0; 512], lost);
+        loop {
+            let (length, from) = server.recv_from(&mut buffer).await.expect("a query");
+            let query = &buffer[..length];
+            if query[length - 3] == RecordType::A as u8 && left > 0 {
+                left -= 1;
+                continue;
+            }
+            server.send_to(&answer_to(query, &[[127, 0, 0, 1]]), from).await.expect("sent");
+        }
+    };
+    for (lost, expected) in [(1, Ok(vec![Ipv4Addr::LOCALHOST.into()])), (2, Err(ResolveError::Unavailable))] {
+        tokio::select! {
+            found = resolver.resolve("lost.test") => assert_eq!(found, expected, "{lost} of them lost"),
+            () = losing(lost) => unreachable!(),
+        }
+    }
 }
 
 #[tokio::test]

@@ -288,7 +288,7 @@ impl Batch {
 
 /// A change of a session by a request. The session's record has it only when it is stored: no reply may show what a restart would
 /// take back.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SessionChange {
     /// Another name.
     Name(String),
