@@ -109,7 +109,7 @@ impl World {
             DurableAction::Host(_) => (self.calling, self.requesting) = (true, false),
             DurableAction::Request(_) => (self.calling, self.requesting) = (true, true),
             DurableAction::Reply { token, .. } => {
-                assert!(self.waiting.remove(&token.number()), "a second reply")
+                assert!(self.waiting.remove(&token.number()), "a second reply");
             }
             DurableAction::Send(_) | DurableAction::AllowCpu(_) => {}
         }

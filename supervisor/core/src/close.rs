@@ -68,10 +68,12 @@ impl SessionMachine {
     ) {
         match &self.current {
             Some(Current::Running(running)) if running.id() == execution => {
+                // The reply does not wait for the end: whoever wants it waits for the execution.
                 self.stop(cause, now, out);
                 Self::reply(token, Ok(()), out);
             }
             Some(Current::Loading(loading)) if loading.job.request.id == execution => {
+                // Nothing of it is recorded yet, so it ends as a refusal and not as an execution.
                 self.drop_loading(Refusal::CancelledEarly, now, out);
                 Self::reply(token, Ok(()), out);
             }
@@ -89,6 +91,7 @@ impl SessionMachine {
             return;
         }
         running.stopping.stop = Some(stop);
+        // The engine polls the flag; a native that does not poll is killed after the grace, with its session.
         running.stopping.grace_until = Some(now.mono_ms + INTERRUPT_GRACE_MS);
         running.stopping.interrupt_again_at = now.mono_ms + INTERRUPT_AGAIN_MS;
         // The flag first: the worker reads it when the script resumes after its host call.
@@ -130,6 +133,7 @@ impl SessionMachine {
             return false;
         }
         let unmade = self.phase() == Phase::New && matches!(ender, Ender::Killing(_));
+        // A kill before the session is created would end nothing, and the creation would go on.
         if unmade || self.ending.enders.len() >= ENDERS_MAX {
             ender.reply(Err(Refusal::Busy), out);
             return false;
@@ -152,12 +156,15 @@ impl SessionMachine {
                 self.give_up_restoring(cause.reason(), now, out);
             }
             Phase::SettingUp | Phase::Starting | Phase::Ready => {
+                // A stopped process receives no message: it runs again before it is shut down.
                 self.wake(now, out);
                 self.ending.closing = Some(cause);
                 self.enter(Phase::Closing, PhaseChange::Closed);
+                // The deadlines of a session in use end here: a second close, by `idle` or `ttl`, would replace the reason.
                 self.timers =
                     SessionTimers { hang_up_at: self.timers.hang_up_at, ..SessionTimers::default() };
                 self.drop_loading(Refusal::NotReady("it is closing".to_owned()), now, out);
+                // The execution ends first: its end is recorded as `cancelled`, and not as the death of its worker.
                 match self.current {
                     Some(_) => self.stop(StopCause::Closing(cause), now, out),
                     None => self.shut_down(now, out),
@@ -184,6 +191,7 @@ impl SessionMachine {
             if !self.has_worker() {
                 return Self::reply(token, Err(Refusal::NotReady("it has no worker".to_owned())), out);
             }
+            // Remembered: an exit by this signal is `killed(operator)`, and not a crash.
             self.ending.operator_signal = Some(signal);
             out.push(SessionAction::Signal(signal));
             return Self::reply(token, Ok(()), out);
@@ -200,8 +208,10 @@ impl SessionMachine {
         {
             return;
         }
+        // Before the kill: from now on messages are dropped unread, and the exit is explained by this reason.
         self.ending.verdict = Some(reason.clone());
         match self.phase() {
+            // There is no worker to kill yet; the one that is being started is killed when it arrives.
             Phase::Spawning => return,
             Phase::Restoring => return self.give_up_restoring(reason, now, out),
             _ => {}
@@ -228,6 +238,7 @@ impl SessionMachine {
         }
         self.forget_suspension();
         // A worker exits so after `Shutdown`: an earlier supervisor was closing the session.
+        // The order to shut down was the earlier supervisor's, and its client is gone.
         let was_closed = self.peer.adoption.is_awaited() && exit_status == WorkerExitStatus::Exited(0);
         if was_closed && self.ending.closing.is_none() {
             self.ending.closing = Some(CloseCause::Request);
@@ -242,6 +253,7 @@ impl SessionMachine {
         self.drop_loading(Refusal::NotReady(format!("its worker ended ({reason})")), now, out);
         self.drop_forks(&Refusal::NotReady(format!("its worker ended ({reason})")), out);
         self.refuse_rollback(&reason, out);
+        // Read before the end is recorded: an exit after a request is no crash, however the worker exited.
         let requested = self.ending.closing.is_some();
         let crash = CrashRecord {
             reason: &reason,
@@ -265,6 +277,7 @@ impl SessionMachine {
                 if running.has_host_work() {
                     out.push(SessionAction::DropHostWork);
                 }
+                // In one batch with the session's end: no supervisor finds an execution that runs in a session that has ended.
                 self.cut_short(*running, &reason, now)
             }
             _ => (Vec::with_capacity(1), Pending::default()),
@@ -294,6 +307,7 @@ impl SessionMachine {
 
     /// The end is recorded (or refused by the store, with the error in `stored`): replies to the callers that wait for it.
     pub(super) fn report_end(&mut self, stored: Result<(), &str>, out: &mut Vec<SessionAction>) {
+        // Taken: each caller gets one reply, also if the end is reported again after a retry.
         for ender in std::mem::take(&mut self.ending.enders) {
             let ended = stored.map(|()| &self.record).map_err(|error| Refusal::Storage(error.to_owned()));
             ender.reply(ended, out);

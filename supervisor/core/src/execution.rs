@@ -446,6 +446,7 @@ impl SessionMachine {
         out: &mut Vec<SessionAction>,
     ) {
         let limit_kb = job.policy.wire.limits.max_source_kb;
+        // Checked here and not by the caller: only now the text of a file is known.
         if text.len() as u64 > u64::from(limit_kb) * 1024 {
             let refusal = Refusal::SourceTooLarge { size_bytes: text.len() as u64, limit_kb };
             return self.abandon(&job, refusal, now, out);
@@ -471,6 +472,7 @@ impl SessionMachine {
             events: None,
             owner: None,
         });
+        // One reply for each caller: at the start or at the end, never both.
         let (at_start, at_end) = if request.wait { (None, token) } else { (token, None) };
         let mut running = Running::new(&job, at_end, Arc::clone(&record), now);
         let mut batch = vec![Write::ExecutionStarted { name: None, execution: Arc::clone(&record) }];
@@ -484,6 +486,7 @@ impl SessionMachine {
             ..Pending::default()
         };
         let echo =
+            // The echo is event 1: the events alone show a session as its user saw it.
             is_repl.then(|| running.number(now.unix_ms, EventPayload::InputEcho { text: text.clone() }));
         let lost = if job.request.kind == ExecutionKind::Startup { None } else { self.restart_reported() };
         let warning = lost.map(|reason| {
@@ -497,6 +500,7 @@ impl SessionMachine {
             pending.publish = Some(events);
         }
         let request = job.request;
+        // Urgent if a caller waits for the start. Otherwise the end, which is urgent, takes it along: one commit for a short execution.
         let write = self.persist(pending, batch, !request.wait || request.stored_first, out);
         let checking = is_checked(&request, format, &job.policy);
         let argv = ["vm-system", &file_name].map(str::to_owned).into_iter();
@@ -517,6 +521,7 @@ impl SessionMachine {
             let (path, text) = (execute.file_name.clone(), execute.source.clone());
             out.push(SessionAction::CheckTypes { execution, path, text, policy });
         }
+        // Withheld: a client that repeats its request, or the checker's refusal, must find an execution of which nothing ran.
         if request.stored_first || checking {
             let write = request.stored_first.then_some(write);
             running.withheld = Some(Box::new(Withheld { write, checking, execute }));

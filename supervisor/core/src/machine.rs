@@ -9,8 +9,7 @@ use super::input::{
     CloseCause, LibraryFailure, Now, Refusal, SessionAction, SessionInput, SessionSpec, SpawnFailure,
 };
 use super::phase::{CurrentPhase, Phase, PhaseChange};
-use super::record::{Ledger, Mark, Pending};
-use super::request::SessionRequest;
+use super::record::Ledger;
 use super::rollback::Copies;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -20,7 +19,7 @@ use vm_system_protocol::keeper::ProcessUsage;
 use vm_system_protocol::model::{Session, SessionStatus};
 use vm_system_protocol::reason::{CloseReason, WorkerExitStatus};
 use vm_system_protocol::worker::{Start, ToWorker};
-use vm_system_record::{Owner, PolicySnapshot, RecordedWorktree, RunningExecutionRow, Write};
+use vm_system_record::{Owner, PolicySnapshot, RecordedWorktree, RunningExecutionRow};
 
 /// The session's deadlines (`mono_ms`). Deadlines of an execution are kept with it.
 #[derive(Debug, Default)]

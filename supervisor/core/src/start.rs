@@ -21,6 +21,7 @@ impl SessionMachine {
         }
         self.enter(Phase::Spawning, PhaseChange::Created);
         self.begin_with_drain(now);
+        // The reply is due when the session is ready: no client gets a session that it cannot use.
         self.creation.creator = Some(token);
         self.lifetime.ends_at = self.lifetime.ttl_ms.map(|ttl| now.mono_ms + ttl);
         self.timers.ttl_at = self.lifetime.ends_at;
@@ -31,6 +32,7 @@ impl SessionMachine {
             policy,
             worktree,
         });
+        // Not urgent: the worker starts meanwhile, and the caller waits for the commit of `ready`, which comes after the row.
         self.persist(pending, insert.into_iter().collect(), false, out);
         match self.ending.closing {
             // The session was closed before: no worker is started.
@@ -64,6 +66,7 @@ impl SessionMachine {
         }
         let why = failure.why.clone();
         self.creation.spawn_failure = Some(failure);
+        // An end that was requested while the worker was being started is the reason, and not that there is no worker.
         let reason = match (&self.ending.verdict, self.ending.closing) {
             (Some(verdict), _) => verdict.clone(),
             (None, Some(cause)) => cause.reason(),
@@ -91,6 +94,7 @@ impl SessionMachine {
         if !std::mem::replace(&mut self.peer.setting_up, false) {
             return self.violation("Started twice", now, out);
         }
+        // The store's integers are signed, and the number comes from the worker.
         self.peer.heap_bytes = heap_bytes.min(i64::MAX as u64);
         self.ledger.settle(self.peer.next_seq - 1);
         // A session that was closed in the meantime only waits for the worker's exit.

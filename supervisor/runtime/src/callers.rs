@@ -93,7 +93,7 @@ impl SessionCallers {
         match reply {
             SessionReply::Done(token, result) => self.done.reply(token, result),
             SessionReply::Session(token, result) => {
-                self.sessions.reply(token, result.map(|session| *session))
+                self.sessions.reply(token, result.map(|session| *session));
             }
             SessionReply::Executed(token, result) => self.executed.reply(token, result),
             SessionReply::Checkpoint(token, result) => {

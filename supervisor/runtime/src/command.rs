@@ -55,7 +55,7 @@ pub(super) struct SessionCall {
 #[derive(Debug)]
 pub(super) enum CallPart {
     /// The children of a fork.
-    Forks(Forks),
+    Forks(Box<Forks>),
     /// The share of the process that a checkpoint is.
     Copy(Share),
     /// Receives the events of the execution.
@@ -63,7 +63,7 @@ pub(super) enum CallPart {
 }
 
 /// Receives the reply of the type `R`.
-pub(super) type Response<R> = oneshot::Receiver<Result<R, Refusal>>;
+pub(super) type SessionResponse<R> = oneshot::Receiver<Result<R, Refusal>>;
 
 /// The queue of an owner task.
 pub(super) fn commands() -> (mpsc::Sender<Command>, mpsc::Receiver<Command>) {
@@ -76,7 +76,7 @@ impl LiveSession {
         &self,
         input: impl FnOnce(Token<R>) -> Input,
         part: Option<CallPart>,
-    ) -> (Command, Response<R>) {
+    ) -> (Command, SessionResponse<R>) {
         let token = Token::new(self.next_caller());
         let (responder, response) = oneshot::channel();
         let call = SessionCall { input: input(token), caller: R::caller(token, responder), part };

@@ -2,7 +2,7 @@
 //! [`RuntimeApi::fork_session`](crate::RuntimeApi::fork_session) creates sessions with the children.
 
 use super::api::RuntimeError;
-use super::command::{CallPart, Command, Response, commands};
+use super::command::{CallPart, Command, SessionResponse, commands};
 use super::facade::Runtime;
 use super::libraries::Libraries;
 use super::registry::LiveSession;
@@ -204,7 +204,7 @@ impl Runtime {
         let reserved = self.reserve(parent, &ids)?;
         let (made, mut workers) = mpsc::channel(ids.len().max(1));
         let count = u32::try_from(ids.len()).unwrap_or(u32::MAX);
-        let part = Some(CallPart::Forks(Forks::new(ids, made)));
+        let part = Some(CallPart::Forks(Box::new(Forks::new(ids, made))));
         let forked = parent.call_with(|token| Input::Fork { token, count }, part).await;
         let mut started = Vec::with_capacity(reserved.len());
         // Later ones are ended by their sender.
@@ -286,7 +286,7 @@ impl Runtime {
 
     async fn created(
         &self,
-        response: Option<Response<Session>>,
+        response: Option<SessionResponse<Session>>,
         live: &LiveSession,
     ) -> Result<Session, RuntimeError> {
         let response = response.ok_or(RuntimeError::NotLive)?;

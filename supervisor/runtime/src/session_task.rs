@@ -430,7 +430,7 @@ impl SessionTask {
                 self.step(input, actions);
             }
             Some(CallPart::Forks(forks)) => {
-                self.forks.requested = Some(forks);
+                self.forks.requested = Some(*forks);
                 self.step(input, actions);
                 // A refused request has its reply by now.
                 self.forks.requested = None;

@@ -129,12 +129,12 @@ impl World {
     }
 
     pub(super) fn play(&mut self) {
-        let token = self.token();
+        let token = Token::new(self.next_caller());
         self.input(SessionInput::Create { token });
         for _ in 0..STEPS {
             self.happen();
         }
-        let token = self.token();
+        let token = Token::new(self.next_caller());
         self.end_requested = true;
         self.faults = SimulatedFaults { store: false, adoption: false, ..self.faults };
         self.input(SessionInput::Close { token, cause: CloseCause::Request });
@@ -200,10 +200,6 @@ impl World {
             transcript.extend(line().chars().take(LINE));
             transcript.push('\n');
         }
-    }
-
-    fn token<R>(&mut self) -> Token<R> {
-        Token::new(self.next_caller())
     }
 
     fn next_caller(&mut self) -> u64 {
@@ -507,7 +503,7 @@ impl World {
             // An administrator has workers of other builds replaced, or changes the mind.
             let in_ms = self.rng.below(400) as i64;
             let at = self.rng.one_in(2).then_some(Timestamp(self.now.unix_ms + in_ms));
-            let token = Some(self.token());
+            let token = Some(Token::new(self.next_caller()));
             return self.input(SessionInput::Drain { token, at });
         }
         let caller = self.next_caller();

@@ -78,7 +78,6 @@ fn a_loop_of_short_segments_ends_when_its_time_is_used_up() {
 
 #[test]
 fn a_refused_change_of_a_variable_is_reported_at_once() {
-    let set = |token| DurableInput::Set { token, frame: 0, name: "x".to_owned(), value: json("1") };
     let (token, other) = (RunToken::new(100), RunToken::new(101));
     let refusal = |input: Option<DurableInput>| {
         let mut world = warm();
@@ -100,12 +99,7 @@ fn a_refused_change_of_a_variable_is_reported_at_once() {
 #[test]
 fn requests_above_those_that_may_wait_for_the_store_are_refused() {
     let mut world = warm();
-    world.step(DurableInput::Set {
-        token: RunToken::new(100),
-        frame: 0,
-        name: "x".to_owned(),
-        value: json("1"),
-    });
+    world.step(set(RunToken::new(100)));
     for token in 200..200 + DEFERRED as u64 {
         world.step(DurableInput::Wake { token: Some(RunToken::new(token)) });
     }
