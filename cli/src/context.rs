@@ -11,6 +11,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::time::Duration;
 use vm_system_protocol::control::Verb;
+use vm_system_sandbox::heap;
 
 /// The context of a command.
 pub(crate) struct Context {
@@ -83,6 +84,9 @@ impl Context {
         &self,
         command: impl Future<Output = Result<T, CliError>>,
     ) -> Result<T, CliError> {
+        // Before there is another thread. An arena besides the first grows by the page, with a call of the kernel each time: 300 of them
+        // for `run -e 1`, and these threads rarely allocate at the same time.
+        heap::limit_arenas(1);
         tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
             .enable_all()

@@ -12,6 +12,7 @@ mod failure;
 mod free_space;
 mod in_use;
 mod long_reads;
+pub(super) mod new_database;
 mod open;
 mod quota_eviction;
 mod read;

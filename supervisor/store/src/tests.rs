@@ -5,6 +5,7 @@ mod failures;
 pub(crate) mod fixture;
 mod golden;
 mod in_use;
+mod new_database;
 mod opening;
 mod pieces;
 mod quota;

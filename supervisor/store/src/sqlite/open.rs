@@ -4,7 +4,7 @@ use super::failure::{READ_ERROR, is_read_error, store_error};
 use super::free_space::{DatabasePages, has_pointer_maps};
 use super::recovery::beside;
 use super::schema::StoreSchema;
-use super::{Durability, commit_count, space};
+use super::{Durability, commit_count, new_database, space};
 use crate::error::OpenError;
 use nix::fcntl::OFlag;
 use rusqlite::config::DbConfig;
@@ -61,10 +61,13 @@ pub(super) fn first_connection(
     commits: Option<i64>,
     schema: &StoreSchema,
 ) -> Result<Connection, OpenError> {
-    let is_empty = make_private(path)?;
-    // SQLite deletes the log of an empty database, a filled one included. And beside a database of another mode, such as a saved copy, it
-    // uses a log that is there without recording the mode in the file: without that log, the file could not be opened.
-    let has_log_mode = !is_empty && has_log_mode(path);
+    let is_new = make_private(path)?;
+    if is_new {
+        new_database::write(path, schema.new, durability)?;
+    }
+    // A database of another mode, such as a saved copy: beside it, SQLite uses a log that is there without recording the mode in the
+    // file, which could not be opened without that log.
+    let has_log_mode = has_log_mode(path);
     let fills = durability == Durability::Full;
     if fills && has_log_mode {
         fill_log(path);
@@ -78,13 +81,13 @@ pub(super) fn first_connection(
         return Err(OpenError::OlderLog { path: log, than: path.to_owned(), commits: Some(missing) });
     }
     // Before anything is written.
-    if found.is_some() {
+    if !is_new {
         check(&connection, path)?;
     }
-    if found != Some(schema.version()) {
+    if found != schema.version() {
         schema.migrate(&mut connection, found).map_err(|error| judged(&error))?;
     }
-    if found.is_some() {
+    if !is_new {
         make_shrinkable(&connection, path);
     }
     if fills && !has_log_mode {
@@ -165,12 +168,8 @@ pub(super) fn writable(
     // First: each error from here on closes the connection.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
     common(&connection, busy_timeout)?;
-    // Before the mode, so that without durability a new file is not flushed when its mode changes.
+    // Before the mode, so that without durability a file is not flushed when its mode changes.
     connection.pragma_update(None, "synchronous", durability.as_str())?;
-    if connection.pragma_query_value(None, "page_count", |row| row.get::<_, i64>(0))? == 0 {
-        // Free pages of a new file can be given back in pieces.
-        connection.pragma_update(None, "auto_vacuum", "incremental")?;
-    }
     connection.pragma_update(None, "journal_mode", "wal")?;
     // Checkpoints are made by `wal.rs`, never inside a caller's commit.
     connection.pragma_update(None, "wal_autocheckpoint", 0)?;

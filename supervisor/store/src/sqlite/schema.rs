@@ -13,7 +13,7 @@ const APPLICATION_ID: i32 = 0x766d_7379;
 pub(crate) const SCHEMA: StoreSchema = StoreSchema {
     // Not 1: programs before the first release wrote files with the lower numbers, by which those are recognized and refused.
     first: 20,
-    sql: include_str!("schema.sql"),
+    new: include_bytes!("new_database.bin"),
     // A new field in a stored text (JSON) needs a step of its own, too: programs before it take the field for damage. A new step
     // needs a golden database of its version (`store/tests/golden.rs`), and the older ones stay: every later program opens them.
     steps: &[],
@@ -22,12 +22,13 @@ pub(crate) const SCHEMA: StoreSchema = StoreSchema {
 /// Migrates a database from one version to the next one, within the transaction of all steps.
 pub(crate) type MigrationStep = fn(&Connection) -> Result<(), rusqlite::Error>;
 
-/// A first version as SQL, and the steps to each later one. Tests have others than [`SCHEMA`].
+/// An empty database, and the steps from the first version to each later one. Tests have others than [`SCHEMA`].
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct StoreSchema {
-    /// The version of `sql`, the oldest one that is opened.
+    /// The oldest version that is opened.
     pub(crate) first: u32,
-    pub(crate) sql: &'static str,
+    /// The pieces of an empty database of a version that is opened (`new_database.rs`).
+    pub(crate) new: &'static [u8],
     /// Step `n` migrates version `first + n` to the next one.
     pub(crate) steps: &'static [MigrationStep],
 }
@@ -38,44 +39,31 @@ impl StoreSchema {
         self.first + self.steps.len() as u32
     }
 
-    /// The version of a database of ours; none = a new file. Refuses databases of other programs, of newer versions, and of versions
-    /// before the first release.
-    pub(super) fn identify(&self, connection: &Connection, path: &Path) -> Result<Option<u32>, OpenError> {
+    /// The version of a database of ours. Refuses databases of other programs, of newer versions, and of versions before the first
+    /// release.
+    pub(super) fn identify(&self, connection: &Connection, path: &Path) -> Result<u32, OpenError> {
         let judged = |error: rusqlite::Error| judge(path, &error);
         let version: i64 =
             connection.pragma_query_value(None, "user_version", |row| row.get(0)).map_err(judged)?;
         let application: i32 =
             connection.pragma_query_value(None, "application_id", |row| row.get(0)).map_err(judged)?;
-        let tables: i64 = connection
-            .query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))
-            .map_err(judged)?;
         let (path, known) = (path.to_owned(), self.version());
-        match (application, tables, u32::try_from(version)) {
-            (0, 0, Ok(0)) => Ok(None),
-            (APPLICATION_ID, _, Ok(found)) if found > known => Err(OpenError::Newer { path, found, known }),
-            (APPLICATION_ID, _, Ok(found)) if found >= self.first => Ok(Some(found)),
-            (APPLICATION_ID, _, Ok(found)) => Err(OpenError::Unreleased { path, found, known }),
-            (APPLICATION_ID, _, Err(_)) => {
+        match (application, u32::try_from(version)) {
+            (APPLICATION_ID, Ok(found)) if found > known => Err(OpenError::Newer { path, found, known }),
+            (APPLICATION_ID, Ok(found)) if found >= self.first => Ok(found),
+            (APPLICATION_ID, Ok(found)) => Err(OpenError::Unreleased { path, found, known }),
+            (APPLICATION_ID, Err(_)) => {
                 Err(OpenError::Corrupt { path, detail: format!("schema version {version}") })
             }
             _ => Err(OpenError::Corrupt { path, detail: "it belongs to another program".to_owned() }),
         }
     }
 
-    /// Creates the schema, or migrates an older one to the newest version: all of it or nothing.
-    pub(super) fn migrate(
-        &self,
-        connection: &mut Connection,
-        found: Option<u32>,
-    ) -> Result<(), rusqlite::Error> {
+    /// Migrates a database to the newest version: all of it or nothing.
+    pub(super) fn migrate(&self, connection: &mut Connection, found: u32) -> Result<(), rusqlite::Error> {
         // One transaction for all steps and the number: a process that is killed in between leaves the database as it was.
         let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        if found.is_none() {
-            transaction.execute_batch(self.sql)?;
-            transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
-        }
-        let done = found.unwrap_or(self.first) - self.first;
-        for step in self.steps.iter().skip(done as usize) {
+        for step in self.steps.iter().skip((found - self.first) as usize) {
             step(&transaction)?;
         }
         transaction.pragma_update(None, "user_version", self.version())?;

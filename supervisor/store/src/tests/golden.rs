@@ -400,7 +400,7 @@ fn fields(connection: &Connection) -> Vec<String> {
 }
 
 /// A database as SQL text: the output of `.dump` in SQLite's shell, with our two numbers of the header.
-fn dump(connection: &Connection) -> String {
+pub(super) fn dump(connection: &Connection) -> String {
     let number =
         |name| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0)).expect("a number");
     let mut text = format!(
