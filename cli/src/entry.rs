@@ -6,7 +6,7 @@ use crate::args::{Cli, Command};
 use crate::context::Context;
 use crate::error::{CliError, exit};
 use crate::output::Style;
-use crate::{args, commands, complete, hints, logging, output};
+use crate::{commands, complete, hints, logging, output};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory as _, FromArgMatches as _};
 use std::ffi::OsString;
@@ -64,7 +64,7 @@ fn run(arguments: &[OsString]) -> u8 {
     };
     // Among the arguments of a script the flag is the script's.
     let style = Style::detect(cli.global.no_color);
-    match command(cli, style) {
+    match prepare(&cli).and_then(|()| commands::run(&Context::new(cli.global, style), cli.command)) {
         Ok(code) => code,
         Err(error) => {
             error.print(style);
@@ -138,16 +138,15 @@ fn parse(arguments: &[OsString], style: Style) -> Result<Cli, clap::Error> {
     Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
 }
 
-fn command(cli: Cli, style: Style) -> Result<u8, CliError> {
-    let args::Cli { global, command } = cli;
+/// Prepares this process for its command.
+fn prepare(cli: &Cli) -> Result<(), CliError> {
+    let Cli { global, command } = cli;
     if matches!(command, Command::Serve(_) | Command::Run(_) | Command::Check(_) | Command::Repl(_)) {
         // Supervisors: what their starter has left open is nobody's business there.
         vm_system_daemon::close_leaked(std::env::args_os());
     }
-    hints::remember(&global);
-    logging::start(&global, matches!(command, Command::Serve(_)))?;
-    let context = Context::new(global, style);
-    commands::run(&context, command)
+    hints::remember(global);
+    logging::start(global, matches!(command, Command::Serve(_)))
 }
 
 #[cfg(test)]

@@ -275,7 +275,7 @@ impl ScriptOutput {
         }
         if let Some(error) = &execution.error
             && !self.exception_shown.get()
-            && error.code != EXIT
+            && error.exit_code.is_none()
         {
             let reason = error.reason.as_ref().filter(|reason| !error.message.contains(reason.as_str()));
             let reason = reason.map_or_else(String::new, |reason| format!(": {reason}"));
@@ -351,9 +351,6 @@ pub(crate) fn note_truncated_error(error: Option<&ExecutionError>) {
     }
 }
 
-/// Error code of an execution that ended by `process.exit(n)` with n other than 0.
-const EXIT: &str = "EXIT";
-
 /// The exit code of the command for an execution.
 pub(crate) fn exit_code(execution: &Execution) -> u8 {
     match execution.status {
@@ -369,11 +366,10 @@ fn has_code(execution: &Execution, code: &str) -> bool {
     execution.error.as_ref().is_some_and(|error| error.code == code)
 }
 
-/// The `n` of the script's own `process.exit(n)`.
+/// The `n` of the script's own `process.exit(n)`, if it is an exit code of a process that failed.
 fn requested_exit_code(execution: &Execution) -> Option<u8> {
-    let error = execution.error.as_ref().filter(|error| error.code == EXIT)?;
-    let code = error.message.strip_prefix("process.exit(")?.strip_suffix(')')?.parse().ok()?;
-    (code != 0).then_some(code)
+    let code = execution.error.as_ref()?.exit_code?;
+    u8::try_from(code).ok().filter(|code| *code != exit::OK)
 }
 
 /// The `N` of an ended input's own `process.exit(N)`. Any other input that ended `ok` has a value.
@@ -445,13 +441,13 @@ mod tests {
             "id": "00000000-0000-0000-0000-000000000000", "session_id": "00000000-0000-0000-0000-000000000000",
             "kind": "repl", "args": {}, "env": {}, "status": "error", "started_at": "2026-01-01T00:00:00.000Z",
             "metrics": {"duration_ms":0,"cpu_ms":0,"host_wait_ms":0,"events":0,"output_bytes":0,"heap_peak_bytes":0},
-            "error": {"code": "EXIT", "message": "process.exit(7)"},
+            "error": {"code": "EXIT", "message": "process.exit(7)", "exit_code": 7},
         }))
         .unwrap();
         assert_eq!(exit_code(&execution), 7);
-        for message in ["process.exit(256)", "process.exit(0)", "process.exit(x)", ""] {
-            execution.error.as_mut().unwrap().message = message.to_owned();
-            assert_eq!(exit_code(&execution), exit::FAILED, "{message}");
+        for code in [Some(256), Some(-1), Some(0), None] {
+            execution.error.as_mut().unwrap().exit_code = code;
+            assert_eq!(exit_code(&execution), exit::FAILED, "{code:?}");
         }
         let error = execution.error.as_mut().unwrap();
         error.message = format!("Error: {NEVER_SETTLED}");

@@ -4,8 +4,8 @@
 use crate::client::Clients;
 use crate::exchange::{self, ExchangeInput, Reports};
 use crate::resolve::Resolver;
-use crate::role::REPORTS;
 use crate::role::event_loop;
+use crate::role::reports;
 use crate::tls_servers::tls_acceptor;
 use futures_util::future::join_all;
 use std::future::{Future, pending};
@@ -175,7 +175,7 @@ pub(crate) fn begin(
     credit: usize,
 ) -> mpsc::Receiver<FromEgress> {
     let client = clients.client_for(&request.terms);
-    let (out, progress) = mpsc::channel(REPORTS);
+    let (out, progress) = reports();
     let (pieces, receiver) = mpsc::channel(1);
     let input = ExchangeInput { pieces: receiver, credit: Arc::new(Semaphore::new(credit)) };
     let lane = client.lane.clone();

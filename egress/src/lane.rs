@@ -40,12 +40,21 @@ impl Lane {
     where
         F: Future + Send + 'static,
     {
-        // As in a task of its own, a panic ends this piece of work and no other.
-        let work = AssertUnwindSafe(work).catch_unwind().map(drop);
-        // The receiver lives as long as a sender. An exchange without its work would never end.
-        if let Err(mpsc::error::TrySendError::Full(_)) = self.0.try_send(Box::pin(work)) {
+        // An exchange without its work would never end.
+        if !self.queue(work) {
             process::exit_now(EXIT_OVERRUN);
         }
+    }
+
+    /// Adds work; `false`: as much waits as may.
+    fn queue<F>(&self, work: F) -> bool
+    where
+        F: Future + Send + 'static,
+    {
+        // As in a task of its own, a panic ends this piece of work and no other.
+        let work = AssertUnwindSafe(work).catch_unwind().map(drop);
+        // The receiver lives as long as a sender, so the queue is never closed.
+        !matches!(self.0.try_send(Box::pin(work)), Err(mpsc::error::TrySendError::Full(_)))
     }
 }
 
@@ -128,7 +137,7 @@ async fn drive(mut incoming: mpsc::Receiver<Work>) {
 
 #[cfg(test)]
 mod tests {
-    use super::Lane;
+    use super::{Lane, WAITING};
     use std::sync::Arc;
     use std::sync::atomic::{AtomicU64, Ordering};
     use tokio::sync::oneshot;
@@ -161,6 +170,18 @@ mod tests {
             let meanwhile = polls.load(Ordering::Relaxed) - before;
             assert!(meanwhile < 500, "{meanwhile} polls of one owner during a single one of the other");
         }
+    }
+
+    /// The event loop of the test does not run meanwhile, as during a turn of another owner that does not end.
+    #[tokio::test]
+    async fn a_lane_without_turns_takes_a_bounded_amount_of_work() {
+        let lane = Lane::start();
+        for number in 0..WAITING {
+            assert!(lane.queue(async {}), "piece {number} of {WAITING}");
+        }
+        assert!(!lane.queue(async {}), "more than {WAITING} pieces wait");
+        yield_now().await;
+        assert!(lane.queue(async {}), "a turn takes all that waits");
     }
 
     #[tokio::test]

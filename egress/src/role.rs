@@ -40,7 +40,7 @@ const PIECES: usize = 2;
 /// Messages to the supervisor that wait to be written. Of each exchange: that a piece was sent (two at most), its head, one piece of the
 /// response, for which it has credit, and its end. Twice that, because an exchange that the supervisor has closed may be followed by
 /// another one before its messages are written. A supervisor that leaves more unread has stopped.
-pub(crate) const REPORTS: usize = 2 * 5 * HTTP_EXCHANGES_OF_ALL;
+const REPORTS: usize = 2 * 5 * HTTP_EXCHANGES_OF_ALL;
 /// Exchanges that have ended and are still in the table; their tasks wait for a place.
 const ENDINGS: usize = 64;
 /// Turns after which connections that have become ready get theirs; a turn of an owner may take its whole time.
@@ -102,12 +102,22 @@ pub(crate) fn event_loop() -> io::Result<tokio::runtime::Runtime> {
     builder.enable_io().enable_time().event_interval(EVENT_INTERVAL).build()
 }
 
+/// The queue of messages to the supervisor.
+pub(crate) fn reports() -> (mpsc::Sender<FromEgress>, mpsc::Receiver<FromEgress>) {
+    mpsc::channel(REPORTS)
+}
+
 /// Hands a message to the task that writes.
 pub(crate) fn report(out: &mpsc::Sender<FromEgress>, message: FromEgress) {
-    // Closed only when the process exits.
-    if let Err(mpsc::error::TrySendError::Full(_)) = out.try_send(message) {
+    if !queue_report(out, message) {
         process::exit_now(EXIT_CHANNEL);
     }
+}
+
+/// Queues a message; `false`: as many wait as may.
+fn queue_report(out: &mpsc::Sender<FromEgress>, message: FromEgress) -> bool {
+    // Closed only when the process exits.
+    !matches!(out.try_send(message), Err(mpsc::error::TrySendError::Full(_)))
 }
 
 /// An exchange under way.
@@ -121,7 +131,7 @@ async fn serve(socket: BlockingStream, mut clients: Clients, resolver: &Resolver
     socket.set_nonblocking(true)?;
     let (reader, writer) = UnixStream::from_std(socket)?.into_split();
     let mut reader = BufReader::with_capacity(READ_BYTES, reader);
-    let (out, outgoing) = mpsc::channel(REPORTS);
+    let (out, outgoing) = reports();
     tokio::spawn(async move {
         if channel::write_all(writer, outgoing).await.is_err() {
             process::exit_now(EXIT_CHANNEL);
@@ -210,5 +220,21 @@ async fn serve(socket: BlockingStream, mut clients: Clients, resolver: &Resolver
                 report(&out, FromEgress::Pong);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn supervisor_that_reads_nothing_is_left_a_bounded_number_of_reports() {
+        let (out, mut outgoing) = reports();
+        for number in 0..REPORTS {
+            assert!(queue_report(&out, FromEgress::Pong), "report {number} of {REPORTS}");
+        }
+        assert!(!queue_report(&out, FromEgress::Pong), "more than {REPORTS} reports wait");
+        assert_eq!(outgoing.try_recv().ok(), Some(FromEgress::Pong));
+        assert!(queue_report(&out, FromEgress::Pong), "one was written");
     }
 }

@@ -5,7 +5,7 @@ use crate::dns::{self, RecordType};
 use crate::exchange::{self, ExchangeInput, Reports};
 use crate::floods;
 use crate::resolve::{ResolveError, Resolver};
-use crate::role::REPORTS;
+use crate::role::reports;
 use crate::tls_servers::tls_acceptor;
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::Bytes;
@@ -148,7 +148,7 @@ async fn too_many_header_fields_fail_one_exchange() {
         let (address, roots) = tls_server_with(&[protocol], HTTP_HEADERS + 1).await;
         let client =
             clients(Resolver::of_servers(Vec::new()), roots).client_for(&terms(AddressReach::Private));
-        let (out, mut progress) = mpsc::channel(REPORTS);
+        let (out, mut progress) = reports();
         let (_pieces, receiver) = mpsc::channel(1);
         let request = EgressRequest {
             method: "GET".to_owned(),

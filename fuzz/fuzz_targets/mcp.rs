@@ -7,6 +7,7 @@ use std::sync::Arc;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use vm_system_api::mcp::lines::LineTransport;
 use vm_system_api::mcp::{Extensions, McpBackend, McpClient, VerbFuture, serve};
+use vm_system_ops::IdempotencyKey;
 use vm_system_protocol::control::{CurrentGet, ErrorCode, Op, OpError, Reply, Verb as _};
 
 struct NoBackend;
@@ -16,7 +17,12 @@ impl McpBackend for NoBackend {
         Ok(McpClient { key: Some("fuzz".to_owned()), ..McpClient::default() })
     }
 
-    fn perform<'a>(&'a self, _: &'a McpClient, op: Op, _: String) -> VerbFuture<'a, Result<Reply, OpError>> {
+    fn perform<'a>(
+        &'a self,
+        _: &'a McpClient,
+        op: Op,
+        _: IdempotencyKey,
+    ) -> VerbFuture<'a, Result<Reply, OpError>> {
         let reply = match op {
             Op::CurrentGet(_) => Ok(CurrentGet::any_reply(None)),
             _ => Err(OpError::new(ErrorCode::NotFound, "nothing is here")),

@@ -6,9 +6,10 @@
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 use vm_system_core::durable::{
-    DurableAction, DurableInput, DurableMachine, DurableSpec, Fresh, SubmittedAnswer, Unstored, fresh_record,
+    DurableAction, DurableInput, DurableMachine, DurableSpec, Fresh, RunToken, SubmittedAnswer, Unstored,
+    fresh_record,
 };
-use vm_system_core::{Now, Token, WorkerExitStatus, WriteId};
+use vm_system_core::{Now, WorkerExitStatus, WriteId};
 use vm_system_fuzz::pieces::{Pieces, number, text};
 use vm_system_protocol::codec::decode;
 use vm_system_protocol::control::GivenAnswer;
@@ -77,10 +78,10 @@ impl World {
         }
     }
 
-    fn token(&mut self) -> Token {
+    fn token(&mut self) -> RunToken {
         self.tokens += 1;
         self.waiting.insert(self.tokens);
-        Token(self.tokens)
+        RunToken::new(self.tokens)
     }
 
     fn input(&mut self, input: DurableInput) {
@@ -107,7 +108,9 @@ impl World {
             }
             DurableAction::Host(_) => (self.calling, self.requesting) = (true, false),
             DurableAction::Request(_) => (self.calling, self.requesting) = (true, true),
-            DurableAction::Reply { token, .. } => assert!(self.waiting.remove(&token.0), "a second reply"),
+            DurableAction::Reply { token, .. } => {
+                assert!(self.waiting.remove(&token.number()), "a second reply");
+            }
             DurableAction::Send(_) | DurableAction::AllowCpu(_) => {}
         }
     }

@@ -160,10 +160,10 @@ impl World {
         world
     }
 
-    fn token(&mut self) -> Token {
+    fn token<R>(&mut self) -> Token<R> {
         self.tokens += 1;
         self.waiting.insert(self.tokens);
-        Token(self.tokens)
+        Token::new(self.tokens)
     }
 
     fn input(&mut self, input: SessionInput) {
@@ -188,7 +188,7 @@ impl World {
                 }
                 self.writes.push_back(id);
             }
-            SessionAction::Reply { token, .. } => assert!(self.waiting.remove(&token.0), "a second reply"),
+            SessionAction::Reply(reply) => assert!(self.waiting.remove(&reply.caller()), "a second reply"),
             SessionAction::HostCall { call, .. } => self.call = Some(call),
             SessionAction::DropHostWork => (self.call, self.loading) = (None, None),
             SessionAction::LoadSource { execution, .. } => self.loading = Some(execution),

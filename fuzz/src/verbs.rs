@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 use vm_system_core::durable::SubmittedAnswer;
 use vm_system_core::{ExecuteRequest, SessionRequest};
-use vm_system_ops::{Caller, ClientPresence, Ops, OpsOptions, VerbHandler, VerbRequest};
+use vm_system_ops::{Caller, ClientPresence, IdempotencyKey, Ops, OpsOptions, VerbHandler, VerbRequest};
 use vm_system_protocol::control::{DoctorReport, ErrorCode, Op, OpError, Reply, UpgradeReport, Verb};
 use vm_system_protocol::ids::{ExecutionId, SessionId, TaskId};
 use vm_system_protocol::model::{Execution, Session, SessionCheckpoint, SessionInspection};
@@ -140,7 +140,7 @@ pub async fn run(ops: &Ops, op: Op, key: Option<String>) -> Result<Reply, OpErro
     ops.handle(VerbRequest {
         presence: ClientPresence::default(),
         caller: caller(),
-        idempotency_key: key,
+        idempotency_key: key.as_deref().map(IdempotencyKey::parse).transpose()?,
         op,
         events: None,
         memory: ReplyMemory::default(),

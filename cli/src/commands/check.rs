@@ -1,7 +1,7 @@
 //! `check`: the types of files, by TypeScript's own compiler of the folder's `node_modules`, which runs in a session of a supervisor inside
 //! this process, as any script does.
 
-use super::exec::start;
+use super::exec::start::{self, CodeRunner};
 use super::run::source::{beneath, check_readable};
 use super::run::{Grants, embedded, session};
 use crate::args::{GlobalArgs, OutputFormat, SandboxArg};
@@ -95,13 +95,14 @@ async fn in_embedded(context: &Context, args: Args) -> Result<u8, CliError> {
         // The check's output is always text, whatever the format of results.
         let global = GlobalArgs { output: OutputFormat::Table, ..context.global.clone() };
         let shown = Context::new(global, context.out.style);
-        match start::to_its_stop(&shown, own.backend(), &interrupts, new, None, &output).await? {
+        let runner = CodeRunner { context: &shown, backend: own.backend(), interrupts: &interrupts };
+        match runner.run_to_stop(new, None, &output).await? {
             ExecutionState::Execution(execution) => {
                 let errors = if as_value { print_report(context, &execution)? } else { 0 };
-                let code = start::ended(&shown, &interrupts, &execution, &output)?;
+                let code = start::report_end(&shown, &interrupts, &execution, &output)?;
                 Ok(if errors > 0 { exit::FAILED } else { code })
             }
-            ExecutionState::Run(run) => start::at_task(&shown, own.backend(), &run).await,
+            ExecutionState::Run(run) => start::report_task(&shown, own.backend(), &run).await,
         }
     }
     .await;

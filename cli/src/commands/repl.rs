@@ -8,7 +8,8 @@ mod dot;
 mod input;
 mod properties;
 
-use super::exec::{repl::new_execution, start};
+use super::exec::repl::new_execution;
+use super::exec::start::{self, CodeRunner};
 use super::run::{Grants, embedded, session};
 use crate::args::{OutputFormat, SandboxArg};
 use crate::backend::Backend;
@@ -160,7 +161,7 @@ async fn converse(
                 answer_pending(context, backend, interrupts, before, answer).await
             }
             (Some(Dot::Cancel), Some(Pending { execution, output, .. })) => {
-                let ended = start::cancelled(backend, execution, &output).await;
+                let ended = start::cancel_waiting(backend, execution, &output).await;
                 ended.map(|execution| Outcome::Ended(Box::new(execution), output))
             }
             (Some(Dot::Load(_) | Dot::Editor), before @ Some(_)) => {
@@ -184,7 +185,7 @@ async fn converse(
                 let output = ScriptOutput::new(context.out.style, values);
                 let new = new_execution(session.clone(), text, Some(INTERACTIVE_INPUT));
                 interrupts.forget();
-                let stop = start::to_its_stop(context, backend, interrupts, new, None, &output).await;
+                let stop = CodeRunner { context, backend, interrupts }.run_to_stop(new, None, &output).await;
                 stop.map(|stop| Outcome::from_stop(stop, output))
             }
         };
@@ -193,7 +194,7 @@ async fn converse(
                 if output.has_syntax_error() {
                     input.forget_last();
                 }
-                code = start::ended(context, interrupts, &execution, &output)?;
+                code = start::report_end(context, interrupts, &execution, &output)?;
                 if let Some(exit) = exit_of_input(&execution) {
                     if let Backend::Daemon { .. } = backend {
                         context.out.note(&format!(
@@ -247,7 +248,7 @@ async fn answer_pending(
     let Pending { execution, task, output } = pending;
     interrupts.forget();
     let id = task.as_ref().map(|task| task.id);
-    match start::answered(backend, interrupts, (execution, id), answer, &output).await {
+    match start::submit_answer(backend, interrupts, (execution, id), answer, &output).await {
         Err(error) if error.is_about_the_answer() => {
             error.print(context.out.style);
             let now = status(backend, execution).await?;
@@ -273,7 +274,7 @@ async fn waiting(context: &Context, backend: &Backend, session: String) -> Resul
     // None: it runs, or has ended in the meantime.
     let Ok(Some(task)) = status(backend, execution).await.map(|now| now.task) else { return Ok(None) };
     let output = ScriptOutput::new(context.out.style, ShowValues::Always);
-    start::skip(backend, &execution.to_string(), &output).await?;
+    start::skip_events(backend, &execution.to_string(), &output).await?;
     Ok(Some(Pending { execution, task: Some(task), output }))
 }
 

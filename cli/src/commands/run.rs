@@ -7,7 +7,7 @@ pub(crate) mod embedded;
 pub(crate) mod source;
 mod stdin;
 
-use super::exec::start;
+use super::exec::start::CodeRunner;
 use super::serve::net_rule;
 use crate::args::SandboxArg;
 use crate::backend::Backend;
@@ -119,7 +119,8 @@ async fn in_session(context: &Context, args: Args, script: Script) -> Result<u8,
     let output = ScriptOutput::new(context.out.style, script.show_values()).verbose(args.verbose);
     let sent = script.clone().for_session()?;
     let new = execution(session, sent, &args.allow_env);
-    let code = start::to_its_end(context, context.daemon(), &interrupts, new, None, &output).await?;
+    let runner = CodeRunner { context, backend: context.daemon(), interrupts: &interrupts };
+    let code = runner.run_to_end(new, None, &output).await?;
     if output.has_syntax_error()
         && let Some(hint) = script.syntax_hint()
     {
@@ -162,7 +163,8 @@ async fn in_embedded(context: &Context, args: Args, script: Script) -> Result<u8
         let is_outside = script.file().is_some() && sent.input.is_some();
         let new = execution(session, sent, &args.allow_env);
         interrupts.interrupt_after(args.timeout + LATER_THAN_ENGINE);
-        let ended = start::to_its_end(context, own.backend(), &interrupts, new, None, &output).await;
+        let runner = CodeRunner { context, backend: own.backend(), interrupts: &interrupts };
+        let ended = runner.run_to_end(new, None, &output).await;
         if interrupts.time_is_over() {
             context.out.note(&format!("the script took longer than {:?} (--timeout)", args.timeout));
         }

@@ -62,7 +62,7 @@ impl VerbHandler for Fake {
     fn handle(&self, request: VerbRequest) -> BoxFuture<'_, Result<Reply, OpError>> {
         Box::pin(async move {
             let VerbRequest { op, idempotency_key, events, .. } = request;
-            self.requests.lock().unwrap().push((op.clone(), idempotency_key));
+            self.requests.lock().unwrap().push((op.clone(), idempotency_key.map(|key| key.to_string())));
             if let Some(stream) = events {
                 let all = events_of_the_fake();
                 // Two batches, which the client must join.

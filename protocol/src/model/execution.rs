@@ -100,6 +100,9 @@ pub struct ExecutionError {
     /// For `WORKER_DIED`: text of [`CloseReason`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+    /// For `EXIT`: the number of `process.exit`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exit_code: Option<i32>,
     /// The message, or the stack in the exception event, was cut for its size.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub truncated: bool,
@@ -147,7 +150,19 @@ impl ExecutionError {
     pub fn new(code: &str, message: impl Into<String>) -> Self {
         debug_assert!(EXECUTION_CODES.iter().any(|(known, _)| *known == code), "{code} is not documented");
         let (truncated, full_bytes) = (false, None);
-        Self { code: code.to_owned(), message: message.into(), reason: None, truncated, full_bytes }
+        Self {
+            code: code.to_owned(),
+            message: message.into(),
+            reason: None,
+            exit_code: None,
+            truncated,
+            full_bytes,
+        }
+    }
+
+    /// The error of code that called `process.exit` with another number than 0.
+    pub fn exit(code: i32) -> Self {
+        Self { exit_code: Some(code), ..Self::new("EXIT", format!("process.exit({code})")) }
     }
 
     /// The same with the reason of the worker's death.

@@ -135,9 +135,8 @@ pub struct Restorability {
 
 impl SessionFacts {
     /// The text that the store has.
-    pub fn to_json(&self) -> String {
-        // Fields with plain values: it cannot fail.
-        serde_json::to_string(self).unwrap_or_else(|_| "{}".to_owned())
+    pub fn to_json(&self) -> Result<String, serde_json::Error> {
+        serde_json::to_string(self)
     }
 
     /// The facts of a text of the store.

@@ -110,7 +110,7 @@ structs! {
     Event { execution_id, seq, ts, payload }
     ResultValue { kind, preview, json, truncated, full_bytes }
     Metrics { duration_ms, cpu_ms, host_wait_ms, events, output_bytes, heap_peak_bytes }
-    ExecutionError { code, message, reason, truncated, full_bytes }
+    ExecutionError { code, message, reason, exit_code, truncated, full_bytes }
     Execution {
         id, session_id, kind, input, path, args, env, status, started_at, ended_at, result, error, metrics, degraded,
         events, owner,

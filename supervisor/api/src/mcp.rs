@@ -52,7 +52,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::sync::CancellationToken;
-use vm_system_ops::Caller;
+use vm_system_ops::{Caller, IdempotencyKey};
 use vm_system_protocol::control::{Op, OpError, ProgramLoad, Reply};
 
 /// The future of a method of a trait object.
@@ -101,7 +101,7 @@ pub trait McpBackend: Send + Sync + 'static {
         &'a self,
         client: &'a McpClient,
         op: Op,
-        key: String,
+        key: IdempotencyKey,
     ) -> VerbFuture<'a, Result<Reply, OpError>>;
 
     /// Reads a text file with the client's own rights, if the client may name it.

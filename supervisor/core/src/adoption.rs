@@ -171,6 +171,7 @@ impl SessionMachine {
         let FromWorker::Adopted { nonce, acknowledged, last_sent, running, finished } = message else {
             return;
         };
+        // A reply to another supervisor, which ended before it read this.
         if self.peer.adoption.nonce != Some(*nonce) {
             return;
         }
@@ -179,6 +180,7 @@ impl SessionMachine {
         let Some(repeated) = repeated else {
             return self.violation("Adopted with a number below the last stored one", now, out);
         };
+        // A larger number would keep the session busy for as long as the worker likes.
         if repeated > KEPT_MAX {
             return self.violation("Adopted with more messages than a worker keeps", now, out);
         }
@@ -187,6 +189,7 @@ impl SessionMachine {
         if *acknowledged > stored {
             self.pass_over(*acknowledged, out);
         }
+        // The deadline was that of this reply; a session that is closing has the deadline of its close instead.
         if self.phase() == Phase::Ready {
             self.timers.phase_at = None;
         }
@@ -214,6 +217,7 @@ impl SessionMachine {
         if self.running() != Some(stored.execution) {
             return;
         }
+        // It has repeated messages of the execution, so its end must be among them, or it still runs.
         if stored.began {
             return self.violation("neither runs an execution nor has ended it", now, out);
         }
@@ -247,6 +251,7 @@ impl SessionMachine {
     }
 
     fn interrupt_unrecorded(&mut self, execution: ExecutionId, now: Now, out: &mut Vec<SessionAction>) {
+        // The worker is busy, although the store knows of no execution.
         self.timers.idle_at = None;
         self.peer.adoption.unrecorded = Some(Unrecorded {
             execution,
@@ -280,10 +285,12 @@ impl SessionMachine {
         let runs = self.peer.adoption.runs_unrecorded(execution);
         match message {
             FromWorker::HostCall { call, .. } => {
+                // Calls have one sequence for all executions of a worker, discarded ones included.
                 if self.peer.next_call.is_some_and(|expected| *call != expected) {
                     return self.violation("a host call out of order", now, out);
                 }
                 self.peer.next_call = Some(call.saturating_add(1));
+                // An execution that has ended got the replies to its calls from the previous supervisor.
                 if runs {
                     let reply = HostReply::Failed(host_error("EHOSTRESTART", UNRECORDED));
                     out.push(SessionAction::Send(ToWorker::HostReply { call: *call, reply }));
@@ -324,6 +331,7 @@ impl SessionMachine {
             let reason = self.ending.closing.map_or(CloseReason::HostRestart, CloseCause::reason);
             return self.condemn(reason, now, out);
         }
+        // Again: an interrupt that arrives while the worker begins an execution is lost.
         unrecorded.interrupt_again_at = now.mono_ms + INTERRUPT_AGAIN_MS;
         out.push(SessionAction::Interrupt);
     }

@@ -1,16 +1,17 @@
 //! Ends of executions and sessions: on request, by a decision to kill, and by the worker's exit.
 
+use super::caller::Token;
 use super::crash::CrashRecord;
 use super::deadlines::{EXIT_MS, INTERRUPT_AGAIN_MS};
 use super::execution::Current;
-use super::input::{CloseCause, Now, Refusal, SessionAction, SessionReply, SpawnFailure, Token};
+use super::input::{CloseCause, Now, Refusal, SessionAction, SpawnFailure};
 use super::machine::{SessionMachine, SessionTimers};
 use super::messages::host_error;
 use super::phase::{Phase, PhaseChange};
 use super::record::{Mark, Pending};
 use vm_system_protocol::ids::ExecutionId;
 use vm_system_protocol::limits::{CLOSE_GRACE_MS, INTERRUPT_GRACE_MS};
-use vm_system_protocol::model::SessionStatus;
+use vm_system_protocol::model::{Session, SessionStatus};
 use vm_system_protocol::reason::{CloseReason, LimitKind, WorkerExitStatus};
 use vm_system_protocol::time::Timestamp;
 use vm_system_protocol::worker::{HostReply, ToWorker};
@@ -22,10 +23,19 @@ const ENDERS_MAX: usize = 1_024;
 
 /// A caller that gets its reply when the session's end is recorded.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Ender {
-    token: Token,
-    /// The reply has the session's record; else it is [`SessionReply::Done`].
-    wants_record: bool,
+pub(super) enum Ender {
+    Closing(Token<Session>),
+    Killing(Token<()>),
+}
+
+impl Ender {
+    /// `Ok`: the end is recorded.
+    fn reply(self, ended: Result<&Session, Refusal>, out: &mut Vec<SessionAction>) {
+        match self {
+            Self::Closing(token) => SessionMachine::reply(token, ended.cloned(), out),
+            Self::Killing(token) => SessionMachine::reply(token, ended.map(|_| ()), out),
+        }
+    }
 }
 
 /// Why this machine ends an execution. The first reason is kept.
@@ -51,19 +61,21 @@ impl StopCause {
 impl SessionMachine {
     pub(super) fn cancel(
         &mut self,
-        token: Token,
+        token: Token<()>,
         (execution, cause): (ExecutionId, StopCause),
         now: Now,
         out: &mut Vec<SessionAction>,
     ) {
         match &self.current {
             Some(Current::Running(running)) if running.id() == execution => {
+                // The reply does not wait for the end: whoever wants it waits for the execution.
                 self.stop(cause, now, out);
-                Self::reply(token, Ok(SessionReply::Done), out);
+                Self::reply(token, Ok(()), out);
             }
             Some(Current::Loading(loading)) if loading.job.request.id == execution => {
+                // Nothing of it is recorded yet, so it ends as a refusal and not as an execution.
                 self.drop_loading(Refusal::CancelledEarly, now, out);
-                Self::reply(token, Ok(SessionReply::Done), out);
+                Self::reply(token, Ok(()), out);
             }
             _ => Self::reply(token, Err(Refusal::NoSuchExecution), out),
         }
@@ -79,6 +91,7 @@ impl SessionMachine {
             return;
         }
         running.stopping.stop = Some(stop);
+        // The engine polls the flag; a native that does not poll is killed after the grace, with its session.
         running.stopping.grace_until = Some(now.mono_ms + INTERRUPT_GRACE_MS);
         running.stopping.interrupt_again_at = now.mono_ms + INTERRUPT_AGAIN_MS;
         // The flag first: the worker reads it when the script resumes after its host call.
@@ -100,30 +113,32 @@ impl SessionMachine {
         }
     }
 
-    pub(super) fn close(&mut self, token: Token, cause: CloseCause, now: Now, out: &mut Vec<SessionAction>) {
-        if !self.await_end(token, true, out) {
+    pub(super) fn close(
+        &mut self,
+        token: Token<Session>,
+        cause: CloseCause,
+        now: Now,
+        out: &mut Vec<SessionAction>,
+    ) {
+        if !self.await_end(Ender::Closing(token), out) {
             return;
         }
         self.begin_close(cause, now, out);
     }
 
     /// Keeps a caller until the end is recorded; false if the caller got its reply at once.
-    fn await_end(&mut self, token: Token, wants_record: bool, out: &mut Vec<SessionAction>) -> bool {
+    fn await_end(&mut self, ender: Ender, out: &mut Vec<SessionAction>) -> bool {
         if self.phase() == Phase::Released {
-            let answer = if wants_record {
-                SessionReply::Session(Box::new(self.record.clone()))
-            } else {
-                SessionReply::Done
-            };
-            Self::reply(token, Ok(answer), out);
+            ender.reply(Ok(&self.record), out);
             return false;
         }
-        let unmade = self.phase() == Phase::New && !wants_record;
+        let unmade = self.phase() == Phase::New && matches!(ender, Ender::Killing(_));
+        // A kill before the session is created would end nothing, and the creation would go on.
         if unmade || self.ending.enders.len() >= ENDERS_MAX {
-            Self::reply(token, Err(Refusal::Busy), out);
+            ender.reply(Err(Refusal::Busy), out);
             return false;
         }
-        self.ending.enders.push(Ender { token, wants_record });
+        self.ending.enders.push(ender);
         true
     }
 
@@ -141,12 +156,15 @@ impl SessionMachine {
                 self.give_up_restoring(cause.reason(), now, out);
             }
             Phase::SettingUp | Phase::Starting | Phase::Ready => {
+                // A stopped process receives no message: it runs again before it is shut down.
                 self.wake(now, out);
                 self.ending.closing = Some(cause);
                 self.enter(Phase::Closing, PhaseChange::Closed);
+                // The deadlines of a session in use end here: a second close, by `idle` or `ttl`, would replace the reason.
                 self.timers =
                     SessionTimers { hang_up_at: self.timers.hang_up_at, ..SessionTimers::default() };
                 self.drop_loading(Refusal::NotReady("it is closing".to_owned()), now, out);
+                // The execution ends first: its end is recorded as `cancelled`, and not as the death of its worker.
                 match self.current {
                     Some(_) => self.stop(StopCause::Closing(cause), now, out),
                     None => self.shut_down(now, out),
@@ -164,7 +182,7 @@ impl SessionMachine {
 
     pub(super) fn kill_by_operator(
         &mut self,
-        token: Token,
+        token: Token<()>,
         signal: i32,
         now: Now,
         out: &mut Vec<SessionAction>,
@@ -173,11 +191,12 @@ impl SessionMachine {
             if !self.has_worker() {
                 return Self::reply(token, Err(Refusal::NotReady("it has no worker".to_owned())), out);
             }
+            // Remembered: an exit by this signal is `killed(operator)`, and not a crash.
             self.ending.operator_signal = Some(signal);
             out.push(SessionAction::Signal(signal));
-            return Self::reply(token, Ok(SessionReply::Done), out);
+            return Self::reply(token, Ok(()), out);
         }
-        if self.await_end(token, false, out) {
+        if self.await_end(Ender::Killing(token), out) {
             self.condemn(CloseReason::KilledByOperator, now, out);
         }
     }
@@ -189,8 +208,10 @@ impl SessionMachine {
         {
             return;
         }
+        // Before the kill: from now on messages are dropped unread, and the exit is explained by this reason.
         self.ending.verdict = Some(reason.clone());
         match self.phase() {
+            // There is no worker to kill yet; the one that is being started is killed when it arrives.
             Phase::Spawning => return,
             Phase::Restoring => return self.give_up_restoring(reason, now, out),
             _ => {}
@@ -217,6 +238,7 @@ impl SessionMachine {
         }
         self.forget_suspension();
         // A worker exits so after `Shutdown`: an earlier supervisor was closing the session.
+        // The order to shut down was the earlier supervisor's, and its client is gone.
         let was_closed = self.peer.adoption.is_awaited() && exit_status == WorkerExitStatus::Exited(0);
         if was_closed && self.ending.closing.is_none() {
             self.ending.closing = Some(CloseCause::Request);
@@ -231,6 +253,7 @@ impl SessionMachine {
         self.drop_loading(Refusal::NotReady(format!("its worker ended ({reason})")), now, out);
         self.drop_forks(&Refusal::NotReady(format!("its worker ended ({reason})")), out);
         self.refuse_rollback(&reason, out);
+        // Read before the end is recorded: an exit after a request is no crash, however the worker exited.
         let requested = self.ending.closing.is_some();
         let crash = CrashRecord {
             reason: &reason,
@@ -254,6 +277,7 @@ impl SessionMachine {
                 if running.has_host_work() {
                     out.push(SessionAction::DropHostWork);
                 }
+                // In one batch with the session's end: no supervisor finds an execution that runs in a session that has ended.
                 self.cut_short(*running, &reason, now)
             }
             _ => (Vec::with_capacity(1), Pending::default()),
@@ -283,13 +307,10 @@ impl SessionMachine {
 
     /// The end is recorded (or refused by the store, with the error in `stored`): replies to the callers that wait for it.
     pub(super) fn report_end(&mut self, stored: Result<(), &str>, out: &mut Vec<SessionAction>) {
+        // Taken: each caller gets one reply, also if the end is reported again after a retry.
         for ender in std::mem::take(&mut self.ending.enders) {
-            let result = match stored {
-                Ok(()) if ender.wants_record => Ok(SessionReply::Session(Box::new(self.record.clone()))),
-                Ok(()) => Ok(SessionReply::Done),
-                Err(error) => Err(Refusal::Storage(error.to_owned())),
-            };
-            Self::reply(ender.token, result, out);
+            let ended = stored.map(|()| &self.record).map_err(|error| Refusal::Storage(error.to_owned()));
+            ender.reply(ended, out);
         }
         if let Some(token) = self.creation.creator.take() {
             let refusal = match (stored, self.creation.library_failure.take(), &self.ending.verdict) {

@@ -4,8 +4,9 @@
 //! A session with `on_crash: restart` is restarted as soon as it is idle, at the deadline also while it is busy; the new worker is of
 //! the supervisor's build. The others end at the deadline.
 
+use super::caller::Token;
 use super::execution::Current;
-use super::input::{Activity, CloseCause, Now, SessionAction, SessionReply, Token};
+use super::input::{Activity, CloseCause, Now, SessionAction};
 use super::machine::SessionMachine;
 use super::phase::Phase;
 use super::record::Mark;
@@ -71,14 +72,14 @@ impl SessionMachine {
     /// Sets the deadline, or withdraws it; replies when that is stored.
     pub(super) fn drain(
         &mut self,
-        token: Option<Token>,
+        token: Option<Token<()>>,
         at: Option<Timestamp>,
         now: Now,
         out: &mut Vec<SessionAction>,
     ) {
         if self.phase() == Phase::New || self.is_ending() || self.drain_at() == at {
             if let Some(token) = token {
-                Self::reply(token, Ok(SessionReply::Done), out);
+                Self::reply(token, Ok(()), out);
             }
             return;
         }
@@ -87,8 +88,7 @@ impl SessionMachine {
             self.record.runtime_meta.drain_at = Some(at);
             self.drain = Some(Drain::at(at, now));
         }
-        let reply = SessionReply::Done;
-        let mark = token.map_or(Mark::Nothing, |token| Mark::Checkpoints { token, made: None, reply });
+        let mark = token.map_or(Mark::Nothing, |token| Mark::FactsChanged { token });
         self.store_facts(mark, None, out);
     }
 

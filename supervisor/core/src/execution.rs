@@ -1,10 +1,13 @@
 //! The current execution: its clock, its counters, and its dispatch to the worker.
 
+use super::caller::Token;
 use super::close::StopCause;
 use super::deadlines::{CPU_SLACK_MS, HOST_CALL_MS, PROGRESS_MS};
 use super::dispatch::Withheld;
 use super::fork::Forking;
-use super::input::{ExecuteRequest, LoadFailure, LoadedSource, Now, Refusal, SessionAction, Source, Token};
+use super::input::{
+    ExecuteRequest, Executed, LoadFailure, LoadedSource, Now, Refusal, SessionAction, Source,
+};
 use super::machine::{AdoptedExecution, SessionMachine};
 use super::pending_task::PendingTask;
 use super::phase::Phase;
@@ -46,7 +49,7 @@ pub(super) enum Current {
 #[derive(Debug)]
 pub(super) struct ExecutionJob {
     /// The caller that waits; `None` for a startup file.
-    pub(super) token: Option<Token>,
+    pub(super) token: Option<Token<Executed>>,
     pub(super) request: Box<ExecuteRequest>,
     pub(super) policy: Arc<EffectivePolicy>,
 }
@@ -157,7 +160,7 @@ pub(super) struct Loss {
 pub(super) struct Running {
     pub(super) record: Arc<Execution>,
     /// The caller that gets the reply at its end.
-    pub(super) token: Option<Token>,
+    pub(super) token: Option<Token<Executed>>,
     pub(super) policy: Arc<EffectivePolicy>,
     pub(super) stopping: Stopping,
     pub(super) wall: WallClock,
@@ -185,7 +188,7 @@ pub(super) struct Running {
 }
 
 impl Running {
-    fn new(job: &ExecutionJob, token: Option<Token>, record: Arc<Execution>, now: Now) -> Self {
+    fn new(job: &ExecutionJob, token: Option<Token<Executed>>, record: Arc<Execution>, now: Now) -> Self {
         let output =
             OutputCounters { next_seq: 1, last_ts: now.unix_ms, bytes: 0, own_events: 0, own_bytes: 0 };
         let mut running = Self::with(record, &job.policy, output, now);
@@ -349,33 +352,19 @@ impl Running {
 }
 
 impl SessionMachine {
+    /// Begins a client's request, unless there is a refusal by the rule for its kind. The guard copy comes first: it must not have
+    /// anything of the execution.
     pub(super) fn execute(
         &mut self,
-        token: Token,
-        request: Box<ExecuteRequest>,
-        policy: Arc<EffectivePolicy>,
+        job: ExecutionJob,
+        refusal: Option<Refusal>,
         now: Now,
         out: &mut Vec<SessionAction>,
     ) {
-        match self.refuses_idle_request() {
-            Some(refusal) => Self::reply(token, Err(refusal), out),
-            None => self.accept_job(token, request, policy, now, out),
+        if let Some(refusal) = refusal.or_else(|| self.ledger.refuses_more().map(Refusal::Storage)) {
+            // Not `abandon`: another execution may be under way, and the session is not idle then.
+            return job.token.into_iter().for_each(|token| Self::reply(token, Err(refusal.clone()), out));
         }
-    }
-
-    /// A request that no rule about its session refuses.
-    pub(super) fn accept_job(
-        &mut self,
-        token: Token,
-        request: Box<ExecuteRequest>,
-        policy: Arc<EffectivePolicy>,
-        now: Now,
-        out: &mut Vec<SessionAction>,
-    ) {
-        if let Some(error) = self.ledger.refuses_more() {
-            return Self::reply(token, Err(Refusal::Storage(error)), out);
-        }
-        let job = ExecutionJob { token: Some(token), request, policy };
         if self.lacks_guard() {
             return self.make_guard(Some(job), now, out);
         }
@@ -457,6 +446,7 @@ impl SessionMachine {
         out: &mut Vec<SessionAction>,
     ) {
         let limit_kb = job.policy.wire.limits.max_source_kb;
+        // Checked here and not by the caller: only now the text of a file is known.
         if text.len() as u64 > u64::from(limit_kb) * 1024 {
             let refusal = Refusal::SourceTooLarge { size_bytes: text.len() as u64, limit_kb };
             return self.abandon(&job, refusal, now, out);
@@ -482,6 +472,7 @@ impl SessionMachine {
             events: None,
             owner: None,
         });
+        // One reply for each caller: at the start or at the end, never both.
         let (at_start, at_end) = if request.wait { (None, token) } else { (token, None) };
         let mut running = Running::new(&job, at_end, Arc::clone(&record), now);
         let mut batch = vec![Write::ExecutionStarted { name: None, execution: Arc::clone(&record) }];
@@ -495,6 +486,7 @@ impl SessionMachine {
             ..Pending::default()
         };
         let echo =
+            // The echo is event 1: the events alone show a session as its user saw it.
             is_repl.then(|| running.number(now.unix_ms, EventPayload::InputEcho { text: text.clone() }));
         let lost = if job.request.kind == ExecutionKind::Startup { None } else { self.restart_reported() };
         let warning = lost.map(|reason| {
@@ -508,6 +500,7 @@ impl SessionMachine {
             pending.publish = Some(events);
         }
         let request = job.request;
+        // Urgent if a caller waits for the start. Otherwise the end, which is urgent, takes it along: one commit for a short execution.
         let write = self.persist(pending, batch, !request.wait || request.stored_first, out);
         let checking = is_checked(&request, format, &job.policy);
         let argv = ["vm-system", &file_name].map(str::to_owned).into_iter();
@@ -528,6 +521,7 @@ impl SessionMachine {
             let (path, text) = (execute.file_name.clone(), execute.source.clone());
             out.push(SessionAction::CheckTypes { execution, path, text, policy });
         }
+        // Withheld: a client that repeats its request, or the checker's refusal, must find an execution of which nothing ran.
         if request.stored_first || checking {
             let write = request.stored_first.then_some(write);
             running.withheld = Some(Box::new(Withheld { write, checking, execute }));

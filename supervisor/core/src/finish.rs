@@ -105,7 +105,7 @@ impl ExecutionOutcome {
                 Some(EventPayload::Exception { message, .. }) if code == EXIT_UNSETTLED => {
                     Self::thrown(NEVER_SETTLED_CODE, message.clone(), events)
                 }
-                _ => Self::error(ExecutionStatus::Error, "EXIT", format!("process.exit({code})")),
+                _ => Self { status: ExecutionStatus::Error, error: Some(ExecutionError::exit(code)) },
             },
             Outcome::Interrupted => Self::error(
                 ExecutionStatus::Cancelled,
@@ -173,8 +173,10 @@ impl SessionMachine {
             Some(stop) => ExecutionOutcome::stopped(stop, &running),
             None => ExecutionOutcome::reported(done.outcome, &running, &events),
         };
+        // A stop that came first decides: the value of an execution that was cancelled is not shown as its result.
         let result = result.filter(|_| ending.status == ExecutionStatus::Ok);
         self.peer.heap_bytes = done.usage.heap_bytes.min(STORED_MAX);
+        // Before the batch is built, so that it has the number of this message and the worker may forget it.
         self.ledger.settle(self.peer.next_seq - 1);
         let kind = running.record.kind;
         let (id, status) = (running.id(), ending.status);
@@ -300,6 +302,7 @@ fn conclude(
         batch.push(Write::Events(Arc::clone(&events)));
         publish = Some(events);
     }
+    // The store refuses the end of an execution that it does not have: the start goes into the same batch, in front.
     if running.loss.start_lost {
         batch.insert(0, Write::ExecutionStarted { name: None, execution: Arc::clone(&running.record) });
     }
@@ -316,6 +319,7 @@ fn conclude(
     if had_task {
         batch.push(Write::TasksWithdraw { execution: id, at: ended_at });
     }
+    // Last: rows of an execution that has ended are not changed any more.
     batch.push(Write::ExecutionEnded(Arc::clone(&record)));
     let executed = Executed { record, events: running.collected.map(|(batches, _)| batches) };
     let pending = Pending {

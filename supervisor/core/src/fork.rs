@@ -4,12 +4,14 @@
 //! A fork has two results: the worker reports whether its clone succeeded, and the owner task reports whether the child became
 //! a worker. The machine continues when it has both. A worker is killed if its report contradicts the owner task or is missing.
 
+use super::caller::Token;
 use super::execution::{Current, ExecutionJob};
-use super::input::{ForkFault, Now, Refusal, SessionAction, SessionReply, SpawnFailure, SpawnFault, Token};
+use super::input::{ForkFault, Now, Refusal, SessionAction, SpawnFailure, SpawnFault};
 use super::machine::SessionMachine;
 use super::phase::Phase;
 use super::rollback::fork_order;
 use vm_system_protocol::limits::HELLO_MS;
+use vm_system_protocol::model::SessionCheckpoint;
 
 /// Longest duration of a fork (milliseconds): two hellos and the keeper's report.
 pub(super) const FORK_MS: u64 = 3 * HELLO_MS;
@@ -19,12 +21,12 @@ pub(super) const FORK_MS: u64 = 3 * HELLO_MS;
 pub(super) enum ForkPurpose {
     /// New sessions.
     Sessions {
-        token: Token,
+        token: Token<()>,
         /// Children that are still to be started, including the current one.
         left: u32,
     },
     /// A checkpoint with this name.
-    Checkpoint { token: Token, name: Option<String> },
+    Checkpoint { token: Token<SessionCheckpoint>, name: Option<String> },
     /// The guard copy, before this job if there is one.
     Guard { job: Option<ExecutionJob> },
 }
@@ -54,18 +56,21 @@ impl Forking {
 
     /// Replies to the caller, if there is one, that nothing was made.
     pub(super) fn refuse(&self, why: &Refusal, out: &mut Vec<SessionAction>) {
-        let token = match &self.purpose {
-            ForkPurpose::Sessions { token, .. } | ForkPurpose::Checkpoint { token, .. } => Some(*token),
-            ForkPurpose::Guard { job } => job.as_ref().and_then(|job| job.token),
-        };
-        if let Some(token) = token {
-            SessionMachine::reply(token, Err(why.clone()), out);
+        let why = why.clone();
+        match &self.purpose {
+            ForkPurpose::Sessions { token, .. } => SessionMachine::reply(*token, Err(why), out),
+            ForkPurpose::Checkpoint { token, .. } => SessionMachine::reply(*token, Err(why), out),
+            ForkPurpose::Guard { job } => {
+                if let Some(token) = job.as_ref().and_then(|job| job.token) {
+                    SessionMachine::reply(token, Err(why), out);
+                }
+            }
         }
     }
 }
 
 impl SessionMachine {
-    pub(super) fn fork(&mut self, token: Token, count: u32, now: Now, out: &mut Vec<SessionAction>) {
+    pub(super) fn fork(&mut self, token: Token<()>, count: u32, now: Now, out: &mut Vec<SessionAction>) {
         let refusal = self.refuses_idle_request().or((count == 0).then_some(Refusal::Busy));
         if let Some(refusal) = refusal {
             return Self::reply(token, Err(refusal), out);
@@ -150,7 +155,7 @@ impl SessionMachine {
         if let ForkPurpose::Sessions { token, left } = forking.purpose {
             out.push(SessionAction::ForkTaken);
             match left - 1 {
-                0 => self.forks_over(Ok(SessionReply::Done), now, out),
+                0 => self.forks_over(Ok(()), now, out),
                 _ if self.phase() != Phase::Ready => {
                     let why = Refusal::NotReady(self.not_ready_because());
                     self.forks_over(Err(why), now, out);
@@ -163,12 +168,12 @@ impl SessionMachine {
     }
 
     /// The session is idle again, or continues to close.
-    fn forks_over(&mut self, result: Result<SessionReply, Refusal>, now: Now, out: &mut Vec<SessionAction>) {
+    fn forks_over(&mut self, result: Result<(), Refusal>, now: Now, out: &mut Vec<SessionAction>) {
         let Some(Current::Forking(forking)) = self.current.take() else { return };
         out.push(SessionAction::ForksOver);
         match (result, &forking.purpose) {
-            (Ok(reply), ForkPurpose::Sessions { token, .. }) => Self::reply(*token, Ok(reply), out),
-            (Ok(_), _) => {}
+            (Ok(()), ForkPurpose::Sessions { token, .. }) => Self::reply(*token, Ok(()), out),
+            (Ok(()), _) => {}
             (Err(why), _) => forking.refuse(&why, out),
         }
         match self.phase() {

@@ -15,6 +15,7 @@ use vm_system_protocol::time::Timestamp;
 use vm_system_protocol::worker::{FromWorker, HostReply, SourceFormat, Start, ToWorker};
 use vm_system_record::{Owner, PolicySnapshot, RecordedWorktree, Write};
 
+use super::caller::{SessionReply, Token};
 use super::request::SessionRequest;
 use super::rollback::CopyId;
 use super::type_check::CheckedTypes;
@@ -29,10 +30,6 @@ pub struct Now {
     /// CPU time of the worker, from the kernel (microseconds); the last known value once it has exited.
     pub cpu_us: u64,
 }
-
-/// Identifies a caller that waits for a reply.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Token(pub u64);
 
 /// Identifies a batch that was given to the store; ascending.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -227,7 +224,7 @@ pub enum SessionInput {
     /// Create the session. First input of a machine that was not adopted.
     Create {
         /// The caller that gets the reply when the session is ready or failed.
-        token: Token,
+        token: Token<Session>,
     },
     /// The worker process exists and its channel is open.
     Spawned,
@@ -242,7 +239,7 @@ pub enum SessionInput {
     /// A client's request to run code.
     Execute {
         /// The caller that gets the reply.
-        token: Token,
+        token: Token<Executed>,
         request: Box<ExecuteRequest>,
         /// The rights of this run.
         policy: Arc<EffectivePolicy>,
@@ -250,7 +247,7 @@ pub enum SessionInput {
     /// An input of the session that this one restores.
     Repeat {
         /// The caller that gets the reply.
-        token: Token,
+        token: Token<Executed>,
         request: Box<ExecuteRequest>,
         /// The rights of this run.
         policy: Arc<EffectivePolicy>,
@@ -258,7 +255,7 @@ pub enum SessionInput {
     /// A request to the session whose reply is its record.
     Request {
         /// The caller that gets the reply.
-        token: Token,
+        token: Token<Session>,
         request: SessionRequest,
     },
     /// Stop the worker until a request needs it, if the session is idle: the supervisor does it.
@@ -266,7 +263,7 @@ pub enum SessionInput {
     /// Sets the deadline by which the worker is replaced, or withdraws it.
     Drain {
         /// The caller that gets the reply when that is stored.
-        token: Option<Token>,
+        token: Option<Token<()>>,
         at: Option<Timestamp>,
     },
     /// Memory is short because of this session's owner, and this is one of its largest sessions.
@@ -274,7 +271,7 @@ pub enum SessionInput {
     /// A client's request for forks of this session.
     Fork {
         /// The caller that gets the reply when all forks have their workers, or one failed.
-        token: Token,
+        token: Token<()>,
         /// Number of forks; not 0.
         count: u32,
     },
@@ -286,9 +283,9 @@ pub enum SessionInput {
         result: Result<(), ForkFault>,
     },
     /// A client's request for a checkpoint.
-    Checkpoint { token: Token, name: Option<String> },
+    Checkpoint { token: Token<SessionCheckpoint>, name: Option<String> },
     /// A client's request to give up a checkpoint (its number or name).
-    DeleteCheckpoint { token: Token, checkpoint: String },
+    DeleteCheckpoint { token: Token<()>, checkpoint: String },
     /// The frozen copy of a checkpoint has exited by itself.
     CheckpointExited { number: u64 },
     /// The result of [`SessionAction::ForkCopy`]: a worker, for which there is a seed of random numbers.
@@ -329,7 +326,7 @@ pub enum SessionInput {
     /// A user or agent submits an answer to a task.
     Submit {
         /// The caller that gets the reply.
-        token: Token,
+        token: Token<Executed>,
         execution: ExecutionId,
         /// `None`: the pending one.
         task: Option<TaskId>,
@@ -341,7 +338,7 @@ pub enum SessionInput {
     /// A client's request to end an execution.
     Cancel {
         /// The caller that gets the reply.
-        token: Token,
+        token: Token<()>,
         execution: ExecutionId,
         /// Not a request: the last client that waited for it has gone, which its record says.
         abandoned: bool,
@@ -349,13 +346,13 @@ pub enum SessionInput {
     /// A request or a deadline to end the session.
     Close {
         /// The caller that gets the reply when the session has ended.
-        token: Token,
+        token: Token<Session>,
         cause: CloseCause,
     },
     /// An operator sends the worker a signal.
     Kill {
         /// The caller that gets the reply: for SIGKILL when the end is recorded, else at once.
-        token: Token,
+        token: Token<()>,
         /// The signal's number.
         signal: i32,
     },
@@ -368,6 +365,15 @@ pub enum SessionInput {
 }
 
 impl SessionInput {
+    /// Whether it needs an idle session: it waits while the session is busy briefly.
+    pub const fn needs_idle_session(&self) -> bool {
+        match self {
+            Self::Fork { .. } | Self::Checkpoint { .. } | Self::Execute { .. } => true,
+            Self::Request { request, .. } => request.needs_idle_session(),
+            _ => false,
+        }
+    }
+
     /// Whether the worker of a suspended session must run for it.
     pub(super) const fn needs_worker(&self) -> bool {
         matches!(
@@ -462,7 +468,7 @@ pub enum SessionAction {
         urgent: bool,
     },
     /// Reply to a caller. Each token gets exactly one reply.
-    Reply { token: Token, result: Result<SessionReply, Refusal> },
+    Reply(SessionReply),
     /// Send followers events that are committed (or, on a degraded execution, lost).
     Publish {
         execution: ExecutionId,
@@ -477,19 +483,6 @@ pub enum SessionAction {
     Restored(ExecutionId),
     /// The end of the session is recorded; drop everything.
     Release,
-}
-
-/// The reply to a request that succeeded.
-#[derive(Debug, Clone, PartialEq)]
-pub enum SessionReply {
-    /// The request is carried out, or under way.
-    Done,
-    /// The session as it is now.
-    Session(Box<Session>),
-    /// The execution as it is now.
-    Executed(Executed),
-    /// A new checkpoint.
-    Checkpoint(Box<SessionCheckpoint>),
 }
 
 /// An execution with its output.

@@ -1,6 +1,5 @@
-//! One session as a pure state machine: `step(input, now)` gives the actions that the owner task carries out.
-//! Absent by design: tokio, clocks, I/O, randomness, locks. Events from outside, time ([`Now`]) included, are [`SessionInput`]s, effects
-//! are [`SessionAction`]s. A seeded simulation drives thousands of histories (`core/simulation`).
+//! One session as a pure state machine: `step(input, now)` gives the actions that the owner task carries out. Events from outside, time
+//! ([`Now`]) included, are [`SessionInput`]s, effects are [`SessionAction`]s: no tokio, clock, I/O, randomness or lock. A simulation drives it.
 //! # A session
 //! ```text
 //!  New ──▶ Spawning ──▶ SettingUp ──▶ Starting ──▶ Ready ◀── adopted
@@ -27,11 +26,11 @@
 //!   its `Done` has the status of the stop, or it is killed.
 //! - The start is written, and awaited only for a request with a key ([`dispatch`]; others may be missing, [`adoption`]). The end is one
 //!   awaited commit: then come the reply, the last events for followers, and the acknowledgement.
-//! # Forks and rollbacks
-//! A child of an idle worker gets a session ([`fork`]) or is a frozen copy ([`rollback`]); that, or one without state ([`replacement`]), may replace it.
+//! # Forks and rollbacks: a child of an idle worker gets a session ([`fork`]) or is a frozen copy ([`rollback`]); that, or one without state ([`replacement`]), may replace it.
 //! # The worker is hostile: [`messages`] ends the session after a message that a correct one cannot send in this state.
 
 mod adoption;
+mod caller;
 mod close;
 mod continuation;
 mod crash;
@@ -65,12 +64,13 @@ mod type_check;
 mod simulation;
 #[cfg(test)]
 mod tests;
+pub use caller::{ReplyToCaller, SessionReply, Token};
 pub use continuation::Continuation;
 pub use exit::signal_name;
 pub use input::{
     Activity, ChannelFault, CloseCause, ExecuteRequest, Executed, ForkFault, LibraryFailure, LibraryProblem,
-    LoadFailure, LoadedSource, Now, Refusal, Respawned, SessionAction, SessionInput, SessionReply,
-    SessionSpec, Source, SpawnFailure, SpawnFault, Token, WriteId,
+    LoadFailure, LoadedSource, Now, Refusal, Respawned, SessionAction, SessionInput, SessionSpec, Source,
+    SpawnFailure, SpawnFault, WriteId,
 };
 pub use machine::{AdoptedExecution, SessionMachine};
 pub use request::SessionRequest;

@@ -1,16 +1,15 @@
 //! The machine's state and the dispatch of inputs. Each transition has its own module.
 
 use super::adoption::Adoption;
+use super::caller::{ReplyToCaller, Token};
 use super::close::{Ender, StopCause};
 use super::drain::Drain;
-use super::execution::{Current, Running};
+use super::execution::{Current, ExecutionJob, Running};
 use super::input::{
-    CloseCause, LibraryFailure, Now, Refusal, SessionAction, SessionInput, SessionReply, SessionSpec,
-    SpawnFailure, Token,
+    CloseCause, LibraryFailure, Now, Refusal, SessionAction, SessionInput, SessionSpec, SpawnFailure,
 };
 use super::phase::{CurrentPhase, Phase, PhaseChange};
-use super::record::{Ledger, Mark, Pending};
-use super::request::SessionRequest;
+use super::record::Ledger;
 use super::rollback::Copies;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -20,7 +19,7 @@ use vm_system_protocol::keeper::ProcessUsage;
 use vm_system_protocol::model::{Session, SessionStatus};
 use vm_system_protocol::reason::{CloseReason, WorkerExitStatus};
 use vm_system_protocol::worker::{Start, ToWorker};
-use vm_system_record::{Owner, PolicySnapshot, RecordedWorktree, RunningExecutionRow, Write};
+use vm_system_record::{Owner, PolicySnapshot, RecordedWorktree, RunningExecutionRow};
 
 /// The session's deadlines (`mono_ms`). Deadlines of an execution are kept with it.
 #[derive(Debug, Default)]
@@ -99,7 +98,7 @@ pub(super) struct Creation {
     pub(super) start: Option<Box<Start>>,
     pub(super) startup: VecDeque<super::ExecuteRequest>,
     pub(super) startup_policy: Arc<EffectivePolicy>,
-    pub(super) creator: Option<Token>,
+    pub(super) creator: Option<Token<Session>>,
     /// Why no worker could be started.
     pub(super) spawn_failure: Option<SpawnFailure>,
     /// The library without which no worker was started.
@@ -264,9 +263,13 @@ impl SessionMachine {
             SessionInput::SpawnFailed(failure) => self.spawn_failed(failure, now, out),
             SessionInput::LibraryFailed(failure) => self.library_failed(failure, now, out),
             SessionInput::Execute { token, request, policy } => {
-                self.execute(token, request, policy, now, out);
+                let job = ExecutionJob { token: Some(token), request, policy };
+                self.execute(job, self.refuses_idle_request(), now, out);
             }
-            SessionInput::Repeat { token, request, policy } => self.repeat(token, request, policy, now, out),
+            SessionInput::Repeat { token, request, policy } => {
+                let job = ExecutionJob { token: Some(token), request, policy };
+                self.execute(job, self.refuses_repetition(), now, out);
+            }
             SessionInput::Fork { token, count } => self.fork(token, count, now, out),
             SessionInput::Checkpoint { token, name } => self.checkpoint(token, name, now, out),
             SessionInput::DeleteCheckpoint { token, checkpoint } => {
@@ -308,30 +311,6 @@ impl SessionMachine {
         self.end_if_refused(now, out);
         self.replace_idle(now, out);
         self.release_if_done(out);
-    }
-
-    fn request(&mut self, token: Token, request: SessionRequest, now: Now, out: &mut Vec<SessionAction>) {
-        match request {
-            SessionRequest::Suspend => self.suspend(Some(token), now, out),
-            SessionRequest::Resume => self.resume(token, now, out),
-            SessionRequest::Rollback { checkpoint } => {
-                self.roll_back(token, checkpoint.as_deref(), now, out);
-            }
-            SessionRequest::Rename { name } => self.rename(token, name, out),
-            SessionRequest::FinishRestoration { name, restored } => {
-                self.finish_restoration(token, name, restored, now, out);
-            }
-        }
-    }
-
-    /// The record has the name only when it is stored: no reply may show one that a restart would take back.
-    fn rename(&mut self, token: Token, name: String, out: &mut Vec<SessionAction>) {
-        if self.is_restoration || self.phase() != Phase::Ready || self.ending.verdict.is_some() {
-            return Self::reply(token, Err(Refusal::NotReady(self.not_ready_because())), out);
-        }
-        let write = Write::SessionRename { id: self.id(), name: name.clone() };
-        let pending = Pending { mark: Mark::Renamed { token, name }, ..Pending::default() };
-        self.persist(pending, vec![write], true, out);
     }
 
     pub fn id(&self) -> SessionId {
@@ -385,8 +364,12 @@ impl SessionMachine {
     }
 
     /// Replies to a caller.
-    pub(super) fn reply(token: Token, result: Result<SessionReply, Refusal>, out: &mut Vec<SessionAction>) {
-        out.push(SessionAction::Reply { token, result });
+    pub(super) fn reply<R: ReplyToCaller>(
+        token: Token<R>,
+        result: Result<R, Refusal>,
+        out: &mut Vec<SessionAction>,
+    ) {
+        out.push(SessionAction::Reply(R::reply_to(token, result)));
     }
 
     /// Whether messages are still received from the worker and sent to it.

@@ -43,6 +43,7 @@ impl SessionMachine {
             }
             return;
         }
+        // Before the number is checked: these messages were meant for the previous supervisor, and come again.
         if self.peer.adoption.is_awaited() {
             return self.before_adopted(&message, now, out);
         }
@@ -50,6 +51,7 @@ impl SessionMachine {
             let what = format!("sequence {seq}, expected {}", self.peer.next_seq);
             return self.violation(&what, now, out);
         }
+        // First: the handlers below take the number of this message from it.
         self.peer.next_seq += 1;
         self.forget_repeated_call(now, out);
         self.ledger.received(bytes);
@@ -65,11 +67,13 @@ impl SessionMachine {
             Some(execution) if self.is_unrecorded(execution, seq) => {
                 self.discard_unrecorded(execution, &message, now, out);
             }
+            // Accepted messages alone are noted: an unrecorded execution must not pass for the stored one.
             execution => {
                 self.peer.adoption.note_subject(execution);
                 self.accept(message, now, out);
             }
         }
+        // After the message itself, which may be the missing end of the stored execution.
         if self.peer.adoption.is_last_repeated(seq) {
             self.caught_up(now, out);
         }
@@ -104,6 +108,7 @@ impl SessionMachine {
                 running.wall.go_on(now.mono_ms.saturating_sub(wait.since), now);
             }
             let pending = running.tasks.pending.take();
+            // The previous supervisor had replied to the call, so only its record is missing.
             self.ledger.settle(wait.seq);
             match pending {
                 Some(pending) => self.answered_elsewhere(&pending, now, out),
@@ -138,6 +143,7 @@ impl SessionMachine {
             Ok(running) => running,
             Err(what) => return self.violation(what, now, out),
         };
+        // The whole batch is checked before one of its events is numbered: a refused batch leaves no gap.
         let verdict = if events.is_empty() {
             Err(EventRefusal::Forbidden("no events"))
         } else {
@@ -152,6 +158,7 @@ impl SessionMachine {
         running.collect(&batch);
         let pending =
             Pending { execution: Some(execution), publish: Some(Arc::clone(&batch)), ..Pending::default() };
+        // Settled in the same step as its rows: both go into one batch, so an acknowledgement never covers what is not stored.
         self.ledger.settle(seq);
         self.persist(pending, vec![Write::Events(batch)], false, out);
     }
@@ -167,10 +174,12 @@ impl SessionMachine {
         let request = seen_from_worktree(request, &self.record.worktree_path);
         let seq = self.peer.next_seq - 1;
         let expected = self.peer.next_call;
+        // A copy, because the policy is applied while the running execution is borrowed; it is written back below.
         let mut session_usage = self.host_usage;
         if let Err(what) = self.speaker(execution) {
             return self.violation(what, now, out);
         }
+        // Numbers without a gap: a late reply of the host is recognised by its number.
         if expected.is_some_and(|expected| call != expected) {
             return self.violation("a host call out of order", now, out);
         }
@@ -180,6 +189,7 @@ impl SessionMachine {
         let interrupted = if is_answered { None } else { self.interrupted_by_restart(seq, &request) };
         let Ok(running) = self.speaker(execution) else { return };
         let on_wall_clock = is_answered || matches!(request, HostRequest::Stdin { .. });
+        // The script waits for the host, and `wall_ms` is for what it does itself.
         if !on_wall_clock {
             running.wall.pause(now);
         }
@@ -187,6 +197,7 @@ impl SessionMachine {
         running.host = Some(HostWait { call, seq, since: now.mono_ms, module, on_wall_clock });
         let policy = Arc::clone(&running.policy);
         let stopped = running.stopping.stop.is_some();
+        // The wait is registered before: this reply needs it, and settles the call like any other.
         if stopped {
             let error = host_error("ECANCELED", "the execution is being ended");
             return self.host_replied(call, HostReply::Failed(error), now, out);
@@ -198,6 +209,7 @@ impl SessionMachine {
             request => request,
         };
         if let Some(why) = interrupted {
+            // The call fails here, but the previous supervisor may have carried it out: a repetition of the input has to know.
             self.note_effect(effect, out);
             return self.answer_call(call, HostReply::Failed(host_error("EHOSTRESTART", why)), now, out);
         }
@@ -207,6 +219,7 @@ impl SessionMachine {
         match denied {
             Ok(permit) => {
                 self.note_effect(effect, out);
+                // The worker has the reply of the previous supervisor: a second call would repeat the effect.
                 if !is_answered {
                     out.push(SessionAction::HostCall { call, execution, permit, policy });
                 }
@@ -224,6 +237,7 @@ impl SessionMachine {
     /// Stores that the running execution changes something outside of its session, once for each kind of effect.
     fn note_effect(&mut self, effect: RepeatFacts, out: &mut Vec<SessionAction>) {
         let Some(Current::Running(running)) = &mut self.current else { return };
+        // A loop that writes a file costs one write of the store, not one for each call.
         let facts = running.facts.add(effect);
         if facts.is_empty() {
             return;
@@ -235,6 +249,7 @@ impl SessionMachine {
 
     /// Why a call is not carried out after an adoption, although the policy may permit it.
     fn interrupted_by_restart(&mut self, seq: u64, request: &HostRequest) -> Option<&'static str> {
+        // Only a call to a database uses the mark up: the script gets the error where its transaction is missing.
         let is_database = matches!(request, HostRequest::Database(_));
         let lost_database = is_database && self.peer.adoption.take_database_restarted();
         if lost_database {
@@ -321,7 +336,9 @@ impl SessionMachine {
             running.wall.go_on(now.mono_ms.saturating_sub(wait.since), now);
         }
         out.push(SessionAction::Send(ToWorker::HostReply { call, reply }));
+        // Settled with its reply and not before: an unsettled call is not in the store, so that a worker repeats it to the next supervisor.
         self.ledger.settle(wait.seq);
+        // A script that only makes calls has no other batch, and its worker stops when it keeps too many messages.
         if self.ledger.is_record_due() {
             self.persist(Pending::default(), Vec::new(), false, out);
         }
@@ -420,6 +437,7 @@ impl Running {
     /// Checks that a worker may send this many more events with this many bytes of text.
     pub(super) fn check_output_limits(&self, events: u64, bytes: u64) -> Result<(), EventRefusal> {
         let limits = &self.policy.wire.limits;
+        // Events of this machine do not count: a script must not be ended for notes about its denied calls.
         let total = self.events().saturating_sub(self.output.own_events) + events;
         if total > u64::from(limits.max_events) + EVENTS_SLACK {
             return Err(EventRefusal::TooMuch(LimitKind::Events));

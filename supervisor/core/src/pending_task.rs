@@ -7,9 +7,10 @@
 //! - Neither clock runs: the wall clock is paused as during any host call, and a waiting worker uses no CPU time.
 //! - The pause ends with its worker at the latest. The end of the execution withdraws the task in the same batch.
 
+use super::caller::Token;
 use super::durable::{DurableRefusal, SubmittedAnswer, answer_of, task_of_pause, unfit, when_due};
 use super::execution::{Current, Running};
-use super::input::{Executed, Now, Refusal, SessionAction, Token};
+use super::input::{Executed, Now, Refusal, SessionAction};
 use super::machine::SessionMachine;
 use super::messages::EventRefusal;
 use super::record::{Mark, Pending};
@@ -65,6 +66,7 @@ impl SessionMachine {
         now: Now,
         out: &mut Vec<SessionAction>,
     ) {
+        // Only an adopted worker may name a task a second time.
         let repeating = self.peer.adoption.is_of_previous();
         let Some(Current::Running(running)) = &mut self.current else { return };
         match judge(running, &request, repeating) {
@@ -80,6 +82,7 @@ impl SessionMachine {
         if number == running.tasks.count {
             return self.repeat_task(call, now, out);
         }
+        // Counted even if the task is refused: the worker's next task has the next number.
         running.tasks.count = number;
         let refused = if running.record.kind == ExecutionKind::Startup {
             Some("a startup file cannot use CC: its session does not exist yet")
@@ -107,6 +110,7 @@ impl SessionMachine {
         let id = running.id();
         let payload = EventPayload::Task { task_id: row.id, prompt: row.prompt.clone() };
         let events: Arc<[Event]> = Arc::new([running.number(now.unix_ms, payload)]);
+        // Among the events of the first reply: whoever started the execution sees the question for which it waits.
         running.collect(&events);
         let metrics = running.metrics(now, 0);
         let record = Arc::make_mut(&mut running.record);
@@ -117,11 +121,13 @@ impl SessionMachine {
             // The end of an earlier task may be among the lost writes.
             batch.push(Write::TasksWithdraw { execution: id, at: Timestamp(now.unix_ms) });
         }
+        // Event, task and status are one batch: a client that sees `waiting` finds the task.
         batch.push(Write::Events(Arc::clone(&events)));
         batch.push(Write::TaskInsert(Box::new(row.clone())));
         batch.push(Write::RunProgress { id, status: ExecutionStatus::Waiting, metrics });
         let executed = Executed {
             record: Arc::clone(&running.record),
+            // Taken: the first caller gets the events up to the pause, and whoever answers gets the rest.
             events: running.collected.take().map(|(batches, _)| batches),
         };
         let mark = Mark::TaskInserted { token: running.token.take(), task: row.id, executed };
@@ -148,7 +154,7 @@ impl SessionMachine {
     /// The task is stored: the caller that waits for the execution gets the status `waiting`.
     pub(super) fn on_task_stored(
         &mut self,
-        token: Option<Token>,
+        token: Option<Token<Executed>>,
         task: TaskId,
         executed: Executed,
         out: &mut Vec<SessionAction>,
@@ -156,17 +162,18 @@ impl SessionMachine {
         if let Some(Current::Running(running)) = &mut self.current
             && let Some(pending) = running.tasks.pending.as_mut().filter(|pending| pending.row.id == task)
         {
+            // From now on the task can be answered, and its deadline counts.
             pending.stored = true;
         }
         if let Some(token) = token {
-            Self::reply(token, Ok(super::SessionReply::Executed(executed)), out);
+            Self::reply(token, Ok(executed), out);
         }
     }
 
     /// The task could not be stored: `CC` throws an error, and the caller continues to wait for the execution.
     pub(super) fn task_lost(
         &mut self,
-        token: Option<Token>,
+        token: Option<Token<Executed>>,
         execution: ExecutionId,
         error: &str,
         now: Now,
@@ -181,6 +188,7 @@ impl SessionMachine {
                 return;
             }
         };
+        // The caller got no reply for the pause, so it waits for the end, unless another one does already.
         running.token = running.token.or(token);
         if running.tasks.pending.take().is_some() {
             Arc::make_mut(&mut running.record).status = ExecutionStatus::Running;
@@ -194,7 +202,7 @@ impl SessionMachine {
     /// A client submits an answer.
     pub(super) fn submit(
         &mut self,
-        (token, wait): (Token, bool),
+        (token, wait): (Token<Executed>, bool),
         execution: ExecutionId,
         (task, given): (Option<TaskId>, &SubmittedAnswer),
         now: Now,
@@ -212,6 +220,7 @@ impl SessionMachine {
             _ => return Self::reply(token, Err(Refusal::Task(DurableRefusal::NotPending)), out),
         };
         let fits =
+            // The commit of a task may still fail, and an answer to it would have no row.
             |pending: &&mut PendingTask| pending.stored && task.is_none_or(|task| pending.row.id == task);
         let Some(pending) = running.tasks.pending.as_mut().filter(fits) else {
             return Self::reply(token, Err(Refusal::Task(DurableRefusal::NotPending)), out);
@@ -228,6 +237,7 @@ impl SessionMachine {
                     SubmittedAnswer::Recorded { outcome, .. } => *outcome,
                     _ => TaskOutcome::Answered,
                 };
+                // The worker goes on before the commit: if that fails, the execution is marked, and does not hang.
                 let batch = self.go_on_with(outcome, answer, now, out);
                 let mark = match &self.current {
                     Some(Current::Running(running)) if !wait => {
@@ -242,6 +252,7 @@ impl SessionMachine {
             Err(why) => {
                 let at = Timestamp(now.unix_ms);
                 let (refusal, last) = unfit(&mut pending.row, &why, at);
+                // Committed before the refusal is sent: no attempt goes uncounted.
                 let mut batch = vec![Write::TaskAttempt { execution, id: pending.row.id, at }];
                 if let Some(message) = last {
                     batch.extend(self.go_on_with(TaskOutcome::Failed, message, now, out));

@@ -5,19 +5,23 @@
 //! sent after every few `Execute`s, or when the worker keeps many messages, so that neither a reply to a caller nor a short
 //! execution waits for an acknowledgement. A worker that keeps too much waits: what it keeps is counted here as it counts it.
 
+mod owed;
+
+use super::caller::Token;
 use super::durable::DurableRefusal;
 use super::execution::Current;
-use super::input::{Executed, Now, Refusal, SessionAction, SessionReply, Token, WriteId};
+use super::input::{Executed, Now, Refusal, SessionAction, WriteId};
 use super::machine::SessionMachine;
 use super::phase::{Phase, PhaseChange};
+use owed::Owed;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use vm_system_protocol::ids::{ExecutionId, TaskId};
 use vm_system_protocol::limits::UNACKED_SURE_BYTES;
-use vm_system_protocol::model::{ConsoleLevel, Event, EventPayload, Execution, ExecutionStatus, Metrics};
+use vm_system_protocol::model::{ConsoleLevel, Event, EventPayload, Execution, Session, SessionCheckpoint};
 use vm_system_protocol::reason::CloseReason;
 use vm_system_protocol::worker::ToWorker;
-use vm_system_record::Write;
+use vm_system_record::{SessionChange, Write};
 
 /// Committed messages above which a worker gets an acknowledgement.
 const ACK_MESSAGES: u64 = 16;
@@ -32,15 +36,11 @@ const ACK_BEHIND_BYTES: u64 = 4 * 1024;
 const ACK_BEHIND_MESSAGES: u64 = 8;
 /// Most unstored ends of executions; with more the session refuses executions.
 const UNSAVED_MAX: usize = 16;
-/// First and longest pause before a write is retried (milliseconds).
-const RETRY_MIN_MS: u64 = 500;
-const RETRY_MAX_MS: u64 = 30_000;
-
 /// An execution whose end is in a batch.
 #[derive(Debug)]
 pub(super) struct Ended {
     pub(super) executed: Executed,
-    pub(super) token: Option<Token>,
+    pub(super) token: Option<Token<Executed>>,
     /// The store does not have the start; it would refuse the end alone.
     pub(super) start_lost: bool,
     /// The execution had tasks: a task that is still pending in the store is withdrawn with the end.
@@ -56,7 +56,7 @@ pub(super) enum Mark {
     Nothing,
     /// The start of an execution; a caller may wait only for that.
     Started {
-        token: Option<Token>,
+        token: Option<Token<Executed>>,
         record: Arc<Execution>,
     },
     SessionInserted,
@@ -64,57 +64,46 @@ pub(super) enum Mark {
     SessionEnded,
     /// A new task; the caller that waits for the execution gets the status `waiting`.
     TaskInserted {
-        token: Option<Token>,
+        token: Option<Token<Executed>>,
         task: TaskId,
         executed: Executed,
     },
     /// An accepted answer, for a caller that does not wait for the execution.
     Taken {
-        token: Token,
+        token: Token<Executed>,
         executed: Executed,
     },
     /// An answer that did not fit.
     Refused {
-        token: Token,
+        token: Token<Executed>,
         why: DurableRefusal,
     },
     /// The list of checkpoints, which has this new one.
-    Checkpoints {
-        token: Token,
-        made: Option<u64>,
-        reply: SessionReply,
+    CheckpointMade {
+        token: Token<SessionCheckpoint>,
+        checkpoint: SessionCheckpoint,
+    },
+    /// Facts of the session that a caller has changed.
+    FactsChanged {
+        token: Token<()>,
     },
     /// The session's new generation, before its worker exists.
     Restoring,
     /// The session is ready after a rollback.
     RolledBack {
-        token: Option<Token>,
+        token: Option<Token<Session>>,
     },
     /// The session is ready: all inputs of another one were repeated.
     Restored {
-        token: Token,
+        token: Token<Session>,
     },
-    /// The session's other name.
-    Renamed {
-        token: Token,
-        name: String,
+    /// A change that the session's record has from now on.
+    Changed {
+        token: Token<Session>,
+        change: SessionChange,
     },
     /// A retry of the first owed write.
     Retry,
-}
-
-/// A write that the store must still get, in a batch of its own.
-#[derive(Debug)]
-enum Owed {
-    /// The end of an execution, marked as degraded.
-    End { record: Arc<Execution>, with_start: bool, had_task: bool },
-    /// The mark of a degraded execution.
-    Mark(ExecutionId),
-    /// The session's worker of this generation is ready, after a rollback. Until it is stored, no execution runs: another supervisor
-    /// would roll back again.
-    Ready { generation: u64 },
-    /// The end of the session.
-    SessionEnd,
 }
 
 /// A batch without a result yet.
@@ -182,6 +171,7 @@ impl Ledger {
     /// Another worker begins with number 1; batches of the earlier one acknowledge nothing any more.
     pub(super) fn begin_worker(&mut self) {
         self.resume(0);
+        // Otherwise the commit of an older batch would acknowledge numbers that the next worker has not reached.
         for pending in &mut self.pending {
             pending.worker = None;
         }
@@ -221,18 +211,6 @@ impl Ledger {
         let at = self.pending.iter().position(|pending| pending.id == id)?;
         self.pending.remove(at)
     }
-
-    fn owe(&mut self, owed: Owed, now: Now) {
-        self.owed.push_back(owed);
-        if self.retry_at.is_none() && !self.retrying {
-            self.postpone(now);
-        }
-    }
-
-    fn postpone(&mut self, now: Now) {
-        self.retry_pause_ms = (self.retry_pause_ms * 2).clamp(RETRY_MIN_MS, RETRY_MAX_MS);
-        self.retry_at = Some(now.mono_ms + self.retry_pause_ms);
-    }
 }
 
 impl SessionMachine {
@@ -251,6 +229,7 @@ impl SessionMachine {
         // Numbers of the replaced worker mean nothing for the next one.
         let is_of_next = matches!(pending.mark, Mark::Restoring);
         if ledger.settled.seq > ledger.recorded.seq && !is_of_next {
+            // The number is committed with the effects up to it: an adopted worker repeats exactly the rest.
             ledger.recorded = ledger.settled;
             pending.worker = Some(ledger.settled);
             batch.push(Write::WorkerSeq { session, seq: ledger.settled.seq });
@@ -263,6 +242,7 @@ impl SessionMachine {
 
     pub(super) fn stored(&mut self, write: WriteId, now: Now, out: &mut Vec<SessionAction>) {
         let Some(pending) = self.ledger.take(write.0) else { return };
+        // Before the replies: a caller that follows its execution stops at the reply, and has all events by then.
         Self::publish(&pending, out);
         if let Some(ended) = pending.ended {
             self.end_stored(*ended, pending.lost_before, now, out);
@@ -272,35 +252,36 @@ impl SessionMachine {
             Mark::Started { token, record } => {
                 self.start_stored(write, now, out);
                 if let Some(token) = token {
-                    Self::reply(token, Ok(SessionReply::Executed(Executed { record, events: None })), out);
+                    Self::reply(token, Ok(Executed { record, events: None }), out);
                 }
             }
             Mark::SessionReady => {
                 if self.phase() == Phase::Ready
                     && let Some(token) = self.creation.creator.take()
                 {
-                    Self::reply(token, Ok(SessionReply::Session(Box::new(self.record.clone()))), out);
+                    Self::reply(token, Ok(self.record.clone()), out);
                 }
             }
             Mark::SessionEnded => self.session_end_stored(out),
             Mark::TaskInserted { token, task, executed } => self.on_task_stored(token, task, executed, out),
-            Mark::Taken { token, executed } => Self::reply(token, Ok(SessionReply::Executed(executed)), out),
+            Mark::Taken { token, executed } => Self::reply(token, Ok(executed), out),
             Mark::Refused { token, why } => Self::reply(token, Err(Refusal::Task(why)), out),
-            Mark::Checkpoints { token, reply, .. } => Self::reply(token, Ok(reply), out),
+            Mark::CheckpointMade { token, checkpoint } => Self::reply(token, Ok(checkpoint), out),
+            Mark::FactsChanged { token } => Self::reply(token, Ok(()), out),
             Mark::Restoring => self.restoring_stored(now, out),
             Mark::Restored { token } => {
-                let session = SessionReply::Session(Box::new(self.record.clone()));
+                let session = self.record.clone();
                 Self::reply(token, Ok(session), out);
             }
             Mark::RolledBack { token } => {
                 if let Some(token) = token {
-                    let session = SessionReply::Session(Box::new(self.record.clone()));
+                    let session = self.record.clone();
                     Self::reply(token, Ok(session), out);
                 }
             }
-            Mark::Renamed { token, name } => {
-                self.record.name = Some(name);
-                let session = SessionReply::Session(Box::new(self.shown_record()));
+            Mark::Changed { token, change } => {
+                change.apply(&mut self.record);
+                let session = self.shown_record();
                 Self::reply(token, Ok(session), out);
             }
             Mark::Retry => self.retried(true, now, out),
@@ -323,7 +304,7 @@ impl SessionMachine {
             self.ledger.owe(Owed::Mark(ended.executed.record.id), now);
         }
         if let Some(token) = ended.token {
-            Self::reply(token, Ok(SessionReply::Executed(ended.executed)), out);
+            Self::reply(token, Ok(ended.executed), out);
         }
     }
 
@@ -355,6 +336,7 @@ impl SessionMachine {
                     Self::reply(token, Err(Refusal::Unrecorded(error.to_owned())), out);
                 }
             }
+            // The worker never got such an execution: nothing ran, so there is nothing to mark or to owe.
             None if is_start && self.start_not_stored(write, error, now, out) => {}
             None => self.lost(pending.execution, is_start, error),
         }
@@ -362,8 +344,13 @@ impl SessionMachine {
             Mark::Nothing | Mark::Started { token: None, .. } => {}
             Mark::Started { token: Some(token), .. }
             | Mark::Taken { token, .. }
-            | Mark::Renamed { token, .. }
             | Mark::Refused { token, .. } => {
+                Self::reply(token, Err(Refusal::Storage(error.to_owned())), out);
+            }
+            Mark::Changed { token, .. } => {
+                Self::reply(token, Err(Refusal::Storage(error.to_owned())), out);
+            }
+            Mark::FactsChanged { token } => {
                 Self::reply(token, Err(Refusal::Storage(error.to_owned())), out);
             }
             Mark::SessionInserted | Mark::SessionReady => {
@@ -374,10 +361,8 @@ impl SessionMachine {
                 let why = format!("its record could not be stored: {error}");
                 self.condemn(CloseReason::SpawnFailed(why), now, out);
             }
-            Mark::Checkpoints { token, made, .. } => {
-                if let Some(number) = made {
-                    self.checkpoint_lost(number, out);
-                }
+            Mark::CheckpointMade { token, checkpoint } => {
+                self.checkpoint_lost(checkpoint.number, out);
                 Self::reply(token, Err(Refusal::Storage(error.to_owned())), out);
             }
             Mark::Restoring => self.restoring_not_stored(error, now, out),
@@ -391,7 +376,7 @@ impl SessionMachine {
             Mark::RolledBack { token } => {
                 // The rollback itself is stored.
                 if let Some(token) = token {
-                    let session = SessionReply::Session(Box::new(self.record.clone()));
+                    let session = self.record.clone();
                     Self::reply(token, Ok(session), out);
                 }
                 self.ledger.owe(Owed::Ready { generation: self.copies.generation }, now);
@@ -403,6 +388,7 @@ impl SessionMachine {
             }
             Mark::SessionEnded => {
                 self.report_end(Err(error), out);
+                // No retry could succeed. The session is not kept: its worker is gone, and a later supervisor closes the row.
                 if permanent {
                     self.enter(Phase::Released, PhaseChange::Released);
                 } else {
@@ -412,6 +398,7 @@ impl SessionMachine {
             Mark::TaskInserted { token, executed, .. } => {
                 self.task_lost(token, executed.record.id, error, now, out);
             }
+            // Given up: the writes behind it may be accepted.
             Mark::Retry if permanent => self.retried(false, now, out),
             Mark::Retry => {
                 self.ledger.retrying = false;
@@ -460,55 +447,6 @@ impl SessionMachine {
         out.push(SessionAction::Degraded(Arc::new(shown)));
     }
 
-    /// Retries the first unstored write. One at a time: a write that is refused for ever must not make the others
-    /// fail.
-    pub(super) fn retry_owed(&mut self, out: &mut Vec<SessionAction>) {
-        self.ledger.retry_at = None;
-        if self.ledger.retrying {
-            return;
-        }
-        // The worker has been replaced since, or the session has ended.
-        let current = Some(self.copies.generation).filter(|_| self.phase() == Phase::Ready);
-        let is_past =
-            |owed: &mut Owed| matches!(owed, Owed::Ready { generation } if Some(*generation) != current);
-        while self.ledger.owed.pop_front_if(is_past).is_some() {}
-        let batch = match self.ledger.owed.front() {
-            None => return,
-            Some(Owed::End { record, with_start, had_task }) => {
-                let (execution, at) = (record.id, record.ended_at.unwrap_or(record.started_at));
-                let start = with_start
-                    .then(|| Write::ExecutionStarted { name: None, execution: Arc::new(as_started(record)) });
-                let withdrawn = had_task.then_some(Write::TasksWithdraw { execution, at });
-                let end = Write::ExecutionEnded(Arc::clone(record));
-                start.into_iter().chain(withdrawn).chain([end]).collect()
-            }
-            Some(Owed::Mark(execution)) => vec![Write::ExecutionDegraded { id: *execution }],
-            Some(Owed::Ready { .. }) => {
-                // The lost batch had the number of the worker's first message, which is not to be repeated.
-                let (id, seq) = (self.id(), self.ledger.recorded.seq);
-                vec![Write::SessionReady { id }, Write::WorkerSeq { session: id, seq }]
-            }
-            Some(Owed::SessionEnd) => vec![self.end_write()],
-        };
-        self.ledger.retrying = true;
-        self.persist(Pending { mark: Mark::Retry, ..Pending::default() }, batch, true, out);
-    }
-
-    /// The store has accepted an owed write, or will never accept it.
-    fn retried(&mut self, taken: bool, now: Now, out: &mut Vec<SessionAction>) {
-        self.ledger.retrying = false;
-        self.ledger.retry_pause_ms = 0;
-        match self.ledger.owed.pop_front() {
-            Some(Owed::End { record, .. }) if taken => out.push(SessionAction::Restored(record.id)),
-            Some(Owed::Mark(execution)) if taken => out.push(SessionAction::Restored(execution)),
-            Some(Owed::SessionEnd) => self.session_end_stored(out),
-            _ => {}
-        }
-        if !self.ledger.owed.is_empty() {
-            self.ledger.retry_at = Some(now.mono_ms);
-        }
-    }
-
     fn session_end_stored(&mut self, out: &mut Vec<SessionAction>) {
         if self.phase() != Phase::Released {
             self.enter(Phase::Released, PhaseChange::Released);
@@ -518,6 +456,7 @@ impl SessionMachine {
 
     /// Releases the machine once the end is recorded and no write is owed.
     pub(super) fn release_if_done(&mut self, out: &mut Vec<SessionAction>) {
+        // A machine that was dropped earlier could not owe what the store may still refuse.
         if self.phase() == Phase::Released && !self.ledger.released && self.ledger.is_square() {
             self.ledger.released = true;
             out.push(SessionAction::Release);
@@ -534,6 +473,7 @@ impl SessionMachine {
         if let Some(events) = &pending.publish {
             out.push(SessionAction::Publish { execution, events: Arc::clone(events) });
         }
+        // After the last events: followers stop at it.
         if pending.ended.is_some() {
             out.push(SessionAction::PublishEnd { execution });
         }
@@ -566,27 +506,5 @@ impl SessionMachine {
             ledger.acked = ledger.committed;
             out.push(SessionAction::Send(ToWorker::Ack { seq: ledger.committed.seq }));
         }
-    }
-
-    fn end_write(&self) -> Write {
-        Write::SessionEnd {
-            id: self.id(),
-            status: self.record.status,
-            at: self.record.closed_at.unwrap_or(self.record.created_at),
-            reason: self.ending.verdict.clone().unwrap_or(CloseReason::Exited),
-            last_error: self.record.last_error.clone(),
-        }
-    }
-}
-
-/// The record as it was at the start.
-fn as_started(record: &Execution) -> Execution {
-    Execution {
-        status: ExecutionStatus::Running,
-        ended_at: None,
-        result: None,
-        error: None,
-        metrics: Metrics::default(),
-        ..record.clone()
     }
 }

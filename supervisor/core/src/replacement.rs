@@ -11,15 +11,16 @@
 //!
 //! If `on_crash` is `restart`, the next worker has no state of the last one ([`super::restart`]); the way to it is the same.
 
+use super::caller::Token;
 use super::deadlines::EXIT_MS;
 use super::fork::FORK_MS;
-use super::input::{ForkFault, Now, Refusal, SessionAction, Token};
+use super::input::{ForkFault, Now, Refusal, SessionAction};
 use super::machine::{ChannelState, SessionMachine, SessionTimers};
 use super::phase::{Phase, PhaseChange};
 use super::record::{Mark, Pending};
 use super::rollback::CopyId;
 use vm_system_protocol::limits::HELLO_MS;
-use vm_system_protocol::model::{LastRollback, SessionEventType, SessionFacts, SessionStatus};
+use vm_system_protocol::model::{LastRollback, Session, SessionEventType, SessionFacts, SessionStatus};
 use vm_system_protocol::reason::{CloseReason, WorkerExitStatus};
 use vm_system_protocol::time::Timestamp;
 use vm_system_protocol::worker::{Start, ToWorker};
@@ -36,7 +37,7 @@ pub(super) enum StateSource {
 /// Why a session continues with another worker.
 #[derive(Debug)]
 pub(super) enum RollbackCause {
-    Request(Token),
+    Request(Token<Session>),
     Crash(CloseReason),
     /// An earlier supervisor began it, for this reason.
     Continued(String),
@@ -86,7 +87,7 @@ impl SessionMachine {
     /// A client's request to continue from a checkpoint.
     pub(super) fn roll_back(
         &mut self,
-        token: Token,
+        token: Token<Session>,
         reference: Option<&str>,
         now: Now,
         out: &mut Vec<SessionAction>,
@@ -94,6 +95,7 @@ impl SessionMachine {
         if let Some(refusal) = self.refuses_idle_request() {
             return Self::reply(token, Err(refusal), out);
         }
+        // A rollback begins with a write: while the store refuses writes, the session keeps its worker instead.
         if let Some(error) = self.ledger.refuses_more() {
             return Self::reply(token, Err(Refusal::Storage(error)), out);
         }
@@ -107,6 +109,7 @@ impl SessionMachine {
         };
         let from = StateSource::Copy(CopyId::Checkpoint(checkpoint.number));
         let (cause, stage) = (RollbackCause::Request(token), RestoringStage::Storing);
+        // The facts as they were: if the new generation is not stored, the session continues with this worker.
         let worker = ReplacedWorker::Present(Box::new(BeforeRollback {
             facts: self.record.runtime_meta.clone(),
             unreported_restart: self.copies.unreported_restart.clone(),
@@ -121,6 +124,7 @@ impl SessionMachine {
     pub(super) fn begin_restoring(&mut self, now: Now) {
         self.forget_suspension();
         self.record.status = SessionStatus::Starting;
+        // The other deadlines were the last worker's; the end of the session's life is not postponed by a new one.
         self.timers = SessionTimers { ttl_at: self.lifetime.ends_at, ..SessionTimers::default() };
         self.timers.ttl_at = self.timers.ttl_at.map(|at| at.max(now.mono_ms));
     }
@@ -136,6 +140,7 @@ impl SessionMachine {
         let Some(restoring) = &mut self.copies.restoring else { return };
         match (restoring.stage, &mut restoring.worker) {
             (RestoringStage::Ending, _) => self.fork_copy(now, out),
+            // Kept for later: if the rollback is not stored, this exit is the session's.
             (RestoringStage::Storing, ReplacedWorker::Present(before)) => before.exited = Some(exit_status),
             _ => {}
         }
@@ -189,11 +194,13 @@ impl SessionMachine {
             self.note_restart(why, now);
             SessionEventType::Restarted
         };
+        // The number belongs to the write below; `go_on_without_rollback` takes it back.
         self.copies.generation += 1;
         if !is_present {
             self.begin_generation();
         }
         batch.push(self.facts_write());
+        // One batch with the facts: a supervisor that finds the session `starting` continues by them.
         batch.push(Write::SessionRestoring { id: self.id(), kind, at: Timestamp(now.unix_ms), detail });
         pending.mark = Mark::Restoring;
         self.persist(pending, batch, true, out);
@@ -219,6 +226,7 @@ impl SessionMachine {
             ReplacedWorker::Present(before) if before.exited.is_none() => {
                 restoring.stage = RestoringStage::Ending;
                 self.timers.phase_at = Some(now.mono_ms + EXIT_MS);
+                // Before the kill: whatever the old worker still sends belongs to no generation.
                 self.begin_generation();
                 out.push(SessionAction::Kill);
             }
@@ -259,12 +267,13 @@ impl SessionMachine {
     /// Nothing was stored, and nothing was sent to the worker.
     fn go_on_without_rollback(
         &mut self,
-        token: Token,
+        token: Token<Session>,
         before: BeforeRollback,
         error: &str,
         now: Now,
         out: &mut Vec<SessionAction>,
     ) {
+        // Nothing of the generation is stored, so the next rollback may have its number.
         self.copies.generation -= 1;
         self.record.runtime_meta = before.facts;
         self.copies.unreported_restart = before.unreported_restart;
@@ -294,11 +303,13 @@ impl SessionMachine {
                 }
                 self.enter(Phase::SettingUp, PhaseChange::Forked);
                 self.timers.phase_at = Some(now.mono_ms + HELLO_MS);
+                // A seed of its own: sessions that continue from one copy must not draw the same random numbers.
                 let start = Start { random_seed, ..(*self.copies.start).clone() };
                 out.push(SessionAction::Send(ToWorker::Start(Box::new(start))));
             }
             Err(ForkFault::Violation(what)) => {
                 let what: String = what.chars().take(150).collect();
+                // No second attempt: a copy that breaks the protocol is not the one that was frozen.
                 self.end(CloseReason::ProtocolViolation(format!("its frozen copy: {what}")), now, out);
             }
             Err(ForkFault::NotOrdered(failure) | ForkFault::Failed(failure)) => {
@@ -332,6 +343,7 @@ impl SessionMachine {
             // It has the state of this worker.
             self.rest(now);
         } else {
+            // The guard copy has the state before the rollback, so a new one is due.
             self.rest_changed(None, now, out);
         }
         true
@@ -358,6 +370,7 @@ impl SessionMachine {
     /// A rollback is given up: the session ends.
     pub(super) fn give_up_restoring(&mut self, reason: CloseReason, now: Now, out: &mut Vec<SessionAction>) {
         let is_present = self.is_storing_rollback();
+        // The worker is alive and idle while the rollback is being stored: nobody else ends it.
         if is_present {
             out.push(SessionAction::Kill);
         }

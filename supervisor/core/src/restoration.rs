@@ -4,13 +4,12 @@
 //! Until the last one its row says `starting` and has no name, so that a supervisor that starts in between ends the session, and it
 //! accepts nothing but these inputs. It has no guard copy: its worker's exit ends the restoration.
 
-use super::input::{ExecuteRequest, Now, Refusal, SessionAction, SessionReply, Token};
+use super::caller::Token;
+use super::input::{Now, Refusal, SessionAction};
 use super::machine::SessionMachine;
 use super::phase::{Phase, PhaseChange};
 use super::record::{Mark, Pending};
-use std::sync::Arc;
-use vm_system_policy::EffectivePolicy;
-use vm_system_protocol::model::{RestoredInputs, SessionStatus};
+use vm_system_protocol::model::{RestoredInputs, Session, SessionStatus};
 use vm_system_record::Write;
 
 impl SessionMachine {
@@ -18,28 +17,14 @@ impl SessionMachine {
     pub(super) fn await_inputs(&mut self, now: Now, out: &mut Vec<SessionAction>) {
         self.enter(Phase::Ready, PhaseChange::Started);
         if let Some(token) = self.creation.creator.take() {
-            Self::reply(token, Ok(SessionReply::Session(Box::new(self.record.clone()))), out);
+            Self::reply(token, Ok(self.record.clone()), out);
         }
         self.rest(now);
     }
 
-    pub(super) fn repeat(
-        &mut self,
-        token: Token,
-        request: Box<ExecuteRequest>,
-        policy: Arc<EffectivePolicy>,
-        now: Now,
-        out: &mut Vec<SessionAction>,
-    ) {
-        match self.refuses_repetition() {
-            Some(refusal) => Self::reply(token, Err(refusal), out),
-            None => self.accept_job(token, request, policy, now, out),
-        }
-    }
-
     pub(super) fn finish_restoration(
         &mut self,
-        token: Token,
+        token: Token<Session>,
         name: Option<String>,
         restored: RestoredInputs,
         now: Now,
@@ -59,7 +44,8 @@ impl SessionMachine {
         self.rest_changed(None, now, out);
     }
 
-    fn refuses_repetition(&self) -> Option<Refusal> {
+    /// Why an input that is to be repeated is refused.
+    pub(super) fn refuses_repetition(&self) -> Option<Refusal> {
         if !self.is_restoration || self.phase() != Phase::Ready || self.ending.verdict.is_some() {
             return Some(Refusal::NotReady(self.not_ready_because()));
         }

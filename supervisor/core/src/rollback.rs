@@ -6,10 +6,11 @@
 //! before each execution and after the last one. The one before is kept until there is the next: a worker that exits in between costs
 //! the effect of one execution on the state, and not the state.
 
+use super::caller::Token;
 use super::close::StopCause;
 use super::execution::{Current, ExecutionJob};
 use super::fork::{ForkPurpose, Forking};
-use super::input::{Now, Refusal, SessionAction, SessionReply, Token};
+use super::input::{Now, Refusal, SessionAction};
 use super::machine::SessionMachine;
 use super::phase::Phase;
 use super::record::{Mark, Pending};
@@ -254,7 +255,7 @@ impl SessionMachine {
 
     pub(super) fn checkpoint(
         &mut self,
-        token: Token,
+        token: Token<SessionCheckpoint>,
         name: Option<String>,
         now: Now,
         out: &mut Vec<SessionAction>,
@@ -305,11 +306,7 @@ impl SessionMachine {
                     heap_bytes: self.peer.heap_bytes,
                 };
                 self.copies.checkpoints.push(checkpoint.clone());
-                let mark = Mark::Checkpoints {
-                    token,
-                    made: Some(number),
-                    reply: SessionReply::Checkpoint(Box::new(checkpoint)),
-                };
+                let mark = Mark::CheckpointMade { token, checkpoint };
                 let event = Write::SessionEvent {
                     session: self.id(),
                     kind: SessionEventType::Checkpointed,
@@ -333,7 +330,12 @@ impl SessionMachine {
         }
     }
 
-    pub(super) fn delete_checkpoint(&mut self, token: Token, reference: &str, out: &mut Vec<SessionAction>) {
+    pub(super) fn delete_checkpoint(
+        &mut self,
+        token: Token<()>,
+        reference: &str,
+        out: &mut Vec<SessionAction>,
+    ) {
         if self.phase() != Phase::Ready || self.ending.verdict.is_some() {
             let refusal = Refusal::NotReady(self.not_ready_because());
             return Self::reply(token, Err(refusal), out);
@@ -343,7 +345,7 @@ impl SessionMachine {
         };
         let number = self.copies.checkpoints.remove(at).number;
         self.drop_checkpoint(number, out);
-        self.store_facts(Mark::Checkpoints { token, made: None, reply: SessionReply::Done }, None, out);
+        self.store_facts(Mark::FactsChanged { token }, None, out);
     }
 
     /// A checkpoint could not be stored.

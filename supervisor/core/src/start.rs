@@ -1,25 +1,27 @@
 //! From `Spawning` to `Ready`: the worker, its set-up, the startup files.
 
+use super::caller::Token;
 use super::deadlines::EXIT_MS;
 use super::execution::{Current, ExecutionJob};
-use super::input::{CloseCause, LibraryFailure, Now, Refusal, SessionAction, SpawnFailure, Token};
+use super::input::{CloseCause, LibraryFailure, Now, Refusal, SessionAction, SpawnFailure};
 use super::machine::SessionMachine;
 use super::phase::{Phase, PhaseChange};
 use super::record::{Mark, Pending};
 use std::sync::Arc;
 use vm_system_protocol::limits::HELLO_MS;
-use vm_system_protocol::model::{ExecutionStatus, SessionStatus};
+use vm_system_protocol::model::{ExecutionStatus, Session, SessionStatus};
 use vm_system_protocol::reason::CloseReason;
 use vm_system_protocol::worker::ToWorker;
 use vm_system_record::Write;
 
 impl SessionMachine {
-    pub(super) fn create(&mut self, token: Token, now: Now, out: &mut Vec<SessionAction>) {
+    pub(super) fn create(&mut self, token: Token<Session>, now: Now, out: &mut Vec<SessionAction>) {
         if self.phase() != Phase::New {
             return Self::reply(token, Err(Refusal::NotReady("it was created before".to_owned())), out);
         }
         self.enter(Phase::Spawning, PhaseChange::Created);
         self.begin_with_drain(now);
+        // The reply is due when the session is ready: no client gets a session that it cannot use.
         self.creation.creator = Some(token);
         self.lifetime.ends_at = self.lifetime.ttl_ms.map(|ttl| now.mono_ms + ttl);
         self.timers.ttl_at = self.lifetime.ends_at;
@@ -30,6 +32,7 @@ impl SessionMachine {
             policy,
             worktree,
         });
+        // Not urgent: the worker starts meanwhile, and the caller waits for the commit of `ready`, which comes after the row.
         self.persist(pending, insert.into_iter().collect(), false, out);
         match self.ending.closing {
             // The session was closed before: no worker is started.
@@ -63,6 +66,7 @@ impl SessionMachine {
         }
         let why = failure.why.clone();
         self.creation.spawn_failure = Some(failure);
+        // An end that was requested while the worker was being started is the reason, and not that there is no worker.
         let reason = match (&self.ending.verdict, self.ending.closing) {
             (Some(verdict), _) => verdict.clone(),
             (None, Some(cause)) => cause.reason(),
@@ -90,6 +94,7 @@ impl SessionMachine {
         if !std::mem::replace(&mut self.peer.setting_up, false) {
             return self.violation("Started twice", now, out);
         }
+        // The store's integers are signed, and the number comes from the worker.
         self.peer.heap_bytes = heap_bytes.min(i64::MAX as u64);
         self.ledger.settle(self.peer.next_seq - 1);
         // A session that was closed in the meantime only waits for the worker's exit.

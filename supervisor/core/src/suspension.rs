@@ -3,7 +3,8 @@
 //!
 //! Never while something runs. Whatever needs the worker resumes it first (`wake`).
 
-use super::input::{Now, SessionAction, SessionReply, Token};
+use super::caller::Token;
+use super::input::{Now, SessionAction};
 use super::machine::SessionMachine;
 use super::phase::Phase;
 use super::record::Pending;
@@ -40,7 +41,7 @@ impl SessionMachine {
     }
 
     /// `None`: the supervisor suspends it, if it is idle.
-    pub(super) fn suspend(&mut self, token: Option<Token>, now: Now, out: &mut Vec<SessionAction>) {
+    pub(super) fn suspend(&mut self, token: Option<Token<Session>>, now: Now, out: &mut Vec<SessionAction>) {
         if let Some(refusal) = self.refuses_idle_request() {
             if let Some(token) = token {
                 Self::reply(token, Err(refusal), out);
@@ -53,12 +54,12 @@ impl SessionMachine {
             self.note_suspension(SessionEventType::Suspended, now, out);
         }
         if let Some(token) = token {
-            Self::reply(token, Ok(SessionReply::Session(Box::new(self.shown_record()))), out);
+            Self::reply(token, Ok(self.shown_record()), out);
         }
     }
 
     /// A client's request to let the worker run again.
-    pub(super) fn resume(&mut self, token: Token, now: Now, out: &mut Vec<SessionAction>) {
+    pub(super) fn resume(&mut self, token: Token<Session>, now: Now, out: &mut Vec<SessionAction>) {
         // The input has woken it.
         if let Some(refusal) = self.refuses_idle_request().filter(|_| self.current.is_none()) {
             return Self::reply(token, Err(refusal), out);
@@ -66,7 +67,7 @@ impl SessionMachine {
         if self.current.is_none() {
             self.rest(now);
         }
-        Self::reply(token, Ok(SessionReply::Session(Box::new(self.record.clone()))), out);
+        Self::reply(token, Ok(self.record.clone()), out);
     }
 
     /// Something needs the worker.

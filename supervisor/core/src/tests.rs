@@ -32,7 +32,7 @@ use vm_system_protocol::limits::{
 };
 use vm_system_protocol::model::{
     ConsoleLevel, Engine, EventPayload, Execution, ExecutionKind, ExecutionStatus, JsType, OnCrash,
-    ResultValue, Session, SessionEventType, SessionFacts, SessionStatus, Settings,
+    ResultValue, Session, SessionCheckpoint, SessionEventType, SessionFacts, SessionStatus, Settings,
 };
 use vm_system_protocol::reason::LimitKind;
 use vm_system_protocol::time::Timestamp;
@@ -42,6 +42,26 @@ use vm_system_protocol::worker::{
 use vm_system_record::{Owner, PolicySnapshot, RepeatFacts, Write};
 
 const EXECUTION: ExecutionId = ExecutionId::from_bytes([7; 16]);
+
+/// The reply to any caller, and the number of its token.
+#[derive(Debug, Clone, PartialEq)]
+enum Answer {
+    Done,
+    Session(Box<Session>),
+    Executed(Executed),
+    Checkpoint(Box<SessionCheckpoint>),
+}
+
+fn answer(reply: SessionReply) -> (u64, Result<Answer, Refusal>) {
+    let caller = reply.caller();
+    let result = match reply {
+        SessionReply::Done(_, result) => result.map(|()| Answer::Done),
+        SessionReply::Session(_, result) => result.map(Answer::Session),
+        SessionReply::Executed(_, result) => result.map(Answer::Executed),
+        SessionReply::Checkpoint(_, result) => result.map(Answer::Checkpoint),
+    };
+    (caller, result)
+}
 
 /// A machine with a store that commits at once and a worker that sends only what a test orders.
 struct Bench {
@@ -53,7 +73,7 @@ struct Bench {
     writes: Vec<Write>,
     /// Batches without a result in a slow store.
     held: Option<Vec<WriteId>>,
-    replies: Vec<(Token, Result<SessionReply, Refusal>)>,
+    replies: Vec<(u64, Result<Answer, Refusal>)>,
     killed: bool,
     interrupts: u32,
     host_calls: u32,
@@ -145,10 +165,10 @@ impl Bench {
 
     fn ready_with(policy: Arc<EffectivePolicy>) -> Self {
         let mut bench = Self::new(policy, 0);
-        bench.input(SessionInput::Create { token: Token(1) });
+        bench.input(SessionInput::Create { token: Token::new(1) });
         bench.input(SessionInput::Spawned);
         bench.on_worker_message(FromWorker::Started { heap_bytes: 1 });
-        assert!(matches!(bench.reply(1), Some(Ok(SessionReply::Session(_)))));
+        assert!(matches!(bench.reply(1), Some(Ok(Answer::Session(_)))));
         bench
     }
 
@@ -173,7 +193,7 @@ impl Bench {
 
     fn execute_as(&mut self, token: u64, id: ExecutionId) {
         self.input(SessionInput::Execute {
-            token: Token(token),
+            token: Token::new(token),
             request: Box::new(request(id)),
             policy: Arc::clone(&self.policy),
         });
@@ -196,7 +216,7 @@ impl Bench {
                         }
                     }
                     SessionAction::Send(message) => self.sent.push(message),
-                    SessionAction::Reply { token, result } => self.replies.push((token, result)),
+                    SessionAction::Reply(reply) => self.replies.push(answer(reply)),
                     SessionAction::Kill => self.killed = true,
                     SessionAction::Interrupt => self.interrupts += 1,
                     SessionAction::HostCall { .. } => self.host_calls += 1,
@@ -251,8 +271,8 @@ impl Bench {
         self.input(SessionInput::StoreFailed { write, error: error.to_owned(), permanent });
     }
 
-    fn reply(&self, token: u64) -> Option<&Result<SessionReply, Refusal>> {
-        self.replies.iter().find(|(answered, _)| answered.0 == token).map(|(_, result)| result)
+    fn reply(&self, token: u64) -> Option<&Result<Answer, Refusal>> {
+        self.replies.iter().find(|(answered, _)| *answered == token).map(|(_, result)| result)
     }
 
     fn ended(&self) -> Execution {

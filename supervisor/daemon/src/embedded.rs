@@ -7,7 +7,7 @@ use super::shares::ShareConfig;
 use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
-use vm_system_ops::{Caller, ClientPresence, VerbHandler as _, VerbRequest};
+use vm_system_ops::{Caller, ClientPresence, IdempotencyKey, VerbHandler as _, VerbRequest};
 use vm_system_policy::Operator;
 use vm_system_protocol::control::{Op, OpError, Reply, Verb};
 use vm_system_protocol::model::Limits;
@@ -105,6 +105,7 @@ impl Embedded {
         idempotency_key: Option<String>,
         events: Follower,
     ) -> Result<Reply, OpError> {
+        let idempotency_key = idempotency_key.as_deref().map(IdempotencyKey::parse).transpose()?;
         let events = op.follows().then_some(events);
         // One user, who is the operator.
         let (caller, memory) = (self.caller.clone(), ReplyMemory::default());

@@ -8,7 +8,10 @@
 //! commit, too.
 
 mod answer;
+mod key;
 mod made;
+
+pub use key::IdempotencyKey;
 
 use super::errors::{invalid, not_found, stored};
 use super::request::ClientPresence;
@@ -33,13 +36,11 @@ use vm_system_record::{
 use vm_system_runtime::Follower;
 use vm_system_runtime::client_memory::ReplyMemory;
 
-/// Longest key (bytes).
-const KEY_BYTES: usize = 255;
 /// Longer requests are hashed on another thread (bytes).
 const HASHED_AT_ONCE: usize = 256 << 10;
 
 type VerbResult = Result<Reply, OpError>;
-type Name = (Owner, String);
+type Name = (Owner, IdempotencyKey);
 
 /// Keys whose verbs run in this process.
 #[derive(Default)]
@@ -59,6 +60,14 @@ struct Entry<'a> {
     name: Name,
     subject: Arc<OnceLock<[u8; 16]>>,
     response: watch::Sender<Option<Arc<VerbResult>>>,
+}
+
+impl Entry<'_> {
+    /// Owner and key, as the key's row has them.
+    fn row(&self) -> (Owner, String) {
+        let (owner, key) = &self.name;
+        (owner.clone(), key.to_string())
+    }
 }
 
 impl Drop for Entry<'_> {
@@ -87,10 +96,9 @@ impl Ops {
         &self,
         (caller, presence): (&Caller, &ClientPresence),
         op: Op,
-        key: &str,
+        key: &IdempotencyKey,
         follower: Option<Follower>,
     ) -> Result<Reply, OpError> {
-        check(key)?;
         let Op::ImportEnd(end) = &op else {
             return self.run_once((caller, presence), op, key, follower).await;
         };
@@ -105,11 +113,11 @@ impl Ops {
         &self,
         (caller, presence): (&Caller, &ClientPresence),
         op: Op,
-        key: &str,
+        key: &IdempotencyKey,
         follower: Option<Follower>,
     ) -> Result<Reply, OpError> {
         let hash = self.request_hash(caller, &op).await?;
-        let name = (caller.owner.clone(), key.to_owned());
+        let name = (caller.owner.clone(), key.clone());
         match self.in_flight.enter(name, hash) {
             Ok(entry) => {
                 let response = self.first((caller, presence), op, &entry, hash, follower).await;
@@ -151,7 +159,7 @@ impl Ops {
     ) -> VerbResult {
         let (owner, key) = &entry.name;
         let expired_before = earlier(now(), KEY_LIFE);
-        let known = self.store.key(owner, key).await.map_err(stored)?;
+        let known = self.store.key(owner, key.as_str()).await.map_err(stored)?;
         let subject = match known.filter(|row| row.created_at >= expired_before) {
             Some(row) if row.request_hash != hash => return Err(mismatch(key)),
             Some(KeyRow { reply, subject, .. }) => {
@@ -192,7 +200,7 @@ impl Ops {
         let effect = op.facts().effect;
         // From now on a repeated request can wait for the same row.
         let _ = entry.subject.set(subject);
-        let subject = (Uuid::from_bytes(subject), Some(key.as_str()));
+        let subject = (Uuid::from_bytes(subject), Some(key));
         let response =
             self.perform((caller, presence), subject, (follower, ReplyMemory::default()), op).await;
         self.keep(entry, &response, effect).await;
@@ -207,7 +215,8 @@ impl Ops {
         anew: bool,
         reply: Option<Vec<u8>>,
     ) -> Result<[u8; 16], OpError> {
-        let ((owner, key), at) = (entry.name.clone(), now());
+        let (owner, key) = entry.row();
+        let at = now();
         let subject = Uuid::now_v7().into_bytes();
         let release = anew.then(|| Write::KeyRelease { owner: owner.clone(), key: key.clone() });
         let expired_before = earlier(at, KEY_LIFE);
@@ -231,7 +240,7 @@ impl Ops {
 
     /// Stores the response, or releases the key. A failure leaves the claim: the next request with the key finds the row.
     async fn keep(&self, entry: &Entry<'_>, response: &VerbResult, effect: Effect) {
-        let (owner, key) = entry.name.clone();
+        let (owner, key) = entry.row();
         let write = match counts(response, effect) {
             OnRepeat::Replay => match codec::encode(response, CONTROL_FRAME_BYTES) {
                 Ok(reply) => Write::KeyResponse { owner, key, reply },
@@ -344,15 +353,6 @@ fn repetition<'a>(caller: &'a Caller, op: &Op, subject: [u8; 16]) -> VerbCall<'a
     }
 }
 
-fn check(key: &str) -> Result<(), OpError> {
-    if key.is_empty() || key.len() > KEY_BYTES || key.chars().any(char::is_control) {
-        return Err(invalid(format!(
-            "an idempotency key has 1 to {KEY_BYTES} bytes and no control characters"
-        )));
-    }
-    Ok(())
-}
-
 fn decode(reply: &[u8]) -> Result<VerbResult, OpError> {
     codec::decode(reply).map_err(|error| {
         tracing::error!(%error, "the stored response for an idempotency key cannot be read");
@@ -366,14 +366,14 @@ const TAKEN: &[u8] = b"taken";
 
 /// The mark for an answer to a task of this execution, if the call has a key.
 pub(super) fn taken(call: &VerbCall<'_>, execution: ExecutionId) -> Option<Write> {
-    let (owner, key) = (call.caller.owner.clone(), call.key?.to_owned());
+    let (owner, key) = (call.caller.owner.clone(), call.key?.to_string());
     let reply = [TAKEN, execution.as_bytes()].concat();
     Some(Write::KeyResponse { owner, key, reply })
 }
 
 /// The response of a call that has a key, for the batch of its change: a repeated deletion would not find what it has to delete.
 pub(super) fn response<V: Verb>(call: &VerbCall<'_>, reply: &V::Reply) -> Option<Write> {
-    let (owner, key) = (call.caller.owner.clone(), call.key?.to_owned());
+    let (owner, key) = (call.caller.owner.clone(), call.key?.to_string());
     let response: VerbResult = Ok(V::any_reply(reply.clone()));
     let reply = codec::encode(&response, CONTROL_FRAME_BYTES).ok()?;
     Some(Write::KeyResponse { owner, key, reply })
@@ -416,10 +416,10 @@ pub(super) fn counts(response: &VerbResult, effect: Effect) -> OnRepeat {
     }
 }
 
-fn mismatch(key: &str) -> OpError {
+fn mismatch(key: &IdempotencyKey) -> OpError {
     OpError::new(
         ErrorCode::IdempotencyMismatch,
-        format!("the idempotency key {key:?} belongs to another request"),
+        format!("the idempotency key {:?} belongs to another request", key.as_str()),
     )
     .with_hint("a new request needs a new key")
 }

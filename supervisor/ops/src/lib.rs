@@ -55,6 +55,7 @@ mod upgrade;
 mod verbs;
 mod waiting;
 
+pub use idempotency::IdempotencyKey;
 pub use ops::{Ops, OpsOptions};
 pub use request::{ApiRefusal, Caller, ClientPresence, VerbHandler, VerbRequest};
 pub use vm_system_runtime::{RuntimeApi, RuntimeCondition, RuntimeFacts};

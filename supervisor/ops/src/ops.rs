@@ -2,7 +2,7 @@
 
 use crate::audit_marks::AuditMarks;
 use crate::backups::Backups;
-use crate::idempotency::InFlight;
+use crate::idempotency::{IdempotencyKey, InFlight};
 use crate::libraries::InstalledLibraries;
 use crate::owner_locks::OwnerLocks;
 use crate::policies::Policies;
@@ -97,7 +97,7 @@ pub(crate) struct VerbCall<'a> {
     pub(crate) follower: Option<Follower>,
     /// The audit log has a line about the call.
     pub(crate) noted: AtomicBool,
-    pub(crate) key: Option<&'a str>,
+    pub(crate) key: Option<&'a IdempotencyKey>,
     /// The memory of the reply.
     pub(crate) memory: ReplyMemory,
 }
@@ -151,7 +151,7 @@ impl Ops {
     pub(crate) async fn perform(
         &self,
         (caller, presence): (&Caller, &ClientPresence),
-        (subject, key): (Uuid, Option<&str>),
+        (subject, key): (Uuid, Option<&IdempotencyKey>),
         (follower, memory): (Option<Follower>, ReplyMemory),
         op: Op,
     ) -> Result<Reply, OpError> {

@@ -1,5 +1,6 @@
 //! The requests that an API passes to the verbs, and the trait [`VerbHandler`]. Knows no transport.
 
+use crate::idempotency::IdempotencyKey;
 use crate::ops::now;
 use tokio_util::sync::CancellationToken;
 use vm_system_protocol::control::{ErrorCode, Op, OpError, Reply};
@@ -64,8 +65,8 @@ impl Caller {
 pub struct VerbRequest {
     /// Who makes the request.
     pub caller: Caller,
-    /// For 24 h the same key from the same owner gets the first response again, also after a restart.
-    pub idempotency_key: Option<String>,
+    /// The client's name for the request, if it has one.
+    pub idempotency_key: Option<IdempotencyKey>,
     /// The verb.
     pub op: Op,
     /// Receives the events of `ExecStart` and `ExecEvents` requests that follow, in order and without a gap; the response then

@@ -458,7 +458,7 @@ fn weight(session: &Session) -> usize {
         + session.worktree_path.len()
         + text(&session.last_error)
         + text(&session.close_reason)
-        + session.runtime_meta.to_json().len()
+        + session.runtime_meta.to_json().map_or(0, |facts| facts.len())
 }
 
 fn label(field: &str, value: &str) -> Result<(), OpError> {

@@ -125,8 +125,8 @@ pub enum Write {
         name: Option<String>,
         facts: Box<SessionFacts>,
     },
-    /// Another name of a session that has not ended.
-    SessionRename { id: SessionId, name: String },
+    /// A change of a session that has not ended.
+    SessionChange { id: SessionId, change: SessionChange },
     /// Replaces the facts of a session.
     SessionFacts { id: SessionId, facts: Box<SessionFacts> },
     /// An event of a session that no other write implies.
@@ -283,6 +283,23 @@ impl Batch {
     pub fn subjects(&self) -> Option<Vec<ExecutionId>> {
         let mut subjects = Vec::new();
         self.0.iter().all(|write| write.add_subjects(&mut subjects)).then_some(subjects)
+    }
+}
+
+/// A change of a session by a request. The session's record has it only when it is stored: no reply may show what a restart would
+/// take back.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SessionChange {
+    /// Another name.
+    Name(String),
+}
+
+impl SessionChange {
+    /// Makes the change in the record.
+    pub fn apply(self, session: &mut Session) {
+        match self {
+            Self::Name(name) => session.name = Some(name),
+        }
     }
 }
 

@@ -11,7 +11,7 @@ mod repeat;
 mod retention;
 mod rows;
 
-pub use batch::{Applied, Batch, Write};
+pub use batch::{Applied, Batch, SessionChange, Write};
 pub use error::{Entity, Rejection, StorageLimit, StoreError};
 pub use query::{
     Cursor, ExecutionQuery, IdKind, Page, PageVersion, ProgramQuery, PromptBeginning, RunQuery, SessionQuery,

@@ -1,11 +1,12 @@
 //! Takes over the sessions of an earlier supervisor: those whose workers still run, and those whose workers were being replaced.
 
-use super::facade::{Runtime, commands};
+use super::command::Command;
+use super::command::commands;
+use super::facade::Runtime;
 use super::jails::relay_rest;
 use super::registry::{LiveSession, Registry};
 use super::session_task::SessionTask;
 use super::specs::{spec_of, timestamp};
-use super::task::Command;
 use crate::worktree::Worktree;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;

@@ -1,10 +1,10 @@
 //! Which builds the workers of sessions run, and the deadline by which those of other builds than the supervisor's are replaced.
 
 use super::api::RuntimeError;
+use super::command::Command;
 use super::facade::Runtime;
 use super::interface::DrainChange;
 use super::session_task::SessionTask;
-use super::task::Command;
 use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
@@ -93,8 +93,8 @@ impl Runtime {
                 DrainChange::Set(at) => Some(at),
                 DrainChange::Keep | DrainChange::Withdraw => None,
             };
-            match self.send(&live, |responder| Command::Drain { at, responder }).await {
-                Ok(_) => {}
+            match live.call(|token| Input::Drain { token: Some(token), at }).await {
+                Ok(()) => {}
                 // It ended meanwhile.
                 Err(RuntimeError::NotLive) => return Ok(None),
                 Err(error) => {

@@ -96,7 +96,7 @@ impl SessionTask {
                 let failed = self.writes.push((id, ()), Batch(batch), urgency);
                 self.next.extend(failed.map(store_input));
             }
-            Action::Reply { token, result } => self.callers.reply(token, result),
+            Action::Reply(reply) => self.callers.reply(reply),
             Action::Publish { execution, events } => self.followers.publish(execution, &events),
             Action::PublishEnd { execution } => {
                 self.followers.end(execution);

@@ -5,12 +5,13 @@
 //! worker. Parent and child are checked as in every other fork (`vm_system_spawn`).
 
 use super::api::RuntimeError;
-use super::facade::{Runtime, unexpected};
+use super::command::{CallPart, Command};
+use super::facade::Runtime;
 use super::link::{LinkEvent, WorkerLink};
 use super::memory::Reservation;
 use super::owner_memory::OwnedMemory;
 use super::session_task::SessionTask;
-use super::task::{Command, spawn_failure};
+use super::task::spawn_failure;
 use crate::shares::Share;
 use std::collections::HashMap;
 use std::future::Future;
@@ -18,9 +19,7 @@ use std::pin::Pin;
 use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
-use vm_system_core::{
-    CopyId, ForkFault, SessionAction as Action, SessionInput as Input, SessionReply, SpawnFailure,
-};
+use vm_system_core::{CopyId, ForkFault, SessionAction as Action, SessionInput as Input, SpawnFailure};
 use vm_system_protocol::ids::SessionId;
 use vm_system_protocol::limits::HELLO_MS;
 use vm_system_protocol::model::SessionCheckpoint;
@@ -257,7 +256,7 @@ impl SessionTask {
         let (process, commands) = (handle.process.clone(), self.live.commands.clone());
         tokio::spawn(async move {
             process.exited().await;
-            let _ = commands.send(Command::CheckpointExited { number }).await;
+            let _ = commands.send(Command::Notice(Input::CheckpointExited { number })).await;
         });
     }
 
@@ -315,10 +314,8 @@ impl Runtime {
         let live = self.live(session)?;
         self.shared().pressure.admit(&live.owner)?;
         let share = self.share_of(&live)?;
-        match self.send(&live, |responder| Command::Checkpoint { name, share, responder }).await? {
-            SessionReply::Checkpoint(checkpoint) => Ok(*checkpoint),
-            other => Err(unexpected(&other)),
-        }
+        let part = Some(CallPart::Copy(share));
+        live.call_with(|token| Input::Checkpoint { token, name }, part).await
     }
 
     pub(super) async fn checkpoints_of(
@@ -336,7 +333,6 @@ impl Runtime {
         session: SessionId,
         checkpoint: String,
     ) -> Result<(), RuntimeError> {
-        let live = self.live(session)?;
-        self.send(&live, |responder| Command::DeleteCheckpoint { checkpoint, responder }).await.map(|_| ())
+        self.live(session)?.call(|token| Input::DeleteCheckpoint { token, checkpoint }).await
     }
 }

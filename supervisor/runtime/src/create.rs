@@ -1,15 +1,15 @@
 //! New sessions.
 
 use super::api::{CreateSession, RuntimeError};
-use super::facade::{Runtime, commands, unexpected};
+use super::command::commands;
+use super::facade::Runtime;
 use super::registry::LiveSession;
 use super::session_task::SessionTask;
 use super::specs::spec;
-use super::task::Command;
 use crate::worktree::Worktree;
 use std::sync::Arc;
 use tokio::time::Instant;
-use vm_system_core::{Refusal, SessionMachine, SessionReply};
+use vm_system_core::{Refusal, SessionInput as Input, SessionMachine};
 use vm_system_protocol::model::Session;
 
 impl Runtime {
@@ -48,12 +48,11 @@ impl Runtime {
         let mut task = SessionTask::new(machine, (shared, &live), inbox, worktree, libraries);
         task.share_modules();
         self.tasks().spawn(task.run());
-        match self.send(&live, |responder| Command::Create { responder }).await {
-            Ok(SessionReply::Session(session)) => {
+        match live.call(|token| Input::Create { token }).await {
+            Ok(session) => {
                 shared.registry.session_created(&live.owner);
-                Ok(*session)
+                Ok(session)
             }
-            Ok(other) => Err(unexpected(&other)),
             Err(error) => {
                 if let RuntimeError::Refused(Refusal::DiedAtStart(reason)) = &error {
                     shared.failed_starts.add(

@@ -1,6 +1,7 @@
 //! [`Runtime`]: the live sessions, and the operations of the verbs on them.
 
 use super::api::{CreateSession, RuntimeConfig, RuntimeError};
+use super::command::CallPart;
 use super::durable::Durables;
 use super::follow::{EventTail, Follower, joined};
 use super::fork::ForkSession;
@@ -8,7 +9,7 @@ use super::interface::{DrainChange, RuntimeApi, RuntimeCondition, RuntimeFacts};
 use super::module_sets::ModuleSets;
 use super::owner_jails::OwnerJails;
 use super::registry::{AdmissionError, LiveSession, Registry};
-use super::task::{Command, RuntimeContext, SessionResponder, spawn_failure};
+use super::task::{RuntimeContext, spawn_failure};
 use super::{adoption, doctor, followers, pressure};
 use crate::brokers::Brokers;
 use crate::egress::Egress;
@@ -18,12 +19,14 @@ use crate::worktree::clean_relative;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use vm_system_core::durable::{DurableRefusal, SubmittedAnswer};
-use vm_system_core::{CloseCause, ExecuteRequest, Executed, Refusal, SessionReply, SessionRequest, Source};
+use vm_system_core::{
+    CloseCause, ExecuteRequest, Executed, Refusal, SessionInput as Input, SessionRequest, Source,
+};
 use vm_system_protocol::control::{DoctorReport, UpgradeReport, ZygoteInfo};
 use vm_system_protocol::ids::{ExecutionId, SessionId, TaskId};
 use vm_system_protocol::model::{Execution, Session, SessionCheckpoint, SessionInspection};
@@ -31,9 +34,6 @@ use vm_system_record::{Owner, PolicySnapshot, StoreError};
 use vm_system_spawn::helper::SpawnHelper;
 use vm_system_spawn::{KEEPER_END, KeptJails, KindZygoteInfo, Library, LibraryError, SpawnError, Spawner};
 use vm_system_store::{BoxFuture, OpenError, StoreHandle};
-
-/// Commands that may wait for a session's owner task.
-const COMMANDS: usize = 16;
 
 /// All live sessions. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -189,13 +189,11 @@ impl Runtime {
         let shared = &self.0.shared;
         let until = Instant::now() + deadline;
         for live in shared.registry.stop() {
-            let (responder, _) = oneshot::channel();
-            let close = Command::Close { cause: CloseCause::Shutdown, responder };
-            if live.commands.try_send(close).is_err() {
-                let (responder, _) = oneshot::channel();
-                let close = Command::Close { cause: CloseCause::Shutdown, responder };
-                let commands = live.commands.clone();
-                self.0.tasks.spawn(async move { drop(commands.send(close).await) });
+            let close = |token| Input::Close { token, cause: CloseCause::Shutdown };
+            let (command, _) = live.request(close, None);
+            if let Err(unsent) = live.commands.try_send(command) {
+                let (commands, command) = (live.commands.clone(), unsent.into_inner());
+                self.0.tasks.spawn(async move { drop(commands.send(command).await) });
             }
         }
         self.0.tasks.close();
@@ -250,8 +248,8 @@ impl Runtime {
     /// Begins to end a running execution. No error if it does not run.
     async fn end_execution(&self, execution: ExecutionId, abandoned: bool) -> Result<(), RuntimeError> {
         let Some(live) = self.session_of(execution) else { return Ok(()) };
-        match self.send(&live, |responder| Command::Cancel { execution, abandoned, responder }).await {
-            Ok(_) | Err(RuntimeError::NotLive | RuntimeError::Refused(Refusal::NoSuchExecution)) => Ok(()),
+        match live.call(|token| Input::Cancel { token, execution, abandoned }).await {
+            Ok(()) | Err(RuntimeError::NotLive | RuntimeError::Refused(Refusal::NoSuchExecution)) => Ok(()),
             Err(error) => Err(error),
         }
     }
@@ -298,16 +296,6 @@ impl Runtime {
     pub(super) fn live(&self, id: SessionId) -> Result<Arc<LiveSession>, RuntimeError> {
         self.0.shared.registry.get(id).ok_or(RuntimeError::NotLive)
     }
-
-    pub(super) async fn send(
-        &self,
-        live: &LiveSession,
-        command: impl FnOnce(SessionResponder) -> Command,
-    ) -> Result<SessionReply, RuntimeError> {
-        let (responder, response) = oneshot::channel();
-        live.commands.send(command(responder)).await.map_err(|_| RuntimeError::NotLive)?;
-        Ok(response.await.map_err(|_| RuntimeError::NotLive)??)
-    }
 }
 
 impl RuntimeApi for Runtime {
@@ -344,13 +332,7 @@ impl RuntimeApi for Runtime {
         id: SessionId,
         request: SessionRequest,
     ) -> BoxFuture<'_, Result<Session, RuntimeError>> {
-        Box::pin(async move {
-            let live = self.live(id)?;
-            match self.send(&live, |responder| Command::Request { request, responder }).await? {
-                SessionReply::Session(session) => Ok(*session),
-                other => Err(unexpected(&other)),
-            }
-        })
+        Box::pin(async move { self.live(id)?.call(|token| Input::Request { token, request }).await })
     }
 
     fn check_library(
@@ -374,10 +356,8 @@ impl RuntimeApi for Runtime {
     fn close_session(&self, id: SessionId) -> BoxFuture<'_, Result<Option<Session>, RuntimeError>> {
         Box::pin(async move {
             let Some(live) = self.0.shared.registry.get(id) else { return Ok(None) };
-            match self.send(&live, |responder| Command::Close { cause: CloseCause::Request, responder }).await
-            {
-                Ok(SessionReply::Session(session)) => Ok(Some(*session)),
-                Ok(other) => Err(unexpected(&other)),
+            match live.call(|token| Input::Close { token, cause: CloseCause::Request }).await {
+                Ok(session) => Ok(Some(session)),
                 Err(RuntimeError::NotLive) => Ok(None),
                 Err(error) => Err(error),
             }
@@ -393,8 +373,7 @@ impl RuntimeApi for Runtime {
                 // The program resumes from its last checkpoint.
                 return worker.process.signal(signal).map_err(|_| RuntimeError::NotLive);
             }
-            let live = self.live(id)?;
-            self.send(&live, |responder| Command::Kill { signal, responder }).await.map(|_| ())
+            self.live(id)?.call(|token| Input::Kill { token, signal }).await
         })
     }
 
@@ -421,9 +400,9 @@ impl RuntimeApi for Runtime {
             }
             let (id, wants_events) = (request.id, request.collect_events);
             let follower = follower.filter(|_| request.wait);
-            let (responder, response) = oneshot::channel();
             let (sender, batches) = follower.as_ref().map(|_| followers::channel()).unzip();
-            let command = Command::Execute { request, policy, follower: sender, responder };
+            let part = sender.map(|sender| CallPart::Follower(id, sender));
+            let (command, response) = live.request(|token| Input::Execute { token, request, policy }, part);
             live.commands.send(command).await.map_err(|_| RuntimeError::NotLive)?;
             let (result, tail) = match (follower, batches) {
                 (Some(follower), Some(batches)) => {
@@ -432,10 +411,7 @@ impl RuntimeApi for Runtime {
                 }
                 _ => (response.await, None),
             };
-            let executed = match result.map_err(|_| RuntimeError::NotLive)?? {
-                SessionReply::Executed(executed) => executed,
-                other => return Err(unexpected(&other)),
-            };
+            let executed: Executed = result.map_err(|_| RuntimeError::NotLive)??;
             if let Some(mut tail) = tail {
                 // A follower that was too slow for the live events gets the rest from the store.
                 if tail.is_behind(&executed.record) {
@@ -463,18 +439,15 @@ impl RuntimeApi for Runtime {
     fn submit_answer(
         &self,
         execution: ExecutionId,
-        (task, given): (Option<TaskId>, SubmittedAnswer),
+        (task, answer): (Option<TaskId>, SubmittedAnswer),
         wait: bool,
     ) -> BoxFuture<'_, Result<Execution, RuntimeError>> {
         Box::pin(async move {
             let not_pending = || RuntimeError::Refused(Refusal::Task(DurableRefusal::NotPending));
             let live = self.session_of(execution).ok_or_else(not_pending)?;
-            match self
-                .send(&live, |responder| Command::Submit { execution, task, given, wait, responder })
-                .await
-            {
-                Ok(SessionReply::Executed(executed)) => Ok(Arc::unwrap_or_clone(executed.record)),
-                Ok(other) => Err(unexpected(&other)),
+            let submit = |token| Input::Submit { token, execution, task, answer, wait };
+            match live.call::<Executed>(submit).await {
+                Ok(executed) => Ok(Arc::unwrap_or_clone(executed.record)),
                 // The execution ended meanwhile.
                 Err(RuntimeError::NotLive) => Err(not_pending()),
                 Err(error) => Err(error),
@@ -560,13 +533,4 @@ impl RuntimeApi for Runtime {
             doctor::report(jails.config(), processes, Ok(&jails.present())).await
         })
     }
-}
-
-/// The queue of an owner task.
-pub(super) fn commands() -> (mpsc::Sender<Command>, mpsc::Receiver<Command>) {
-    mpsc::channel(COMMANDS)
-}
-
-pub(super) fn unexpected(reply: &SessionReply) -> RuntimeError {
-    RuntimeError::Internal(format!("a reply of the wrong kind: {reply:?}"))
 }

@@ -1,9 +1,9 @@
 //! Following an execution without a gap: subscribe first, then read the store, then send newer events.
 
 use super::client_memory::ReplyMemory;
+use super::command::Command;
 use super::facade::Runtime;
 use super::followers::Batches;
-use super::task::Command;
 use crate::shares::Share;
 use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot};

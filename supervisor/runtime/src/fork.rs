@@ -2,21 +2,20 @@
 //! [`RuntimeApi::fork_session`](crate::RuntimeApi::fork_session) creates sessions with the children.
 
 use super::api::RuntimeError;
+use super::command::{CallPart, Command, SessionResponse, commands};
 use super::facade::Runtime;
 use super::libraries::Libraries;
 use super::registry::LiveSession;
 use super::session_task::SessionTask;
-use super::task::{Command, RuntimeContext, fault, spawn_failure};
+use super::task::{RuntimeContext, fault, spawn_failure};
 use crate::worktree::Worktree;
 use std::collections::VecDeque;
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use tokio::sync::{mpsc, oneshot};
-use vm_system_core::{
-    ForkFault, SessionAction as Action, SessionInput as Input, SessionMachine, SessionReply, copy_name,
-};
+use tokio::sync::mpsc;
+use vm_system_core::{ForkFault, SessionAction as Action, SessionInput as Input, SessionMachine, copy_name};
 use vm_system_protocol::ids::SessionId;
 use vm_system_protocol::model::{Session, SessionFacts};
 use vm_system_protocol::worker::ToWorker;
@@ -204,7 +203,9 @@ impl Runtime {
         self.shared().pressure.admit(&parent.owner)?;
         let reserved = self.reserve(parent, &ids)?;
         let (made, mut workers) = mpsc::channel(ids.len().max(1));
-        let forked = self.send(parent, |responder| Command::Fork { children: ids, made, responder }).await;
+        let count = u32::try_from(ids.len()).unwrap_or(u32::MAX);
+        let part = Some(CallPart::Forks(Box::new(Forks::new(ids, made))));
+        let forked = parent.call_with(|token| Input::Fork { token, count }, part).await;
         let mut started = Vec::with_capacity(reserved.len());
         // Later ones are ended by their sender.
         workers.close();
@@ -212,10 +213,13 @@ impl Runtime {
             started.push(child);
         }
         let refused = match forked {
-            Ok(_) if started.len() == reserved.len() => {
+            Ok(()) if started.len() == reserved.len() => {
                 return self.begin_all(parent, reserved, started).await;
             }
-            Ok(reply) => RuntimeError::Internal(format!("{} workers for {reply:?}", started.len())),
+            Ok(()) => {
+                let counts = (started.len(), reserved.len());
+                RuntimeError::Internal(format!("{} workers for {} forks", counts.0, counts.1))
+            }
             Err(error) => error,
         };
         started.into_iter().for_each(ForkedWorker::end);
@@ -229,7 +233,7 @@ impl Runtime {
     fn reserve(&self, parent: &LiveSession, ids: &[SessionId]) -> Result<Vec<Reserved>, RuntimeError> {
         let mut reserved: Vec<Reserved> = Vec::with_capacity(ids.len());
         for id in ids {
-            let (commands, inbox) = super::facade::commands();
+            let (commands, inbox) = commands();
             let live = Arc::new(parent.for_fork(*id, commands));
             if let Err(refused) = self.admit(&live) {
                 let available = reserved.len();
@@ -256,10 +260,10 @@ impl Runtime {
     ) -> Result<Vec<Session>, RuntimeError> {
         let mut responses = Vec::with_capacity(reserved.len());
         for ((live, inbox), child) in reserved.into_iter().zip(started) {
-            let (responder, response) = oneshot::channel();
             let task = forked_task(self.shared(), parent, &live, inbox, child);
             self.tasks().spawn(task.run());
-            let sent = live.commands.send(Command::Create { responder }).await;
+            let (create, response) = live.request(|token| Input::Create { token }, None);
+            let sent = live.commands.send(create).await;
             responses.push((live, sent.is_ok().then_some(response)));
         }
         let (mut sessions, mut failure) = (Vec::with_capacity(responses.len()), None);
@@ -274,29 +278,25 @@ impl Runtime {
         }
         let Some(failure) = failure else { return Ok(sessions) };
         for (live, _) in responses {
-            let _ = self.send(&live, |responder| Command::Kill { signal: libc::SIGKILL, responder }).await;
+            // No error if it has ended by itself.
+            let _ = live.call(|token| Input::Kill { token, signal: libc::SIGKILL }).await;
         }
         Err(failure)
     }
 
     async fn created(
         &self,
-        response: Option<SessionResponse>,
+        response: Option<SessionResponse<Session>>,
         live: &LiveSession,
     ) -> Result<Session, RuntimeError> {
         let response = response.ok_or(RuntimeError::NotLive)?;
-        match response.await.map_err(|_| RuntimeError::NotLive)?? {
-            SessionReply::Session(session) => {
-                self.shared().registry.session_created(&live.owner);
-                Ok(*session)
-            }
-            other => Err(super::facade::unexpected(&other)),
-        }
+        let session = response.await.map_err(|_| RuntimeError::NotLive)??;
+        self.shared().registry.session_created(&live.owner);
+        Ok(session)
     }
 }
 
 type Reserved = (Arc<LiveSession>, mpsc::Receiver<Command>);
-type SessionResponse = oneshot::Receiver<Result<SessionReply, vm_system_core::Refusal>>;
 
 fn forked_task(
     shared: &Arc<RuntimeContext>,

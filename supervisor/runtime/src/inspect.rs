@@ -1,9 +1,9 @@
 //! A live session as the kernel sees it. Reads `/proc`, so it blocks: callers use the blocking pool.
 
 use super::api::RuntimeError;
+use super::command::Command;
 use super::durable::ProgramWorker;
 use super::facade::Runtime;
-use super::task::Command;
 use crate::shares::{Holder, ShareLimits};
 use std::fs;
 use std::time::Duration;

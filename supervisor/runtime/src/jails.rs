@@ -1,13 +1,14 @@
 //! The jail that new workers are started in. A jail that loses its keeper or its zygotes is replaced; workers of the old jail
 //! that still run keep it running.
 
+use super::command::Command;
 use super::registry::Registry;
-use super::task::Command;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
+use vm_system_core::{ChannelFault, SessionInput as Input};
 use vm_system_protocol::ids::SessionId;
 use vm_system_record::Owner;
 use vm_system_sandbox::pidfd::PidFd;
@@ -181,12 +182,15 @@ async fn relay(registry: &Registry, event: SpawnEvent) {
         SpawnEvent::UnorderedFork { pid } => {
             if let Some(live) = registry.by_pid(pid) {
                 let what = "tried to create a process".to_owned();
-                let _ = live.commands.send(Command::Violation(what)).await;
+                let _ = live
+                    .commands
+                    .send(Command::Notice(Input::ChannelFailed(ChannelFault::Violation(what))))
+                    .await;
             }
         }
         SpawnEvent::ForbiddenCall { pid, call } => {
             if let Some(live) = registry.by_pid(pid) {
-                let _ = live.commands.send(Command::Forbidden(call)).await;
+                let _ = live.commands.send(Command::Notice(Input::ForbiddenCall(call))).await;
             } else {
                 // A program's worker: the owner task looks the call up at its exit. Or a zygote, or a worker that is not
                 // registered yet.

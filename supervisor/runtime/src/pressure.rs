@@ -3,9 +3,9 @@
 //! (`MemoryPressure::admit`).
 
 use super::api::RuntimeError;
+use super::command::Command;
 use super::owner_memory::{LargestWork, OwnedProcesses, ProcessReading, largest_of};
 use super::registry::Registry;
-use super::task::Command;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,6 +13,7 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
+use vm_system_core::SessionInput as Input;
 use vm_system_core::pressure::{
     MemoryReading, MemoryShares, PressureLevel, PressureLimits, parse_meminfo, parse_stalled,
 };
@@ -240,7 +241,7 @@ impl MemoryPressure {
                     let Some(live) = registry.get(session) else { continue };
                     tracing::warn!(%owner, %session, held_mb = mib(bytes), "memory is short: ends a session of the largest owner");
                     // A full queue leaves it to the next reading.
-                    let _ = live.commands.try_send(Command::MemoryShort);
+                    let _ = live.commands.try_send(Command::Notice(Input::MemoryShort));
                 }
             }
         }
@@ -309,7 +310,7 @@ pub(super) async fn watch(config: PressureConfig, pressure: Arc<MemoryPressure>,
             for live in registry.live() {
                 if !live.suspended.load(Ordering::Relaxed) {
                     // A full queue is no idle session.
-                    let _ = live.commands.try_send(Command::SuspendIdle);
+                    let _ = live.commands.try_send(Command::Notice(Input::SuspendIdle));
                 }
             }
         }

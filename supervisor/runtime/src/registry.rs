@@ -1,9 +1,9 @@
 //! The live sessions and their running executions. Locks are held for a look-up only, never across an await.
 
-use super::task::Command;
+use super::command::Command;
 use crate::shares::Share;
 use std::collections::{HashMap, VecDeque};
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use tokio::sync::{mpsc, watch};
 use vm_system_policy::{EffectivePolicy, Operator, Snapshot, effective};
@@ -27,6 +27,8 @@ pub(super) struct LiveSession {
     pub(super) pid: AtomicU32,
     /// The session's worker is stopped until a request needs it.
     pub(super) suspended: AtomicBool,
+    /// The number of the last caller.
+    callers: AtomicU64,
     snapshot: Arc<PolicySnapshot>,
     cached: Mutex<Option<Cached>>,
     policies: Arc<SharedPolicies>,
@@ -47,14 +49,19 @@ impl LiveSession {
         snapshot: Arc<PolicySnapshot>,
         policies: &Arc<SharedPolicies>,
     ) -> Self {
-        let (pid, suspended) = (AtomicU32::new(0), AtomicBool::new(false));
+        let (pid, suspended, callers) = (AtomicU32::new(0), AtomicBool::new(false), AtomicU64::new(0));
         let (cached, policies) = (Mutex::new(None), Arc::clone(policies));
-        Self { id, owner, commands, pid, suspended, snapshot, cached, policies }
+        Self { id, owner, commands, pid, suspended, callers, snapshot, cached, policies }
     }
 
     /// The entry of a session that is forked from this one: the same owner, the same rights.
     pub(super) fn for_fork(&self, id: SessionId, commands: mpsc::Sender<Command>) -> Self {
         Self::new(id, self.owner.clone(), commands, Arc::clone(&self.snapshot), &self.policies)
+    }
+
+    /// A number that no other caller of the session has.
+    pub(super) fn next_caller(&self) -> u64 {
+        self.callers.fetch_add(1, Ordering::Relaxed)
     }
 
     /// The processes that it has: with `on_crash: rollback` its guard copy is one.

@@ -1,11 +1,10 @@
 //! Inputs of sessions that restore others.
 
 use super::api::RuntimeError;
-use super::facade::{Runtime, unexpected};
-use super::task::Command;
+use super::facade::Runtime;
 use crate::worktree::clean_relative;
 use std::sync::Arc;
-use vm_system_core::{ExecuteRequest, SessionReply, Source};
+use vm_system_core::{ExecuteRequest, Executed, SessionInput as Input, Source};
 use vm_system_protocol::ids::SessionId;
 use vm_system_protocol::model::Execution;
 use vm_system_record::PolicySnapshot;
@@ -22,9 +21,7 @@ impl Runtime {
         if let Source::File { path, .. } = &mut request.source {
             *path = clean_relative(path)?;
         }
-        match self.send(&live, |responder| Command::Repeat { request, policy, responder }).await? {
-            SessionReply::Executed(executed) => Ok(Arc::unwrap_or_clone(executed.record)),
-            other => Err(unexpected(&other)),
-        }
+        let executed: Executed = live.call(|token| Input::Repeat { token, request, policy }).await?;
+        Ok(Arc::unwrap_or_clone(executed.record))
     }
 }

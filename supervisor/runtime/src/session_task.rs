@@ -2,9 +2,11 @@
 //! sessions and carries out no action: [`super::carry_out`] does that, and never waits.
 
 use super::adoption::TakingOver;
-use super::callers::Callers;
+use super::callers::SessionCallers;
 use super::clock::Clock;
+use super::command::{CallPart, Command, SessionCall};
 use super::copies::{AdoptedCopy, Restored, SessionCopies};
+use super::early::EarlyCalls;
 use super::followers::{self, Followers};
 use super::fork::{self, Forks};
 use super::host::HostCallFuture;
@@ -16,11 +18,10 @@ use super::module_sets::{ModuleScope, SessionModules};
 use super::owner_memory::{OwnedMemory, WorkOf};
 use super::registry::LiveSession;
 use super::restart::{RespawnResult, Respawning};
-use super::task::{Command, RuntimeContext, fault, no_worker};
+use super::task::{RuntimeContext, fault, no_worker};
 use super::writes::{WriteOutcome, Writes};
 use crate::egress::HttpClient;
 use crate::worktree::Worktree;
-use std::collections::VecDeque;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -31,8 +32,8 @@ use tokio::time::Instant;
 use uuid::Uuid;
 use vm_system_core::pressure::PressureLevel;
 use vm_system_core::{
-    AdoptedExecution, ChannelFault, Continuation, CopyId, Refusal, SessionAction as Action,
-    SessionInput as Input, SessionMachine, SessionReply, SessionSpec,
+    AdoptedExecution, Continuation, CopyId, SessionAction as Action, SessionInput as Input, SessionMachine,
+    SessionReply, SessionSpec,
 };
 use vm_system_protocol::ids::SessionId;
 use vm_system_protocol::worker::HostReply;
@@ -44,13 +45,6 @@ use vm_system_spawn::{
 
 /// Longest time to read the messages that a worker sent before its exit.
 const FINAL_MESSAGES: Duration = Duration::from_secs(1);
-
-/// Requests that may wait while the session is busy briefly: for the guard copy, about a millisecond, or for the end of a cancelled
-/// execution.
-const EARLY_REQUESTS: usize = 16;
-
-/// Answers that may wait until an adopted worker has repeated its question. One is accepted; the machine refuses further ones as busy.
-const EARLY_ANSWERS: usize = 16;
 
 type Spawning = Pin<Box<dyn Future<Output = Result<SpawnedWorker, SpawnError>> + Send>>;
 
@@ -67,7 +61,7 @@ pub(super) struct SessionTask {
     pub(super) machine: SessionMachine,
     pub(super) shared: Arc<RuntimeContext>,
     pub(super) live: Arc<LiveSession>,
-    pub(super) callers: Callers<SessionReply, Refusal>,
+    pub(super) callers: SessionCallers,
     pub(super) followers: Followers,
     pub(super) writes: Writes<()>,
     pub(super) worker: SessionWorker,
@@ -79,10 +73,8 @@ pub(super) struct SessionTask {
     pub(super) next: Vec<Input>,
     pub(super) released: bool,
     inbox: mpsc::Receiver<Command>,
-    /// Answers that wait for an adopted worker to repeat its question; at most [`EARLY_ANSWERS`].
-    early_answers: Vec<Command>,
-    /// Requests that wait while the session is busy briefly; at most [`EARLY_REQUESTS`].
-    early_requests: VecDeque<Command>,
+    /// Requests that the machine cannot take yet.
+    early: EarlyCalls<Box<SessionCall>>,
     taking_over: Option<TakingOver>,
     clock: Clock,
 }
@@ -158,7 +150,7 @@ impl SessionTask {
             machine,
             shared: Arc::clone(shared),
             live: Arc::clone(live),
-            callers: Callers::default(),
+            callers: SessionCallers::default(),
             followers: Followers::default(),
             writes: Writes::new(shared.store.of(&live.owner)),
             worker,
@@ -174,8 +166,7 @@ impl SessionTask {
             next: Vec::new(),
             released: false,
             inbox,
-            early_answers: Vec::new(),
-            early_requests: VecDeque::new(),
+            early: EarlyCalls::default(),
             taking_over: None,
             clock,
         }
@@ -353,9 +344,9 @@ impl SessionTask {
 
     /// The answers that waited for an adopted worker.
     fn submit_early_answers(&mut self, actions: &mut Vec<Action>) {
-        if !self.early_answers.is_empty() && !self.machine.is_catching_up() {
-            for answer in std::mem::take(&mut self.early_answers) {
-                self.command(answer, actions);
+        if !self.machine.is_catching_up() {
+            for answer in self.early.take_answers() {
+                self.request(answer, actions);
             }
         }
     }
@@ -363,9 +354,9 @@ impl SessionTask {
     /// The requests that waited, one after the other.
     fn make_early_requests(&mut self, actions: &mut Vec<Action>) {
         while !self.machine.is_busy_briefly()
-            && let Some(request) = self.early_requests.pop_front()
+            && let Some(request) = self.early.next_request()
         {
-            self.command(request, actions);
+            self.request(request, actions);
         }
     }
 
@@ -395,68 +386,11 @@ impl SessionTask {
     }
 
     fn command(&mut self, command: Command, actions: &mut Vec<Action>) {
-        let waits = command.needs_idle_session() && self.machine.is_busy_briefly();
-        if waits && self.early_requests.len() < EARLY_REQUESTS {
-            return self.early_requests.push_back(command);
-        }
-        let input = match command {
-            Command::Create { responder } => Input::Create { token: self.callers.add(responder) },
-            Command::Fork { children, made, responder } => {
-                let count = u32::try_from(children.len()).unwrap_or(u32::MAX);
-                self.forks.requested = Some(Forks::new(children, made));
-                let token = self.callers.add(responder);
-                self.step(Input::Fork { token, count }, actions);
-                // A refused request has its reply by now.
-                self.forks.requested = None;
-                return;
-            }
-            Command::Checkpoint { name, share, responder } => {
-                let token = self.callers.add(responder);
-                let busy = self.copies.share.replace(share);
-                self.step(Input::Checkpoint { token, name }, actions);
-                if !self.machine.is_making_checkpoint() {
-                    // Refused: the share of the one that is being made stays.
-                    self.copies.share = busy;
-                }
-                return;
-            }
-            Command::Checkpoints { responder } => {
-                let _ = responder.send(self.machine.checkpoints().to_vec());
-                return;
-            }
-            Command::DeleteCheckpoint { checkpoint, responder } => {
-                Input::DeleteCheckpoint { token: self.callers.add(responder), checkpoint }
-            }
-            Command::Request { request, responder } => {
-                Input::Request { token: self.callers.add(responder), request }
-            }
-            Command::CheckpointExited { number } => Input::CheckpointExited { number },
-            Command::Execute { request, policy, follower, responder } => {
-                if let Some(follower) = follower {
-                    self.followers.add(request.id, follower);
-                }
-                Input::Execute { token: self.callers.add(responder), request, policy }
-            }
-            Command::SuspendIdle => Input::SuspendIdle,
-            Command::Repeat { request, policy, responder } => {
-                Input::Repeat { token: self.callers.add(responder), request, policy }
-            }
-            Command::Submit { .. }
-                if self.machine.is_catching_up() && self.early_answers.len() < EARLY_ANSWERS =>
-            {
-                return self.early_answers.push(command);
-            }
-            Command::Submit { execution, task, given, wait, responder } => {
-                Input::Submit { token: self.callers.add(responder), execution, task, answer: given, wait }
-            }
-            Command::Cancel { execution, abandoned, responder } => {
-                Input::Cancel { token: self.callers.add(responder), execution, abandoned }
-            }
-            Command::Close { cause, responder } => Input::Close { token: self.callers.add(responder), cause },
-            Command::Kill { signal, responder } => Input::Kill { token: self.callers.add(responder), signal },
-            Command::Forbidden(call) => Input::ForbiddenCall(call),
-            Command::MemoryShort => Input::MemoryShort,
-            Command::Violation(what) => Input::ChannelFailed(ChannelFault::Violation(what)),
+        match command {
+            Command::Request(call) => self.request(call, actions),
+            Command::Notice(input) => self.step(input, actions),
+            // No error if a caller has left.
+            Command::Checkpoints { responder } => drop(responder.send(self.machine.checkpoints().to_vec())),
             Command::Follow { execution, responder } => {
                 // Until the end is published: before that, the last events may not be in the store.
                 let runs = self.shared.registry.session_of(execution).is_some();
@@ -465,25 +399,51 @@ impl SessionTask {
                     self.followers.add(execution, follower);
                     batches
                 }));
-                return;
             }
-            Command::Drain { at, responder } => {
-                if at.is_some() && !self.is_of_other_build() {
-                    let _ = responder.send(Ok(SessionReply::Done));
-                    return;
-                }
-                Input::Drain { token: Some(self.callers.add(responder)), at }
+            Command::Build { responder } => drop(responder.send(self.build())),
+            Command::Inspect { responder } => drop(responder.send(self.facts())),
+        }
+    }
+
+    fn request(&mut self, call: Box<SessionCall>, actions: &mut Vec<Action>) {
+        let kept = match call.input {
+            Input::Submit { .. } if self.machine.is_catching_up() => self.early.keep_answer(call),
+            _ if call.input.needs_idle_session() && self.machine.is_busy_briefly() => {
+                self.early.keep_request(call)
             }
-            Command::Build { responder } => {
-                let _ = responder.send(self.build());
-                return;
-            }
-            Command::Inspect { responder } => {
-                let _ = responder.send(self.facts());
-                return;
-            }
+            _ => Err(call),
         };
-        self.step(input, actions);
+        // One that is not kept is the machine's: it refuses what it cannot do now.
+        let Err(call) = kept else { return };
+        let SessionCall { input, caller, part } = *call;
+        self.callers.add(caller);
+        if let Input::Drain { token: Some(token), at: Some(_) } = input
+            && !self.is_of_other_build()
+        {
+            return self.callers.reply(SessionReply::Done(token, Ok(())));
+        }
+        match part {
+            None => self.step(input, actions),
+            Some(CallPart::Follower(execution, follower)) => {
+                // First: the step may publish events.
+                self.followers.add(execution, follower);
+                self.step(input, actions);
+            }
+            Some(CallPart::Forks(forks)) => {
+                self.forks.requested = Some(*forks);
+                self.step(input, actions);
+                // A refused request has its reply by now.
+                self.forks.requested = None;
+            }
+            Some(CallPart::Copy(share)) => {
+                let busy = self.copies.share.replace(share);
+                self.step(input, actions);
+                if !self.machine.is_making_checkpoint() {
+                    // Refused: the share of the one that is being made stays.
+                    self.copies.share = busy;
+                }
+            }
+        }
     }
 
     fn facts(&self) -> Facts {

@@ -1,12 +1,7 @@
-//! Shared state of all sessions, requests to an owner task, and errors of lower layers as inputs of the machines.
+//! Shared state of all sessions, and errors of lower layers as inputs of the machines.
 
 use super::api::{RuntimeError, WorktreeClients};
-use super::builds::WorkerBuild;
-use super::callers::Responder;
 use super::failed_starts::FailedStarts;
-use super::followers::Batches;
-use super::fork::ForkedWorker;
-use super::inspect::Facts;
 use super::memory::MemoryBudget;
 use super::module_sets::ModuleSets;
 use super::owner_jails::OwnerJails;
@@ -16,26 +11,22 @@ use crate::brokers::Brokers;
 use crate::egress::Egress;
 use crate::files_agents::FilesAgentError;
 use crate::script_input::ScriptInput;
-use crate::shares::{Holder, Share, ShareRefusal, Shares};
+use crate::shares::{Holder, ShareRefusal, Shares};
 use crate::type_checks::TypeChecks;
 use crate::workspaces::Workspaces;
 use crate::worktree::{Roots, Worktree, WorktreeClient, WorktreeError};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
-use vm_system_core::durable::SubmittedAnswer;
 use vm_system_core::{
-    ChannelFault, CloseCause, ExecuteRequest, LibraryFailure, LibraryProblem, Refusal, SessionInput as Input,
-    SessionReply, SessionRequest, SpawnFailure, SpawnFault,
+    ChannelFault, LibraryFailure, LibraryProblem, SessionInput as Input, SpawnFailure, SpawnFault,
 };
-use vm_system_policy::{EffectivePolicy, Operator};
-use vm_system_protocol::ids::{ExecutionId, SessionId, TaskId};
+use vm_system_policy::Operator;
+use vm_system_protocol::ids::SessionId;
 use vm_system_protocol::limits::FILE_CALL_MS;
-use vm_system_protocol::model::{Event, HttpRecord, SessionCheckpoint};
-use vm_system_protocol::time::Timestamp;
+use vm_system_protocol::model::HttpRecord;
 use vm_system_record::{Owner, RecordedWorktree, http_audit};
 use vm_system_spawn::{LibraryError, SpawnError, WorkerChannelError};
 use vm_system_store::StoreHandle;
@@ -195,106 +186,6 @@ async fn files<T: Send + 'static>(
         Err(_) => Err(FilesError::Late(deadline.as_secs())),
     }
 }
-
-/// A request to an owner task.
-#[derive(Debug)]
-pub(super) enum Command {
-    Create {
-        responder: SessionResponder,
-    },
-    Fork {
-        children: Vec<SessionId>,
-        made: mpsc::Sender<ForkedWorker>,
-        responder: SessionResponder,
-    },
-    Checkpoint {
-        name: Option<String>,
-        share: Share,
-        responder: SessionResponder,
-    },
-    Checkpoints {
-        responder: oneshot::Sender<Vec<SessionCheckpoint>>,
-    },
-    DeleteCheckpoint {
-        checkpoint: String,
-        responder: SessionResponder,
-    },
-    Request {
-        request: SessionRequest,
-        responder: SessionResponder,
-    },
-    CheckpointExited {
-        number: u64,
-    },
-    Execute {
-        request: Box<ExecuteRequest>,
-        policy: Arc<EffectivePolicy>,
-        follower: Option<mpsc::Sender<Arc<[Event]>>>,
-        responder: SessionResponder,
-    },
-    /// The supervisor suspends it, if it is idle.
-    SuspendIdle,
-    Repeat {
-        request: Box<ExecuteRequest>,
-        policy: Arc<EffectivePolicy>,
-        responder: SessionResponder,
-    },
-    Submit {
-        execution: ExecutionId,
-        task: Option<TaskId>,
-        given: SubmittedAnswer,
-        wait: bool,
-        responder: SessionResponder,
-    },
-    Cancel {
-        execution: ExecutionId,
-        /// Not a request: the last client that waited for it has gone.
-        abandoned: bool,
-        responder: SessionResponder,
-    },
-    Close {
-        cause: CloseCause,
-        responder: SessionResponder,
-    },
-    Kill {
-        signal: i32,
-        responder: SessionResponder,
-    },
-    Follow {
-        execution: ExecutionId,
-        responder: oneshot::Sender<Option<Batches>>,
-    },
-    Inspect {
-        responder: oneshot::Sender<Facts>,
-    },
-    /// Memory is short because of the owner, and this is one of its largest sessions.
-    MemoryShort,
-    /// Sets the deadline by which a worker of another build than the supervisor's is replaced, or withdraws it.
-    Drain {
-        at: Option<Timestamp>,
-        responder: SessionResponder,
-    },
-    /// The build that the session's worker runs.
-    Build {
-        responder: oneshot::Sender<Option<WorkerBuild>>,
-    },
-    Violation(String),
-    Forbidden(String),
-}
-
-impl Command {
-    /// Whether it needs an idle session: it waits while the session is busy briefly.
-    pub(super) const fn needs_idle_session(&self) -> bool {
-        match self {
-            Self::Fork { .. } | Self::Checkpoint { .. } | Self::Execute { .. } => true,
-            Self::Request { request, .. } => request.needs_idle_session(),
-            _ => false,
-        }
-    }
-}
-
-/// Receives the result of a request.
-pub(super) type SessionResponder = Responder<SessionReply, Refusal>;
 
 /// The machine's input when no worker was started.
 pub(super) fn no_worker(error: SpawnError) -> Input {

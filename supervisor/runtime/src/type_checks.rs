@@ -11,7 +11,6 @@ use super::facade::{Runtime, WeakRuntime};
 use super::interface::RuntimeApi as _;
 use super::libraries::Libraries;
 use super::specs::without_arguments;
-use super::task::Command;
 use crate::worktree::Worktree;
 use serde_json::json;
 use std::path::PathBuf;
@@ -19,7 +18,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 use tokio::sync::oneshot;
 use uuid::Uuid;
-use vm_system_core::{CheckedTypes, Refusal, SessionReply, Source};
+use vm_system_core::{CheckedTypes, Executed, Refusal, SessionInput as Input, Source};
 use vm_system_policy::paths::PathRules;
 use vm_system_policy::{EffectivePolicy, FsRights};
 use vm_system_protocol::ids::{ExecutionId, SessionId, TemplateId};
@@ -289,18 +288,17 @@ impl TypeChecks {
         let execute = without_arguments(ExecutionKind::RunFile, source);
         let id = execute.id;
         let policy = Arc::new(self.rights(&request.policy));
-        let (responder, response) = oneshot::channel();
-        let command = Command::Execute { request: Box::new(execute), policy, follower: None, responder };
+        let request = Box::new(execute);
+        let (command, response) =
+            live.request::<Executed>(|token| Input::Execute { token, request, policy }, None);
         live.commands.send(command).await.map_err(|_| RuntimeError::NotLive)?;
         // Dropped with this future, if its caller gives up.
         let (over, is_over) = oneshot::channel();
         runtime.tasks().spawn(cancel_unawaited(runtime.clone(), id, is_over));
         let result = response.await;
         let _ = over.send(());
-        match result.map_err(|_| RuntimeError::NotLive)?? {
-            SessionReply::Executed(executed) => Ok(Arc::unwrap_or_clone(executed.record)),
-            other => Err(super::facade::unexpected(&other)),
-        }
+        let executed = result.map_err(|_| RuntimeError::NotLive)??;
+        Ok(Arc::unwrap_or_clone(executed.record))
     }
 
     /// To read what the execution's `import` could load.

@@ -120,7 +120,8 @@ pub struct FilesAgentChannel {
 }
 
 impl FilesAgentChannel {
-    fn new(ours: OwnedFd) -> io::Result<Self> {
+    /// The channel over this end of a socket pair. Must be called within a runtime.
+    pub fn new(ours: OwnedFd) -> io::Result<Self> {
         let refuses_descriptors = socket::refuse_descriptors(&ours)?;
         Ok(Self { socket: Some(packets::register(ours)?), refuses_descriptors })
     }

@@ -1,6 +1,6 @@
 //! `exec repl`
 
-use super::start;
+use super::start::{self, CodeRunner};
 use crate::args::{DisconnectArgs, IdempotencyArgs};
 use crate::context::Context;
 use crate::error::CliError;
@@ -38,12 +38,13 @@ pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
     let new = new_execution(args.session, code, args.ts.then_some(TYPESCRIPT_INPUT));
     let key = args.idempotency.idempotency_key;
     if args.no_wait {
-        return start::and_leave(context, new, key).await;
+        return start::start_and_leave(context, new, key).await;
     }
     context.daemon().cancel_on_disconnect(args.disconnect.cancels(key.as_deref()));
     let interrupts = Interrupts::listen()?;
     let output = ScriptOutput::new(context.out.style, ShowValues::Defined).verbose(args.verbose);
-    start::to_its_end(context, context.daemon(), &interrupts, new, key, &output).await
+    let runner = CodeRunner { context, backend: context.daemon(), interrupts: &interrupts };
+    runner.run_to_end(new, key, &output).await
 }
 
 /// Code for a session as typed; `input` is one of the names of inputs, or none.

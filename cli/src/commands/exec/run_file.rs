@@ -1,6 +1,6 @@
 //! `exec run-file`
 
-use super::start;
+use super::start::{self, CodeRunner};
 use crate::args::{DisconnectArgs, IdempotencyArgs};
 use crate::context::Context;
 use crate::error::CliError;
@@ -48,10 +48,11 @@ pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
     };
     let key = args.idempotency.idempotency_key;
     if args.no_wait {
-        return start::and_leave(context, new, key).await;
+        return start::start_and_leave(context, new, key).await;
     }
     context.daemon().cancel_on_disconnect(args.disconnect.cancels(key.as_deref()));
     let interrupts = Interrupts::listen()?;
     let output = ScriptOutput::new(context.out.style, ShowValues::Never).verbose(args.verbose);
-    start::to_its_end(context, context.daemon(), &interrupts, new, key, &output).await
+    let runner = CodeRunner { context, backend: context.daemon(), interrupts: &interrupts };
+    runner.run_to_end(new, key, &output).await
 }

@@ -25,91 +25,100 @@ use vm_system_protocol::model::{Event, EventPayload, Execution, Run};
 /// Interval between queries for the running execution, if Ctrl-C came before the execution's first event.
 const QUERY_INTERVAL: Duration = Duration::from_millis(20);
 
-/// Runs code and prints its output as it arrives (tables), or the whole record at the end; returns the exit code.
-pub(crate) async fn to_its_end(
-    context: &Context,
-    backend: &Backend,
-    interrupts: &Interrupts,
-    new: ExecStart,
-    key: Option<String>,
-    output: &ScriptOutput,
-) -> Result<u8, CliError> {
-    match to_its_stop(context, backend, interrupts, new, key, output).await? {
-        ExecutionState::Execution(execution) => ended(context, interrupts, &execution, output),
-        ExecutionState::Run(run) => at_task(context, backend, &run).await,
-    }
+/// A command that runs code and waits for it.
+#[derive(Clone, Copy)]
+pub(crate) struct CodeRunner<'a> {
+    pub(crate) context: &'a Context,
+    pub(crate) backend: &'a Backend,
+    pub(crate) interrupts: &'a Interrupts,
 }
 
-/// Runs code and prints its output as it arrives (tables).
-pub(crate) async fn to_its_stop(
-    context: &Context,
-    backend: &Backend,
-    interrupts: &Interrupts,
-    mut new: ExecStart,
-    key: Option<String>,
-    output: &ScriptOutput,
-) -> Result<ExecutionState, CliError> {
-    new.wait = true;
-    new.follow = context.out.is_table();
-    let session = new.session.clone();
-    output.interrupted_by(interrupts);
-    let result = {
-        let call = until_it_stops(context, backend, new, key, output);
-        let give_up = async {
-            interrupts.next().await;
-            cancel(backend, session.clone(), output).await;
-            interrupts.next().await;
-        };
-        tokio::select! {
-            biased;
-            result = call => result,
-            () = give_up => return Err(CliError::silent(interrupts.exit_code())),
-        }
-    };
-    if !output.is_interrupted() {
-        return result;
-    }
-    // Nobody reads the output, so none of it is waited for: a second signal is not needed.
-    cancel(backend, session, output).await;
-    Err(CliError::silent(interrupts.exit_code()))
-}
-
-/// Starts an execution and waits until it stops, also if the daemon is restarted meanwhile: until something of the execution is known,
-/// the request is repeated with its key, so that the code never runs twice; afterwards only its events are requested.
-async fn until_it_stops(
-    context: &Context,
-    backend: &Backend,
-    new: ExecStart,
-    key: Option<String>,
-    output: &ScriptOutput,
-) -> Result<ExecutionState, CliError> {
-    let is_daemon = matches!(backend, Backend::Daemon { .. });
-    let key = key.or_else(|| is_daemon.then(|| Uuid::new_v4().to_string()));
-    let mut reconnect = context.reconnect();
-    let mut was_sent = false;
-    loop {
-        let print = &mut |events: Vec<_>| output.events(&events);
-        let op = new.clone();
-        let error = match backend.call_following(op, key.clone(), print).await {
-            Ok(reply) => {
-                reconnect.reached();
-                return Ok(reply);
+impl CodeRunner<'_> {
+    /// Runs code and prints its output as it arrives (tables), or the whole record at the end; returns the exit code.
+    pub(crate) async fn run_to_end(
+        self,
+        new: ExecStart,
+        key: Option<String>,
+        output: &ScriptOutput,
+    ) -> Result<u8, CliError> {
+        match self.run_to_stop(new, key, output).await? {
+            ExecutionState::Execution(execution) => {
+                report_end(self.context, self.interrupts, &execution, output)
             }
-            Err(error) => error,
-        };
-        // A daemon that never responded is not waited for.
-        was_sent |= !matches!(error, CallError::Own(_));
-        if !is_daemon || !was_sent || !reconnect.again(&error).await {
-            return Err(explain(error));
+            ExecutionState::Run(run) => report_task(self.context, self.backend, &run).await,
         }
-        if let Some(id) = output.execution() {
-            return resume(backend, id, output, reconnect).await;
+    }
+
+    /// Runs code and prints its output as it arrives (tables).
+    pub(crate) async fn run_to_stop(
+        self,
+        mut new: ExecStart,
+        key: Option<String>,
+        output: &ScriptOutput,
+    ) -> Result<ExecutionState, CliError> {
+        let Self { context, backend, interrupts } = self;
+        new.wait = true;
+        new.follow = context.out.is_table();
+        let session = new.session.clone();
+        output.interrupted_by(interrupts);
+        let result = {
+            let call = self.call_until_stop(new, key, output);
+            let give_up = async {
+                interrupts.next().await;
+                cancel(backend, session.clone(), output).await;
+                interrupts.next().await;
+            };
+            tokio::select! {
+                biased;
+                result = call => result,
+                () = give_up => return Err(CliError::silent(interrupts.exit_code())),
+            }
+        };
+        if !output.is_interrupted() {
+            return result;
+        }
+        // Nobody reads the output, so none of it is waited for: a second signal is not needed.
+        cancel(backend, session, output).await;
+        Err(CliError::silent(interrupts.exit_code()))
+    }
+
+    /// Starts an execution and waits until it stops, also if the daemon is restarted meanwhile: until something of the execution is
+    /// known, the request is repeated with its key, so that the code never runs twice; afterwards only its events are requested.
+    async fn call_until_stop(
+        self,
+        new: ExecStart,
+        key: Option<String>,
+        output: &ScriptOutput,
+    ) -> Result<ExecutionState, CliError> {
+        let Self { context, backend, .. } = self;
+        let is_daemon = matches!(backend, Backend::Daemon { .. });
+        let key = key.or_else(|| is_daemon.then(|| Uuid::new_v4().to_string()));
+        let mut reconnect = context.reconnect();
+        let mut was_sent = false;
+        loop {
+            let print = &mut |events: Vec<_>| output.events(&events);
+            let op = new.clone();
+            let error = match backend.call_following(op, key.clone(), print).await {
+                Ok(reply) => {
+                    reconnect.reached();
+                    return Ok(reply);
+                }
+                Err(error) => error,
+            };
+            // A daemon that never responded is not waited for.
+            was_sent |= !matches!(error, CallError::Own(_));
+            if !is_daemon || !was_sent || !reconnect.again(&error).await {
+                return Err(explain(error));
+            }
+            if let Some(id) = output.execution() {
+                return resume(backend, id, output, reconnect).await;
+            }
         }
     }
 }
 
 /// Answers the task of an execution and prints its output up to its next stop.
-pub(crate) async fn answered(
+pub(crate) async fn submit_answer(
     backend: &Backend,
     interrupts: &Interrupts,
     (execution, task): (ExecutionId, Option<TaskId>),
@@ -133,7 +142,7 @@ pub(crate) async fn answered(
             call.await?
         }
     };
-    further(backend, &execution, output, |events| output.events(events)).await?;
+    read_further(backend, &execution, output, |events| output.events(events)).await?;
     Ok(if run.execution.status.is_final() {
         ExecutionState::Execution(run.execution)
     } else {
@@ -142,7 +151,7 @@ pub(crate) async fn answered(
 }
 
 /// Cancels an execution that waits, and prints the rest of its output.
-pub(crate) async fn cancelled(
+pub(crate) async fn cancel_waiting(
     backend: &Backend,
     execution: ExecutionId,
     output: &ScriptOutput,
@@ -159,7 +168,7 @@ pub(crate) async fn cancelled(
 }
 
 /// Reads all further events, in parts: one reply has a limited size.
-async fn further(
+async fn read_further(
     backend: &Backend,
     execution: &str,
     output: &ScriptOutput,
@@ -177,18 +186,22 @@ async fn further(
 }
 
 /// Skips the events up to now: they are not printed.
-pub(crate) async fn skip(backend: &Backend, execution: &str, output: &ScriptOutput) -> Result<(), CliError> {
+pub(crate) async fn skip_events(
+    backend: &Backend,
+    execution: &str,
+    output: &ScriptOutput,
+) -> Result<(), CliError> {
     let pass = |events: &[Event]| {
         for event in events {
             output.skip_to(event.seq);
         }
         Ok(())
     };
-    further(backend, execution, output, pass).await
+    read_further(backend, execution, output, pass).await
 }
 
 /// Reports the end of an execution whose output was printed; returns the exit code.
-pub(crate) fn ended(
+pub(crate) fn report_end(
     context: &Context,
     interrupts: &Interrupts,
     execution: &Execution,
@@ -206,7 +219,7 @@ pub(crate) fn ended(
 }
 
 /// The execution waits for an answer (`CC`) and continues to wait; the client that answers gets its further output.
-pub(crate) async fn at_task(context: &Context, backend: &Backend, run: &Run) -> Result<u8, CliError> {
+pub(crate) async fn report_task(context: &Context, backend: &Backend, run: &Run) -> Result<u8, CliError> {
     if let Backend::Embedded(_) = backend {
         let execution = run.execution.id.to_string();
         backend.call(ExecCancel { execution }, None).await?;
@@ -230,7 +243,7 @@ async fn resume(
                 Ok(reply) => {
                     reconnect.reached();
                     let stop = reply;
-                    further(backend, &id.to_string(), output, |events| output.events(events)).await?;
+                    read_further(backend, &id.to_string(), output, |events| output.events(events)).await?;
                     return Ok(stop);
                 }
                 Err(error) => error,
@@ -291,7 +304,7 @@ async fn cancel(backend: &Backend, session: String, output: &ScriptOutput) {
 }
 
 /// Starts an execution and returns at once with its record.
-pub(crate) async fn and_leave(
+pub(crate) async fn start_and_leave(
     context: &Context,
     mut new: ExecStart,
     key: Option<String>,

@@ -20,6 +20,7 @@ use uuid::Uuid;
 use vm_system_api::mcp::{
     self, CLIENT_CHARS, Extensions, FileRefusal, McpBackend, McpClient, ToolSets, VerbFuture,
 };
+use vm_system_ops::IdempotencyKey;
 use vm_system_protocol::control::{ErrorCode, Op, OpError, ProgramLoad, Reply};
 use vm_system_protocol::limits::CONTROL_FRAME_BYTES;
 
@@ -91,7 +92,7 @@ impl StdioFront {
         }
     }
 
-    async fn call(&self, op: Op, key: String) -> Result<Reply, OpError> {
+    async fn call(&self, op: Op, key: IdempotencyKey) -> Result<Reply, OpError> {
         // The semaphore is never closed.
         let _slot = self.slots.acquire().await;
         let mut lost = String::new();
@@ -113,7 +114,7 @@ impl StdioFront {
             let sent = Instant::now();
             tries += 1;
             let request = (op.clone(), mcp::is_waited_for(&op));
-            match connection.call(request, Some(key.clone()), |_| Ok(())).await {
+            match connection.call(request, Some(key.to_string()), |_| Ok(())).await {
                 Ok(reply) => {
                     self.kept().push(connection);
                     return Ok(reply);
@@ -163,7 +164,7 @@ impl McpBackend for StdioFront {
         &'a self,
         _: &'a McpClient,
         op: Op,
-        key: String,
+        key: IdempotencyKey,
     ) -> VerbFuture<'a, Result<Reply, OpError>> {
         Box::pin(self.call(op, key))
     }

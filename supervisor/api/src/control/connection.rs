@@ -16,7 +16,7 @@ use tokio::io::{AsyncRead, AsyncWrite, BufReader};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
-use vm_system_ops::{Caller, ClientPresence, VerbHandler, VerbRequest};
+use vm_system_ops::{Caller, ClientPresence, IdempotencyKey, VerbHandler, VerbRequest};
 use vm_system_protocol::control::{
     CONTROL_PROTOCOL, ClientFrame, ClientHello, ErrorCode, Op, OpError, ServerFrame, ServerHello,
 };
@@ -27,8 +27,6 @@ use vm_system_spawn::reactor::StreamReader;
 const QUEUED_FRAMES: usize = 8;
 /// Read buffer: the size of a usual request (bytes); larger ones are read without it.
 const READ_BYTES: usize = 4_096;
-/// Longest idempotency key (bytes).
-const IDEMPOTENCY_KEY_BYTES: usize = 255;
 
 /// Why a client was disconnected, for the log.
 #[derive(Debug, thiserror::Error)]
@@ -262,12 +260,15 @@ impl Client<'_> {
         request_memory: Option<Share>,
     ) -> Result<(), Disconnect> {
         let memory = self.shared.state.memory.reply(self.caller.holder());
-        if let Some(refusal) = self.refusal(idempotency_key.as_deref()) {
-            let reply = ServerFrame::Reply { id, result: Err(Box::new(refusal)) };
-            // The writing half notices a disconnected client.
-            let _ = self.outgoing.reply(reply, &memory).await;
-            return Ok(());
-        }
+        let idempotency_key = match self.accept(idempotency_key.as_deref()) {
+            Ok(key) => key,
+            Err(refusal) => {
+                let reply = ServerFrame::Reply { id, result: Err(Box::new(refusal)) };
+                // The writing half notices a disconnected client.
+                let _ = self.outgoing.reply(reply, &memory).await;
+                return Ok(());
+            }
+        };
         let stream = if op.follows() {
             match self.shared.state.streams.take(&self.caller.holder()) {
                 Ok(share) => Some(share),
@@ -294,19 +295,17 @@ impl Client<'_> {
         Ok(())
     }
 
-    fn refusal(&self, idempotency_key: Option<&str>) -> Option<OpError> {
+    /// The key of a request that is accepted, if it has one.
+    fn accept(&self, idempotency_key: Option<&str>) -> Result<Option<IdempotencyKey>, OpError> {
         if self.shared.state.closing.is_cancelled() {
-            return Some(OpError::new(ErrorCode::ShuttingDown, "the supervisor is stopping"));
+            return Err(OpError::new(ErrorCode::ShuttingDown, "the supervisor is stopping"));
         }
-        if idempotency_key.is_some_and(|key| key.is_empty() || key.len() > IDEMPOTENCY_KEY_BYTES) {
-            let message = format!("an idempotency key has 1 to {IDEMPOTENCY_KEY_BYTES} bytes");
-            return Some(OpError::new(ErrorCode::ValidationError, message));
-        }
+        let key = idempotency_key.map(IdempotencyKey::parse).transpose()?;
         if self.active.count() >= self.shared.limits.requests {
             let message = format!("{} requests of this client are in progress", self.shared.limits.requests);
-            return Some(OpError::new(ErrorCode::CapacityExceeded, message).with_hint("wait for a reply"));
+            return Err(OpError::new(ErrorCode::CapacityExceeded, message).with_hint("wait for a reply"));
         }
-        None
+        Ok(key)
     }
 }
 

@@ -13,7 +13,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::time::Duration;
 use tokio::time::{Instant, interval};
-use uuid::Uuid;
+use vm_system_ops::IdempotencyKey;
 use vm_system_protocol::control::{CurrentGet, CurrentSet, ErrorCode, OpError, Reply, RunGet, Verb};
 use vm_system_protocol::ids::{ExecutionId, TaskId};
 use vm_system_protocol::input::read_value;
@@ -49,7 +49,7 @@ impl ToolCall<'_> {
 
     /// Runs one verb.
     pub(super) async fn perform<V: Verb>(&self, verb: V) -> Result<V::Reply, ToolError> {
-        let key = Uuid::new_v4().to_string();
+        let key = IdempotencyKey::unique();
         self.reply::<V>(self.backend.perform(&self.client, verb.into(), key).await)
     }
 
@@ -61,7 +61,7 @@ impl ToolCall<'_> {
     /// Runs one verb that may take long: sends progress to the client if it requests that. When the client cancels its
     /// request, the verb continues, and its result is dropped.
     pub(super) async fn long<V: Verb>(&self, verb: V) -> Result<V::Reply, ToolError> {
-        let key = Uuid::new_v4().to_string();
+        let key = IdempotencyKey::unique();
         let mut work = self.backend.perform(&self.client, verb.into(), key);
         let progress_token = self.context.meta.get_progress_token();
         let begin = Instant::now();

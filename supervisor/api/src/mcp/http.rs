@@ -30,7 +30,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio_util::sync::{CancellationToken, DropGuard};
-use vm_system_ops::Caller;
+use vm_system_ops::{Caller, IdempotencyKey};
 use vm_system_protocol::control::{ErrorCode, Op, OpError, Reply};
 use vm_system_record::Owner;
 use vm_system_runtime::shares::{Share, ShareLimits, Shares};
@@ -428,7 +428,7 @@ impl McpBackend for HttpBackend {
         &'a self,
         client: &'a McpClient,
         op: Op,
-        _: String,
+        _: IdempotencyKey,
     ) -> VerbFuture<'a, Result<Reply, OpError>> {
         if let Some(caller) = &client.caller {
             return (self.perform)(caller.clone(), client.gone.clone(), op);

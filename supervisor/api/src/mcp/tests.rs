@@ -11,6 +11,7 @@ use std::sync::Arc;
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream, ReadHalf, WriteHalf};
 use tokio::sync::mpsc;
 use uuid::Uuid;
+use vm_system_ops::IdempotencyKey;
 use vm_system_protocol::control::{
     CurrentGet, ErrorCode, ExecCancel, ExecStart, ExecutionState, Op, OpError, Reply, Verb as _,
 };
@@ -25,7 +26,12 @@ impl McpBackend for NoVerbs {
         Ok(McpClient { key: Some("test".to_owned()), ..McpClient::default() })
     }
 
-    fn perform<'a>(&'a self, _: &'a McpClient, op: Op, _: String) -> VerbFuture<'a, Result<Reply, OpError>> {
+    fn perform<'a>(
+        &'a self,
+        _: &'a McpClient,
+        op: Op,
+        _: IdempotencyKey,
+    ) -> VerbFuture<'a, Result<Reply, OpError>> {
         let reply = match op {
             Op::CurrentGet(_) => Ok(CurrentGet::any_reply(None)),
             _ => Err(OpError::new(ErrorCode::ExecutionNotFound, "nothing is here")),
@@ -66,7 +72,12 @@ impl McpBackend for Sessions {
         Ok(McpClient::default())
     }
 
-    fn perform<'a>(&'a self, _: &'a McpClient, op: Op, _: String) -> VerbFuture<'a, Result<Reply, OpError>> {
+    fn perform<'a>(
+        &'a self,
+        _: &'a McpClient,
+        op: Op,
+        _: IdempotencyKey,
+    ) -> VerbFuture<'a, Result<Reply, OpError>> {
         let ready = |reply| -> VerbFuture<'a, _> { Box::pin(std::future::ready(reply)) };
         let note = |what: String| self.requests.send(what).expect("the test listens");
         match op {

@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::{CancellationToken, DropGuard};
-use uuid::Uuid;
+use vm_system_ops::IdempotencyKey;
 use vm_system_protocol::control::{ErrorCode, RunGet, Verb as _};
 use vm_system_protocol::model::Run;
 use vm_system_runtime::shares::{Holder, Share, ShareLimits, Shares};
@@ -207,7 +207,7 @@ enum DocumentState {
 
 async fn poll(backend: &Arc<dyn McpBackend>, client: &McpClient, uri: &str) -> DocumentState {
     let Some(execution) = super::resources::execution_of(uri) else { return DocumentState::Gone };
-    match backend.perform(client, RunGet { execution }.into(), Uuid::new_v4().to_string()).await {
+    match backend.perform(client, RunGet { execution }.into(), IdempotencyKey::unique()).await {
         Ok(reply) => RunGet::reply_from(reply).map_or(DocumentState::Hidden, |run| {
             DocumentState::Present(hash_of(&run), !run.execution.status.is_final())
         }),

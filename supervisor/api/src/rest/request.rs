@@ -13,19 +13,16 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
-use vm_system_ops::{Caller, ClientPresence, VerbRequest};
+use vm_system_ops::{Caller, ClientPresence, IdempotencyKey, VerbRequest};
 use vm_system_protocol::control::{Op, OpError, Reply, Verb};
 use vm_system_runtime::shares::Share;
 use vm_system_runtime::{FollowedBatch, Follower};
-
-/// Longest idempotency key (bytes).
-const KEY_BYTES: usize = 255;
 
 /// The caller of a request, with the verb handler.
 pub(super) struct RestRequest {
     pub(super) app: Arc<App>,
     caller: Caller,
-    key: Option<String>,
+    key: Option<IdempotencyKey>,
     reached: VerbReached,
     memory: RequestMemory,
     presence: PresentClient,
@@ -66,17 +63,13 @@ impl FromRequestParts<Arc<App>> for RestRequest {
     }
 }
 
-fn key(headers: &HeaderMap) -> Result<Option<String>, RestError> {
+fn key(headers: &HeaderMap) -> Result<Option<IdempotencyKey>, RestError> {
     let mut keys = headers.get_all("idempotency-key").iter();
     let Some(key) = keys.next() else { return Ok(None) };
-    match key.to_str() {
-        Ok(text) if (1..=KEY_BYTES).contains(&text.len()) && keys.next().is_none() => {
-            Ok(Some(text.to_owned()))
-        }
-        _ => Err(RestError::invalid(format!(
-            "Idempotency-Key must be given once, with 1 to {KEY_BYTES} printable ASCII characters"
-        ))),
-    }
+    // Of several keys none is the request's.
+    let text = key.to_str().ok().filter(|_| keys.next().is_none());
+    let key = text.ok_or_else(IdempotencyKey::refusal).and_then(IdempotencyKey::parse);
+    Ok(Some(key?))
 }
 
 impl RestRequest {

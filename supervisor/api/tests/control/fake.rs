@@ -112,7 +112,10 @@ impl Fake {
 impl VerbHandler for Fake {
     fn handle(&self, request: VerbRequest) -> BoxFuture<'_, Result<Reply, OpError>> {
         Box::pin(async move {
-            self.seen.lock().unwrap().push((request.caller.clone(), request.idempotency_key.clone()));
+            self.seen
+                .lock()
+                .unwrap()
+                .push((request.caller.clone(), request.idempotency_key.as_ref().map(ToString::to_string)));
             if !matches!(request.op, Op::HealthGet(_)) {
                 *self.presence.lock().unwrap() = request.presence.clone();
             }

@@ -1,10 +1,10 @@
 //! Requests and deadlines: answers, expired tasks, changed variables, cancellation.
 
-use super::input::{DurableAction as Action, DurableInput as Input, DurableRefusal};
+use super::input::{DurableAction as Action, DurableInput as Input, DurableRefusal, RunToken};
 use super::machine::{COMMIT_MS, DurableMachine, HOLD_MS};
 use super::schema::Schema;
 use super::state::{AfterCommit, NextStep, Stage};
-use crate::{Now, Token};
+use crate::Now;
 use serde_json::Value;
 use vm_system_protocol::control::GivenAnswer;
 use vm_system_protocol::counted::counted;
@@ -50,7 +50,7 @@ impl DurableMachine {
 
     pub(super) fn submit(
         &mut self,
-        (token, wait): (Token, bool),
+        (token, wait): (RunToken, bool),
         (task, answer): (Option<TaskId>, &SubmittedAnswer),
         with: Vec<Write>,
         now: Now,
@@ -59,6 +59,7 @@ impl DurableMachine {
         // After its deadline a task has its result already, even if the timer has not fired yet.
         self.expire_if_due(now, actions);
         let pending = self.task.as_ref().filter(|row| task.is_none_or(|task| row.id == task));
+        // The task of a pause that is being stored (`Held`) is visible to nobody yet.
         let waits = self.next == NextStep::Wait && !matches!(self.stage, Stage::Held | Stage::Setting);
         let checked = pending.filter(|_| waits && !self.ended).and_then(|row| answer.for_task(row));
         let Some(checked) = checked else {
@@ -69,8 +70,10 @@ impl DurableMachine {
         match checked {
             Ok(answer) => {
                 self.add_waiting_caller(token, wait);
+                // In the batch of the answer: a repeated request finds the mark of its key exactly if the answer is stored.
                 self.writes.unwritten.extend(with);
                 self.accept(TaskOutcome::Answered, answer, now, actions);
+                // This caller waits for the commit alone, so the answer does not wait for the next checkpoint.
                 if !wait {
                     self.commit_alone(now, actions);
                 }
@@ -83,6 +86,7 @@ impl DurableMachine {
     fn accept(&mut self, outcome: TaskOutcome, answer: String, now: Now, actions: &mut Vec<Action>) {
         let Some(mut row) = self.task.take() else { return };
         if !matches!(self.stage, Stage::Warm(_)) {
+            // Held until the state is restored: a state that cannot be must not use the answer up.
             self.requests.held_answer = Some(row.clone());
             self.writes.commit_at = Some(now.mono_ms + HOLD_MS);
         }
@@ -123,7 +127,7 @@ impl DurableMachine {
         }
     }
 
-    fn unfit(&mut self, token: Token, why: &str, now: Now, actions: &mut Vec<Action>) {
+    fn unfit(&mut self, token: RunToken, why: &str, now: Now, actions: &mut Vec<Action>) {
         let Some(row) = &mut self.task else { return };
         let at = Timestamp(now.unix_ms);
         let (refusal, last) = unfit(row, why, at);
@@ -137,6 +141,7 @@ impl DurableMachine {
     }
 
     pub(super) fn expire_if_due(&mut self, now: Now, actions: &mut Vec<Action>) {
+        // By the calendar: the deadline is older than this process may be.
         let due = self.task_deadline().is_some_and(|at| at.0 <= now.unix_ms);
         if !due || self.next != NextStep::Wait || self.ended || !self.writes.writing.is_empty() {
             return;
@@ -147,7 +152,7 @@ impl DurableMachine {
 
     pub(super) fn set_variable(
         &mut self,
-        token: Token,
+        token: RunToken,
         frame: u32,
         name: String,
         value: JsonText,
@@ -176,7 +181,7 @@ impl DurableMachine {
         }
     }
 
-    pub(super) fn cancel(&mut self, token: Token, with: Vec<Write>, now: Now, actions: &mut Vec<Action>) {
+    pub(super) fn cancel(&mut self, token: RunToken, with: Vec<Write>, now: Now, actions: &mut Vec<Action>) {
         if self.ended {
             actions.push(Action::Reply { token, result: Err(DurableRefusal::Ended) });
             return;
@@ -190,6 +195,7 @@ impl DurableMachine {
             _ => {}
         }
         self.writes.unwritten.extend(with);
+        // The reply comes with the stored end, as for those that wait for the execution.
         self.requests.waiting.push(token);
         self.end(
             ExecutionStatus::Cancelled,

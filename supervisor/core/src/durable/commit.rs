@@ -33,11 +33,13 @@ impl DurableMachine {
         self.writes.last_write += 1;
         let id = WriteId(self.writes.last_write);
         if batch.iter().any(|write| matches!(write, Write::Checkpoint(_))) {
+            // Kept without the state: if the store refuses the state for its size, the rest is still written.
             self.writes.weighed =
                 Some((id, batch.iter().filter(|write| is_independent_of_state(write)).cloned().collect()));
         }
         let alone = self.writes.writing.is_empty();
         self.writes.writing.push((id, then));
+        // Their reply is the status as it is now, sent once this batch is stored.
         for token in std::mem::take(&mut self.requests.early) {
             let status = Box::new(self.run_status());
             self.writes.promised.push((id, token, status));
@@ -66,6 +68,7 @@ impl DurableMachine {
             self.gathered.page_bytes = self.gathered.page_bytes.saturating_sub(bytes);
             self.add_pages("start", pages, now);
             self.next = NextStep::Continue;
+            // The stored state has the arguments, and the program must not begin a second time.
             self.fresh = None;
         }
         self.add_progress(ExecutionStatus::Running);
@@ -151,12 +154,14 @@ impl DurableMachine {
         let events: Vec<Event> = gathered
             .into_iter()
             .map(|(at_us, payload)| {
+                // Numbered here and not by the worker: a segment that is repeated leaves no gap.
                 metrics.events += 1;
                 metrics.output_bytes += payload.output_bytes();
                 let at = begun.saturating_add(i64::try_from(at_us / 1_000).unwrap_or(i64::MAX));
                 Event {
                     execution_id: self.spec.execution,
                     seq: metrics.events,
+                    // The worker's clock is not trusted: its time is kept within the segment.
                     ts: Timestamp(at.min(now.unix_ms).max(begun.min(now.unix_ms))),
                     payload,
                 }
@@ -187,6 +192,7 @@ impl DurableMachine {
                 at,
             });
         }
+        // The session of a program ends with its execution, in the same batch.
         self.writes.unwritten.push(Write::ExecutionEnded(Arc::new(self.record.clone())));
         self.writes.unwritten.push(Write::SessionEnd {
             id: self.spec.session,
@@ -203,6 +209,7 @@ impl DurableMachine {
         };
         let (_, then) = self.writes.writing.remove(position);
         self.writes.weighed.take_if(|(weighed, _)| *weighed == id);
+        // Only now: no caller gets a reply that a power cut could take back.
         for (_, token, status) in self.writes.promised.extract_if(.., |(writing, ..)| *writing == id) {
             actions.push(Action::Reply { token, result: Ok(status) });
         }
@@ -213,6 +220,7 @@ impl DurableMachine {
             AfterCommit::Nothing => {}
             AfterCommit::Refuse(token, why) => actions.push(Action::Reply { token, result: Err(why) }),
             AfterCommit::Continue => {
+                // Behind the commit: a program that is continued after a crash begins at this state, and did nothing after it.
                 if self.stage == Stage::Held && self.has_time_left(now, actions) {
                     self.go_on(now, actions);
                 }
@@ -235,6 +243,7 @@ impl DurableMachine {
                 actions.push(Action::Reply { token, result: Ok(Box::new(self.run_status())) });
             }
             AfterCommit::End => {
+                // Not before the commit: a store that refuses the end leaves an execution that can be resumed.
                 self.ended = true;
                 self.reply_all(actions);
                 if !matches!(self.stage, Stage::Cold | Stage::Exiting) {
@@ -265,6 +274,7 @@ impl DurableMachine {
     /// A state is not stored: it is larger than any honest worker's, or than what its owner may store. The execution ends at the state
     /// before.
     fn give_back_state(&mut self, rest: Vec<Write>, now: Now, actions: &mut Vec<Action>) {
+        // Later batches build on the refused state.
         self.writes.held.clear();
         for (_, then) in std::mem::take(&mut self.writes.writing) {
             match then {
@@ -275,6 +285,7 @@ impl DurableMachine {
                 _ => {}
             }
         }
+        // These callers get their reply with the batch that records the end.
         let promised = std::mem::take(&mut self.writes.promised);
         self.requests.early.extend(promised.into_iter().map(|(_, token, _)| token));
         let (execution, at) = (self.spec.execution, Timestamp(now.unix_ms));
@@ -309,6 +320,7 @@ impl DurableMachine {
         }
         let weighed = self.writes.weighed.take().filter(|(weighed, _)| *weighed == id);
         match (why, weighed) {
+            // No honest worker sends so much: its engine ends the program at `max_state_mb` before.
             (Unstored::TooLarge, Some((_, rest))) => {
                 self.give_back_state(rest, now, actions);
                 return self.end_by_limit(DurableLimit::Heap, now, actions);

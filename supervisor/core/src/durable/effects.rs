@@ -29,6 +29,7 @@ impl DurableMachine {
 
     /// Makes a call under the number of the last checkpoint, which is stored.
     pub(super) fn make_effect(&mut self, call: EffectCall, now: Now, actions: &mut Vec<Action>) {
+        // The number of the stored checkpoint: a repetition after a crash makes the call under the same id.
         let effect = self.seq;
         match call {
             EffectCall::Files(call) => self.make_call(call, Some(effect), now, actions),
@@ -86,6 +87,7 @@ impl DurableMachine {
         self.gathered.events.extend(notes.into_iter().map(|note| (0, note)));
         let segment = self.begin_segment(now, actions);
         self.stage = Stage::Running;
+        // The next checkpoint must have the response: otherwise a repetition would make the request again.
         self.worker.owes_response = true;
         actions.push(Action::Send(Box::new(ToDurable::Response { result, segment })));
     }

@@ -10,6 +10,9 @@ use vm_system_protocol::model::{EventPayload, Execution, Limits};
 use vm_system_protocol::worker::HostError;
 use vm_system_record::{StorageLimit, TaskRow, Write};
 
+/// Identifies a caller that waits for the status of the execution.
+pub type RunToken = Token<RunStatus>;
+
 /// The constant properties of an execution.
 #[derive(Debug, Clone)]
 pub struct DurableSpec {
@@ -73,18 +76,18 @@ pub struct StoredExecution {
 pub enum DurableInput {
     /// Run the program from its beginning.
     Start {
-        token: Token,
+        token: RunToken,
         /// Reply at the first pause or end (true), or as soon as the start is stored.
         wait: bool,
     },
     /// Resume as the stored rows require.
     Wake {
         /// Gets a reply when the program waits or has ended.
-        token: Option<Token>,
+        token: Option<RunToken>,
     },
     /// An answer to the pending task.
     Submit {
-        token: Token,
+        token: RunToken,
         /// `None`: the pending one.
         task: Option<TaskId>,
         /// The answer as it was submitted.
@@ -96,7 +99,7 @@ pub enum DurableInput {
     },
     /// Change a variable of a paused program.
     Set {
-        token: Token,
+        token: RunToken,
         /// Number of the frame.
         frame: u32,
         name: String,
@@ -104,7 +107,7 @@ pub enum DurableInput {
     },
     /// End the execution.
     Cancel {
-        token: Token,
+        token: RunToken,
         /// Writes for the same batch.
         with: Vec<Write>,
     },
@@ -167,7 +170,7 @@ pub enum DurableInput {
 
 impl DurableInput {
     /// The caller of a request that may have to wait for the store.
-    pub(super) const fn token(&self) -> Option<Token> {
+    pub(super) const fn token(&self) -> Option<RunToken> {
         match self {
             Self::Submit { token, .. }
             | Self::Set { token, .. }
@@ -239,7 +242,7 @@ pub enum DurableAction {
     /// Make an HTTP request, and report `Responded`; it replaces a pending call.
     Request(RequestEffect),
     /// Reply to a caller.
-    Reply { token: Token, result: Result<Box<RunStatus>, DurableRefusal> },
+    Reply { token: RunToken, result: Result<Box<RunStatus>, DurableRefusal> },
 }
 
 /// The status of an execution.

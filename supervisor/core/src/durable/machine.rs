@@ -2,10 +2,10 @@
 
 use super::input::{
     DurableAction as Action, DurableInput as Input, DurableRefusal, DurableSpec, Fresh, LoadFrom, RunStatus,
-    StoredExecution,
+    RunToken, StoredExecution,
 };
 use super::state::{Counters, Gathered, NextStep, Requests, SegmentTimer, Stage, WorkerNotes, WriteQueue};
-use crate::{Now, Token, WorkerExitStatus};
+use crate::{Now, WorkerExitStatus};
 use std::collections::BTreeMap;
 use vm_system_protocol::durable::{DurableLimit, Segment, ToDurable};
 use vm_system_protocol::limits::{DURABLE_RECORD_BYTES, DURABLE_ROW_BYTES, INTERRUPT_GRACE_MS};
@@ -134,8 +134,10 @@ impl DurableMachine {
 
     /// Nothing is under way that is not in the store: the owner may drop the machine.
     pub fn is_released(&self) -> bool {
+        // A batch under way may be refused, which only this machine can handle.
         let idle =
             self.stage == Stage::Cold && self.writes.writing.is_empty() && self.writes.unwritten.is_empty();
+        // The tokens of waiting callers are here and nowhere else.
         let has_requests = !self.requests.waiting.is_empty()
             || !self.requests.early.is_empty()
             || self.requests.set.is_some();
@@ -225,7 +227,7 @@ impl DurableMachine {
         }
     }
 
-    fn wake(&mut self, token: Option<Token>, now: Now, actions: &mut Vec<Action>) {
+    fn wake(&mut self, token: Option<RunToken>, now: Now, actions: &mut Vec<Action>) {
         self.requests.waiting.extend(token);
         if self.stage == Stage::Cold && !self.ended {
             if self.next == NextStep::Wait {
@@ -243,6 +245,7 @@ impl DurableMachine {
     pub(super) fn spawn(&mut self, actions: &mut Vec<Action>) {
         self.gathered = Gathered::default();
         (self.start_pages, self.clock.waits) = (None, None);
+        // The worker begins again at the checkpoint: the use of limits after it was lost with the last worker.
         self.counters.scope = self.counters.scope_kept;
         self.stage = Stage::Starting;
         // A machine that was about to be released stays.
@@ -261,11 +264,13 @@ impl DurableMachine {
         }
         if self.seq == 0 {
             self.go_on(now, actions);
+        // A small state is restored soon: the order follows at once, and the confirmation is owed.
         } else if small && self.next != NextStep::Wait {
             self.worker.owes_restored = true;
             self.go_on(now, actions);
         } else {
             self.stage = Stage::Restoring;
+            // A worker that does not restore its state would keep its slot.
             self.clock.hard_stop = Some(now.mono_ms + RESTORE_MS);
         }
     }
@@ -278,6 +283,7 @@ impl DurableMachine {
                 ExecutionError::new("WORKER_DIED", message).because_of(&CloseReason::SpawnFailed(why));
             return self.give_up(error, now, actions);
         }
+        // The answer was accepted: it is stored without a worker, and the next one gets it.
         self.requests.held_answer = None;
         self.refuse_all(&DurableRefusal::NoWorker(why), actions);
         self.released = true;
@@ -329,6 +335,7 @@ impl DurableMachine {
         };
         self.stage = Stage::Running;
         if !self.writes.unwritten.is_empty() {
+            // The rows wait for the next checkpoint, so that both are one commit, but no longer than this.
             self.writes.commit_at = self.writes.commit_at.or(Some(now.mono_ms + COMMIT_MS));
         }
         actions.push(Action::Send(Box::new(order)));
@@ -348,6 +355,7 @@ impl DurableMachine {
         let output = output.min(record_left);
         self.clock.began = now;
         self.clock.hard_stop = Some(now.mono_ms + wall_ms + INTERRUPT_GRACE_MS);
+        // The kernel's limit lies behind the engine's, for code that the engine does not interrupt in time.
         actions.push(Action::AllowCpu(now.cpu_us / 1_000 + cpu_ms + INTERRUPT_GRACE_MS));
         Segment {
             now_ms: now.unix_ms,
@@ -365,6 +373,7 @@ impl DurableMachine {
         (self.clock.hard_stop, self.clock.waits) = (None, None);
         let wall = now.mono_ms.saturating_sub(self.clock.began.mono_ms);
         let cpu = now.cpu_us.saturating_sub(self.clock.began.cpu_us);
+        // Segments add up until the next pause: a program cannot renew its limits by checkpoints.
         self.counters.scope.wall_ms += wall;
         self.counters.scope.cpu_us += cpu;
         self.record.metrics.duration_ms += wall;
@@ -408,6 +417,7 @@ impl DurableMachine {
             return;
         };
         let waited = now.mono_ms.saturating_sub(since);
+        // The store failed meanwhile, for which the program is not to blame: its deadline moves.
         self.clock.hard_stop = self.clock.hard_stop.map(|at| at.saturating_add(waited));
         self.clock.began.mono_ms = self.clock.began.mono_ms.saturating_add(waited);
     }
@@ -451,6 +461,7 @@ impl DurableMachine {
     /// The worker is not needed now; its state is in the store.
     pub(super) fn let_worker_go(&mut self, actions: &mut Vec<Action>) {
         self.refuse_setter(&DurableRefusal::NoWorker("it was ended in the meantime".to_owned()), actions);
+        // The exit is expected, and does not count against the program.
         self.worker.verdict = Some(CloseReason::Exited);
         (self.clock.hard_stop, self.clock.waits) = (None, None);
         self.stage = Stage::Exiting;
@@ -459,6 +470,7 @@ impl DurableMachine {
 
     pub(super) fn kill(&mut self, reason: CloseReason, actions: &mut Vec<Action>) {
         self.refuse_setter(&DurableRefusal::NoWorker(reason.to_string()), actions);
+        // The first reason is kept: later ones follow from the kill.
         self.worker.verdict.get_or_insert(reason);
         (self.clock.hard_stop, self.clock.waits) = (None, None);
         self.stage = Stage::Exiting;
@@ -466,13 +478,14 @@ impl DurableMachine {
     }
 
     pub(super) fn violation(&mut self, what: &str, actions: &mut Vec<Action>) {
+        // A worker that is being ended may still have messages under way.
         if !matches!(self.stage, Stage::Cold | Stage::Exiting | Stage::Starting) {
             self.kill(CloseReason::ProtocolViolation(what.to_owned()), actions);
         }
     }
 
     /// Adds a caller that gets its reply when the program pauses or ends, or as soon as its request is stored.
-    pub(super) fn add_waiting_caller(&mut self, token: Token, wait: bool) {
+    pub(super) fn add_waiting_caller(&mut self, token: RunToken, wait: bool) {
         if wait {
             self.requests.waiting.push(token);
         } else {

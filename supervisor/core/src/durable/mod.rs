@@ -37,7 +37,7 @@ pub use answers::SubmittedAnswer;
 pub(super) use answers::{unfit, when_due};
 pub use input::{
     DurableAction, DurableInput, DurableRefusal, DurableSpec, Fresh, HostCallRequest, LoadFrom,
-    RequestEffect, RunStatus, StoredExecution, Unstored, life,
+    RequestEffect, RunStatus, RunToken, StoredExecution, Unstored, life,
 };
 pub use machine::DurableMachine;
 pub use options::{TIMEOUT_MAX_MS, task_id, task_of_pause};

@@ -117,9 +117,9 @@ impl DurableMachine {
 
 #[cfg(test)]
 mod tests {
-    use super::super::input::{DurableAction, DurableInput, DurableSpec, Fresh, Unstored};
+    use super::super::input::{DurableAction, DurableInput, DurableSpec, Fresh, RunToken, Unstored};
     use super::super::{DurableMachine, SubmittedAnswer, fresh_record};
-    use crate::{Now, Token, WriteId};
+    use crate::{Now, WriteId};
     use vm_system_protocol::control::GivenAnswer;
     use vm_system_protocol::durable::{Cause, FromDurable, Stop};
     use vm_system_protocol::ids::{ExecutionId, SessionId};
@@ -154,7 +154,7 @@ mod tests {
                 fresh_record(spec.execution, spec.session, status, json("[]"), json("{}"), Timestamp(0));
             let fresh = Fresh { args: Vec::new(), env: Vec::new(), seed: 1, creation: Vec::new() };
             let mut prompter = Self { machine: DurableMachine::fresh(spec, record, fresh), now_ms: 0 };
-            prompter.step(DurableInput::Start { token: Token(1), wait: true });
+            prompter.step(DurableInput::Start { token: RunToken::new(1), wait: true });
             prompter.step(DurableInput::Loaded { small: false });
             prompter.on_worker_message(Cause::Started);
             prompter
@@ -201,7 +201,7 @@ mod tests {
             self.now_ms += wait_ms;
             if answered {
                 let (token, answer) =
-                    (Token(2), SubmittedAnswer::Unchecked(GivenAnswer::Typed("yes".to_owned())));
+                    (RunToken::new(2), SubmittedAnswer::Unchecked(GivenAnswer::Typed("yes".to_owned())));
                 let (task, with, wait) = (None, Vec::new(), true);
                 self.step(DurableInput::Submit { token, task, answer, with, wait });
             } else {

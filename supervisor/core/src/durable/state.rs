@@ -1,8 +1,8 @@
 //! The parts of the machine's state, as data. Decides nothing.
 
-use super::input::{DurableInput as Input, DurableRefusal, RunStatus};
+use super::input::{DurableInput as Input, DurableRefusal, RunStatus, RunToken};
 use super::spent::Spent;
-use crate::{Now, Token, WriteId};
+use crate::{Now, WriteId};
 use std::collections::{BTreeMap, VecDeque};
 use vm_system_protocol::durable::{HostCall, TaskAnswer};
 use vm_system_protocol::egress::HttpRequest;
@@ -66,9 +66,9 @@ pub(super) enum AfterCommit {
     /// All waiting callers get the status `waiting`.
     Wait,
     /// One caller gets the refusal of its answer.
-    Refuse(Token, DurableRefusal),
+    Refuse(RunToken, DurableRefusal),
     /// One caller gets the reply that its variable is changed.
-    Edited(Token),
+    Edited(RunToken),
     /// All waiting callers get the final status.
     End,
 }
@@ -92,7 +92,7 @@ pub(super) struct WriteQueue {
     /// Batches that are not stored yet, in order.
     pub(super) writing: Vec<(WriteId, AfterCommit)>,
     /// Callers with a batch that is being written, and their replies: the status with that batch.
-    pub(super) promised: Vec<(WriteId, Token, Box<RunStatus>)>,
+    pub(super) promised: Vec<(WriteId, RunToken, Box<RunStatus>)>,
     /// The contents of all these batches but the first, which the store has.
     pub(super) held: VecDeque<(WriteId, Vec<Write>)>,
     pub(super) last_write: u64,
@@ -105,18 +105,18 @@ pub(super) struct WriteQueue {
 #[derive(Debug, Default)]
 pub(super) struct Requests {
     /// Callers that get a reply as soon as the next batch is stored.
-    pub(super) early: Vec<Token>,
+    pub(super) early: Vec<RunToken>,
     /// Callers that get a reply when the program pauses or ends.
-    pub(super) waiting: Vec<Token>,
+    pub(super) waiting: Vec<RunToken>,
     /// Requests that arrived while a batch was being written; their number is bounded where they are added (`keep_deferred`).
     pub(super) deferred: Vec<Input>,
     /// The task of an accepted answer, as it was before: the answer is not stored until a worker has restored the state that it is
     /// for, and is withdrawn if none can.
     pub(super) held_answer: Option<TaskRow>,
     /// A change to send to the worker when it is paused.
-    pub(super) set: Option<(Token, u32, String, vm_system_protocol::json::JsonText)>,
+    pub(super) set: Option<(RunToken, u32, String, vm_system_protocol::json::JsonText)>,
     /// A change was sent to the worker, and its result is not reported yet.
-    pub(super) setting: Option<Token>,
+    pub(super) setting: Option<RunToken>,
 }
 
 /// The use of the limits, and of the store.

@@ -27,8 +27,10 @@ const SIGXCPU: i32 = 24;
 impl DurableMachine {
     pub(super) fn on_message(&mut self, message: FromDurable, now: Now, actions: &mut Vec<Action>) {
         let fits = match (&self.stage, &message) {
+            // Sent before the worker was ended, so it is no violation.
             (Stage::Exiting | Stage::Cold, _) => return,
             (Stage::Restoring, FromDurable::Restored) => {
+                // The order before the answer's commit: the worker runs while the store writes.
                 self.go_on(now, actions);
                 self.store_held_answer(now, actions);
                 return;
@@ -100,9 +102,11 @@ impl DurableMachine {
                 return Err("an impossible page number");
             }
             self.gathered.page_bytes += bytes.len() as u64 + DURABLE_PAGE_BYTES;
+            // A page that is sent again replaces the earlier one, and counts once.
             if let Some(replaced) = self.gathered.pages.insert(number, bytes) {
                 self.gathered.page_bytes -= replaced.len() as u64 + DURABLE_PAGE_BYTES;
             }
+            // Checked with each page, before the memory of a state that is too large is used.
             if self.gathered.page_bytes > most {
                 return Err("a state that is too large");
             }
@@ -159,6 +163,7 @@ impl DurableMachine {
             if self.next != NextStep::Begin || self.seq != 0 || self.start_pages.is_some() {
                 return Err("a second beginning");
             }
+            // Kept apart: alone they are the beginning, from which another worker can start.
             self.start_pages = Some(std::mem::take(&mut self.gathered.pages));
             if self.requests.early.is_empty() {
                 self.writes.commit_at = Some(now.mono_ms + COMMIT_MS);
@@ -174,12 +179,15 @@ impl DurableMachine {
         {
             self.commit_alone(now, actions);
         }
+        // Before anything is stored: nothing that a worker makes too long gets into the store.
         too_long(&cause)?;
+        // The response is part of the next state, or a repetition would make the request again.
         let owed = std::mem::take(&mut self.worker.owes_response);
         if owed != (cause == Cause::Response) && !(owed && matches!(cause, Cause::Ended(_))) {
             return Err("a checkpoint out of turn");
         }
         self.end_segment(now);
+        // A pause and an end are stored even if no time is left: the work for them is done.
         let goes_on = matches!(cause, Cause::Effect(_) | Cause::Request(_) | Cause::Response | Cause::Steps);
         if goes_on && self.end_out_of_time(now, actions) {
             return Ok(());
@@ -219,8 +227,10 @@ impl DurableMachine {
         self.next = next;
         self.stage = Stage::Held;
         self.worker.effect_known = false;
+        // The program has got further: exits are counted at one point, to find a state that ends its workers.
         self.worker.exits = 0;
         self.fresh = None;
+        // A worker that begins again at this checkpoint has used this much of the limits.
         self.counters.scope_kept = self.counters.scope;
     }
 
@@ -231,6 +241,7 @@ impl DurableMachine {
             return;
         }
         let at = Timestamp(now.unix_ms);
+        // The id follows from the checkpoint's number: a repeated segment makes the same task.
         let (execution, seq) = (self.spec.execution, self.seq + 1);
         match task_of_pause(execution, seq, prompt, options, at) {
             Ok(task) => {
@@ -303,6 +314,7 @@ impl DurableMachine {
             actions.push(Action::Reply { token, result: Err(DurableRefusal::Ended) });
         }
         self.add_events(now);
+        // After the events: this drops whatever else was gathered.
         self.drop_state();
         self.add_end(now);
         self.flush(now, AfterCommit::End, actions);
@@ -328,11 +340,13 @@ impl DurableMachine {
     }
 
     pub(super) fn on_exit(&mut self, exit_status: WorkerExitStatus, now: Now, actions: &mut Vec<Action>) {
+        // First: a call below may start the next worker.
         let stage = std::mem::replace(&mut self.stage, Stage::Cold);
         (self.clock.hard_stop, self.clock.waits) = (None, None);
         let verdict = self.worker.verdict.take();
         let why = DurableRefusal::NoWorker("the worker exited while it changed the variable".to_owned());
         self.refuse_setter(&why, actions);
+        // An execution whose end is being stored needs no other worker.
         let writing_end = self.writes.writing.iter().any(|(_, then)| *then == AfterCommit::End);
         if self.ended || self.released || writing_end {
             return;

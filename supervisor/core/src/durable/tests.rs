@@ -8,11 +8,11 @@ mod requests;
 mod worker;
 
 use super::input::{
-    DurableAction, DurableInput, DurableRefusal, DurableSpec, Fresh, LoadFrom, RunStatus, StoredExecution,
-    Unstored,
+    DurableAction, DurableInput, DurableRefusal, DurableSpec, Fresh, LoadFrom, RunStatus, RunToken,
+    StoredExecution, Unstored,
 };
 use super::{DurableMachine, SubmittedAnswer, fresh_record};
-use crate::{Now, Token, WorkerExitStatus, WriteId};
+use crate::{Now, WorkerExitStatus, WriteId};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use vm_system_protocol::control::GivenAnswer;
 use vm_system_protocol::durable::{Cause, End, FromDurable, HostCall, StatePage, Stop};
@@ -157,7 +157,7 @@ struct World {
     unanswered: BTreeMap<u64, (u64, String)>,
     acknowledged: Vec<(u64, String)>,
     /// Callers that wait until the program waits or has ended.
-    resuming: BTreeSet<Token>,
+    resuming: BTreeSet<RunToken>,
     resumed: u64,
     effects: Vec<u64>,
     tokens: u64,
@@ -168,7 +168,7 @@ struct World {
     /// How long a worker is kept after a pause (milliseconds).
     warm_ms: u64,
     /// Callers that change variables, and their refusals.
-    refused: Vec<(Token, DurableRefusal)>,
+    refused: Vec<(RunToken, DurableRefusal)>,
 }
 
 impl World {
@@ -203,9 +203,9 @@ impl World {
         DurableSpec { warm_ms: self.warm_ms, ..spec() }
     }
 
-    fn token(&mut self) -> Token {
+    fn token(&mut self) -> RunToken {
         self.tokens += 1;
-        Token(self.tokens)
+        RunToken::new(self.tokens)
     }
 
     fn step(&mut self, input: DurableInput) {
@@ -255,7 +255,7 @@ impl World {
                 }
             }
             DurableAction::Reply { token, result } => {
-                let unanswered = self.unanswered.remove(&token.0);
+                let unanswered = self.unanswered.remove(&token.number());
                 match (unanswered, result) {
                     (Some(answer), Ok(_)) => self.acknowledged.push(answer),
                     (None, Ok(_))
@@ -461,7 +461,7 @@ impl World {
         self.submitted += 1;
         let answer = format!("a{}", self.submitted);
         let token = self.token();
-        self.unanswered.insert(token.0, (task.checkpoint, answer.clone()));
+        self.unanswered.insert(token.number(), (task.checkpoint, answer.clone()));
         let (answer, wait) = (SubmittedAnswer::Unchecked(GivenAnswer::Typed(answer)), self.rng.below(2) == 0);
         // Without an id the answer is for the pending task, whatever is being stored.
         let named = self.rng.below(2) == 0;

@@ -101,7 +101,7 @@ impl Checks {
     }
 
     pub(super) fn action(&mut self, action: &SessionAction, database: &Database) -> Result<(), String> {
-        if self.released && !matches!(action, SessionAction::Reply { .. }) {
+        if self.released && !matches!(action, SessionAction::Reply(_)) {
             return Err("more than a reply after Release".to_owned());
         }
         match action {
@@ -186,11 +186,12 @@ impl Checks {
                 self.last_write = id.0;
                 batch.iter().try_for_each(|write| self.write(write, database))
             }
-            SessionAction::Reply { token, result } => {
-                if !self.requested.contains(&token.0) || !self.answered.insert(token.0) {
-                    return Err(format!("token {} got two replies or was never used", token.0));
+            SessionAction::Reply(reply) => {
+                let caller = reply.caller();
+                if !self.requested.contains(&caller) || !self.answered.insert(caller) {
+                    return Err(format!("token {caller} got two replies or was never used"));
                 }
-                Self::reply(result, database)
+                Self::reply(reply, database)
             }
             SessionAction::Publish { execution, events } => {
                 let next = self.next_published.entry(*execution).or_insert(1);
@@ -344,8 +345,8 @@ impl Checks {
         Ok(())
     }
 
-    fn reply(result: &Result<SessionReply, crate::Refusal>, database: &Database) -> Result<(), String> {
-        let Ok(SessionReply::Executed(executed)) = result else { return Ok(()) };
+    fn reply(reply: &SessionReply, database: &Database) -> Result<(), String> {
+        let SessionReply::Executed(_, Ok(executed)) = reply else { return Ok(()) };
         let Some(stored) = database.executions.get(&executed.record.id) else {
             return Err("a reply before the execution is stored".to_owned());
         };

@@ -118,7 +118,7 @@ impl Database {
             }
             Write::SessionFacts { facts, .. } => self.facts = Some(*facts),
             // For clients; no input depends on them.
-            Write::SessionEvent { .. } | Write::SessionRename { .. } | Write::ExecutionFacts { .. } => {}
+            Write::SessionEvent { .. } | Write::SessionChange { .. } | Write::ExecutionFacts { .. } => {}
             Write::SessionEnd { status, .. } => self.session = Some(status),
             Write::ExecutionStarted { execution: record, .. } => {
                 let last_ts = record.started_at;

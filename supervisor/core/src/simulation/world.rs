@@ -11,7 +11,7 @@ use super::{SimulatedCounts, SimulatedFaults};
 use crate::durable::SubmittedAnswer;
 use crate::durable::schema::Schema;
 use crate::{
-    ChannelFault, CheckedTypes, CloseCause, ForkFault, LoadFailure, LoadedSource, Now, Respawned,
+    ChannelFault, CheckedTypes, CloseCause, Executed, ForkFault, LoadFailure, LoadedSource, Now, Respawned,
     SessionAction, SessionInput, SessionMachine, SessionRequest, SessionSpec, SpawnFailure, Token,
     WorkerExitStatus,
 };
@@ -129,12 +129,12 @@ impl World {
     }
 
     pub(super) fn play(&mut self) {
-        let token = self.token();
+        let token = Token::new(self.next_caller());
         self.input(SessionInput::Create { token });
         for _ in 0..STEPS {
             self.happen();
         }
-        let token = self.token();
+        let token = Token::new(self.next_caller());
         self.end_requested = true;
         self.faults = SimulatedFaults { store: false, adoption: false, ..self.faults };
         self.input(SessionInput::Close { token, cause: CloseCause::Request });
@@ -202,10 +202,10 @@ impl World {
         }
     }
 
-    fn token(&mut self) -> Token {
+    fn next_caller(&mut self) -> u64 {
         self.next_token += 1;
         self.checks.requested(self.next_token);
-        Token(self.next_token)
+        self.next_token
     }
 
     fn input(&mut self, input: SessionInput) {
@@ -503,32 +503,44 @@ impl World {
             // An administrator has workers of other builds replaced, or changes the mind.
             let in_ms = self.rng.below(400) as i64;
             let at = self.rng.one_in(2).then_some(Timestamp(self.now.unix_ms + in_ms));
-            let token = Some(self.token());
+            let token = Some(Token::new(self.next_caller()));
             return self.input(SessionInput::Drain { token, at });
         }
-        let token = self.token();
+        let caller = self.next_caller();
         let input = match self.rng.below(74) {
-            0 => SessionInput::Close { token, cause: CloseCause::Request },
-            1 => SessionInput::Kill { token, signal: if self.rng.one_in(2) { 9 } else { 15 } },
+            0 => SessionInput::Close { token: Token::new(caller), cause: CloseCause::Request },
+            1 => SessionInput::Kill {
+                token: Token::new(caller),
+                signal: if self.rng.one_in(2) { 9 } else { 15 },
+            },
             2..=7 => {
                 let at = self.rng.below(self.known.len() as u64 + 1) as usize;
                 let execution = self.known.get(at).copied().or(self.known.last().copied());
                 SessionInput::Cancel {
-                    token,
+                    token: Token::new(caller),
                     execution: execution.unwrap_or(ExecutionId::from_bytes([0; 16])),
                     abandoned: at % 4 == 3,
                 }
             }
-            8..=25 => self.submit_answer(token),
-            60..=64 => SessionInput::Checkpoint { token, name: self.rng.one_in(3).then(|| "a".to_owned()) },
-            65 => SessionInput::DeleteCheckpoint { token, checkpoint: self.rng.below(6).to_string() },
+            8..=25 => self.submit_answer(Token::new(caller)),
+            60..=64 => SessionInput::Checkpoint {
+                token: Token::new(caller),
+                name: self.rng.one_in(3).then(|| "a".to_owned()),
+            },
+            65 => SessionInput::DeleteCheckpoint {
+                token: Token::new(caller),
+                checkpoint: self.rng.below(6).to_string(),
+            },
             66..=69 => {
                 let checkpoint = self.rng.one_in(4).then(|| self.rng.below(6).to_string());
-                SessionInput::Request { token, request: SessionRequest::Rollback { checkpoint } }
+                SessionInput::Request {
+                    token: Token::new(caller),
+                    request: SessionRequest::Rollback { checkpoint },
+                }
             }
-            70..=72 => SessionInput::Request { token, request: SessionRequest::Suspend },
-            73 => SessionInput::Request { token, request: SessionRequest::Resume },
-            26..=30 => SessionInput::Fork { token, count: self.rng.below(3) as u32 + 1 },
+            70..=72 => SessionInput::Request { token: Token::new(caller), request: SessionRequest::Suspend },
+            73 => SessionInput::Request { token: Token::new(caller), request: SessionRequest::Resume },
+            26..=30 => SessionInput::Fork { token: Token::new(caller), count: self.rng.below(3) as u32 + 1 },
             _ => {
                 let kind = if self.rng.one_in(3) { ExecutionKind::RunFile } else { ExecutionKind::Repl };
                 let request = Box::new(request(&mut self.rng, kind));
@@ -536,7 +548,7 @@ impl World {
                 if request.stored_first {
                     self.checks.stored_first.insert(request.id);
                 }
-                SessionInput::Execute { token, request, policy: Arc::clone(&self.policy) }
+                SessionInput::Execute { token: Token::new(caller), request, policy: Arc::clone(&self.policy) }
             }
         };
         let cancelled = match &input {
@@ -553,7 +565,7 @@ impl World {
     }
 
     /// Mostly the pending task; sometimes one that is not.
-    fn submit_answer(&mut self, token: Token) -> SessionInput {
+    fn submit_answer(&mut self, token: Token<Executed>) -> SessionInput {
         let answer = ["1", "so", "true", "null"][self.rng.below(4) as usize].to_owned();
         let (given, wait) = (GivenAnswer::Typed(answer), self.rng.below(4) > 0);
         let pending = self.database.pending().map(|row| {

@@ -101,7 +101,7 @@ impl Bench {
     fn is_busy(&mut self, token: u64) {
         self.execute(token);
         assert_eq!(self.reply(token), Some(&Err(Refusal::Busy)));
-        self.input(SessionInput::Fork { token: Token(token + 1), count: 1 });
+        self.input(SessionInput::Fork { token: Token::new(token + 1), count: 1 });
         assert_eq!(self.reply(token + 1), Some(&Err(Refusal::Busy)));
     }
 
@@ -116,7 +116,7 @@ impl Bench {
         assert!(matches!(self.writes[written], Write::ExecutionStarted { .. }));
         assert!(matches!(self.sent[sent], ToWorker::Execute(_)));
         self.ends(Outcome::Ok);
-        assert!(matches!(self.reply(90), Some(Ok(SessionReply::Executed(_)))));
+        assert!(matches!(self.reply(90), Some(Ok(Answer::Executed(_)))));
         assert!(!self.killed);
     }
 
@@ -323,7 +323,7 @@ fn an_unrecorded_execution_that_does_not_stop_ends_the_session_without_an_accusa
 fn a_session_closes_although_an_unrecorded_execution_runs() {
     let mut bench = adopted(None);
     bench.reports(0, Some(UNRECORDED), None);
-    bench.input(SessionInput::Close { token: Token(2), cause: CloseCause::Request });
+    bench.input(SessionInput::Close { token: Token::new(2), cause: CloseCause::Request });
     assert!(matches!(bench.sent.last(), Some(ToWorker::Shutdown)));
     bench.ends_in(UNRECORDED);
     bench.input(SessionInput::Exited(WorkerExitStatus::Exited(0)));
@@ -339,7 +339,7 @@ fn a_stored_execution_that_the_worker_never_received_ends() {
     bench.goes_on(0);
     // Closed before the worker's reply.
     let mut closed = adopted(Some(EXECUTION));
-    closed.input(SessionInput::Close { token: Token(2), cause: CloseCause::Request });
+    closed.input(SessionInput::Close { token: Token::new(2), cause: CloseCause::Request });
     closed.reports(0, None, None);
     assert!(matches!(closed.sent.last(), Some(ToWorker::Shutdown)));
     closed.input(SessionInput::Exited(WorkerExitStatus::Exited(0)));
@@ -539,7 +539,7 @@ fn an_answer_that_comes_before_the_worker_has_repeated_its_question_is_refused_a
     let mut bench = adopted(Some(EXECUTION));
     assert!(bench.machine.is_catching_up());
     bench.input(SessionInput::Submit {
-        token: Token(7),
+        token: Token::new(7),
         execution: EXECUTION,
         task: None,
         answer: SubmittedAnswer::Unchecked(GivenAnswer::Typed("1".to_owned())),

@@ -9,11 +9,11 @@ const SEED: [u8; 32] = [8; 32];
 /// A session with a checkpoint.
 fn with_checkpoint() -> Bench {
     let mut bench = Bench::ready();
-    bench.input(SessionInput::Checkpoint { token: Token(2), name: None });
+    bench.input(SessionInput::Checkpoint { token: Token::new(2), name: None });
     let order = bench.forks.last().copied().expect("an order");
     bench.on_worker_message(FromWorker::Forked { order });
     bench.input(SessionInput::ForkEnded { order, result: Ok(()) });
-    assert!(matches!(bench.reply(2), Some(Ok(SessionReply::Checkpoint(_)))), "{:?}", bench.replies);
+    assert!(matches!(bench.reply(2), Some(Ok(Answer::Checkpoint(_)))), "{:?}", bench.replies);
     bench
 }
 
@@ -21,7 +21,7 @@ fn of_crash(on_crash: OnCrash) -> Bench {
     let policy = rights(|_| {});
     let mut bench = Bench::new(Arc::clone(&policy), 0);
     bench.machine = SessionMachine::new(SessionSpec { on_crash, ..spec(&policy, 0) });
-    bench.input(SessionInput::Create { token: Token(1) });
+    bench.input(SessionInput::Create { token: Token::new(1) });
     bench.input(SessionInput::Spawned);
     bench.on_worker_message(FromWorker::Started { heap_bytes: 1 });
     bench
@@ -113,7 +113,7 @@ fn the_next_supervisor_forks_the_same_copy_again() {
     let mut bench = with_checkpoint();
     let name = copy_name(bench.machine.id(), bench.forks[0]);
     bench.input(SessionInput::Request {
-        token: Token(3),
+        token: Token::new(3),
         request: SessionRequest::Rollback { checkpoint: None },
     });
     assert_eq!(bench.recorded().expect("recorded").copy, Some((CopyId::Checkpoint(1), name)));
@@ -139,7 +139,7 @@ fn the_next_supervisor_forks_the_same_copy_again() {
 fn a_copy_that_cannot_be_forked_after_an_adoption_ends_the_session() {
     let mut bench = with_checkpoint();
     bench.input(SessionInput::Request {
-        token: Token(3),
+        token: Token::new(3),
         request: SessionRequest::Rollback { checkpoint: None },
     });
     bench.next_supervisor(OnCrash::Close);
@@ -155,7 +155,7 @@ fn a_rollback_that_is_not_stored_changes_nothing() {
         let facts = bench.machine.record().runtime_meta.clone();
         bench.held = Some(Vec::new());
         bench.input(SessionInput::Request {
-            token: Token(3),
+            token: Token::new(3),
             request: SessionRequest::Rollback { checkpoint: None },
         });
         assert!(!bench.killed, "the worker goes on until the rollback is stored");
@@ -183,13 +183,13 @@ fn a_session_ends_on_request_while_its_rollback_is_being_stored() {
         let mut bench = with_checkpoint();
         bench.held = Some(Vec::new());
         bench.input(SessionInput::Request {
-            token: Token(3),
+            token: Token::new(3),
             request: SessionRequest::Rollback { checkpoint: None },
         });
         if kill {
-            bench.input(SessionInput::Kill { token: Token(4), signal: 9 });
+            bench.input(SessionInput::Kill { token: Token::new(4), signal: 9 });
         } else {
-            bench.input(SessionInput::Close { token: Token(4), cause: CloseCause::Request });
+            bench.input(SessionInput::Close { token: Token::new(4), cause: CloseCause::Request });
         }
         assert!(bench.killed);
         bench.keeps();

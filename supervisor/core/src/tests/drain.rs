@@ -12,7 +12,7 @@ impl Bench {
         let policy = rights(|_| {});
         let mut bench = Self::new(Arc::clone(&policy), 0);
         bench.machine = SessionMachine::new(SessionSpec { on_crash, ..spec(&policy, 0) });
-        bench.input(SessionInput::Create { token: Token(1) });
+        bench.input(SessionInput::Create { token: Token::new(1) });
         bench.input(SessionInput::Spawned);
         bench.on_worker_message(FromWorker::Started { heap_bytes: 1 });
         bench
@@ -40,12 +40,12 @@ fn a_session_ends_at_its_deadline_and_says_what_to_do() {
     let mut bench = Bench::with_on_crash(OnCrash::Close);
     bench.held = Some(Vec::new());
     let at = Timestamp(bench.now.unix_ms + SOON_MS as i64);
-    bench.input(SessionInput::Drain { token: Some(Token(7)), at: Some(at) });
+    bench.input(SessionInput::Drain { token: Some(Token::new(7)), at: Some(at) });
     assert!(bench.reply(7).is_none(), "it is not stored yet");
     for write in bench.held.take().expect("a slow store") {
         bench.input(SessionInput::Stored(write));
     }
-    assert_eq!(bench.reply(7), Some(&Ok(SessionReply::Done)));
+    assert_eq!(bench.reply(7), Some(&Ok(Answer::Done)));
     assert_eq!(bench.drain_fact(), serde_json::json!(at));
     assert_eq!(bench.machine.next_cull_at(bench.now), Some(at));
     bench.execute(2);
@@ -74,7 +74,7 @@ fn an_idle_session_that_restarts_is_replaced_at_once_and_a_busy_one_when_it_is_i
         assert_eq!(bench.killed, !is_busy);
         if is_busy {
             bench.ends(Outcome::Ok);
-            assert!(matches!(bench.reply(2), Some(Ok(SessionReply::Executed(_)))), "{:?}", bench.replies);
+            assert!(matches!(bench.reply(2), Some(Ok(Answer::Executed(_)))), "{:?}", bench.replies);
         }
         bench.is_killed_by_us();
         assert_eq!((bench.respawns, bench.machine.generation()), (1, 2));
@@ -93,7 +93,7 @@ fn a_session_that_restarts_is_replaced_at_its_deadline_while_it_is_busy() {
     assert!(!bench.killed);
     bench.after(5);
     bench.is_killed_by_us();
-    let Some(Ok(SessionReply::Executed(ended))) = bench.reply(2) else { panic!("{:?}", bench.replies) };
+    let Some(Ok(Answer::Executed(ended))) = bench.reply(2) else { panic!("{:?}", bench.replies) };
     assert_eq!(ended.record.error.as_ref().and_then(|error| error.reason.as_deref()), Some("replaced"));
     assert_eq!(bench.respawns, 1);
 }

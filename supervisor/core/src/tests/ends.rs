@@ -13,7 +13,7 @@ fn execution_that_exceeds_the_grace_is_killed_with_the_reason_of_the_stop() {
     assert_eq!((wall.ended().status, wall.reason().as_str()), (ExecutionStatus::Timeout, "limit(wall)"));
 
     let mut cancel = Bench::running();
-    cancel.input(SessionInput::Cancel { token: Token(3), execution: EXECUTION, abandoned: false });
+    cancel.input(SessionInput::Cancel { token: Token::new(3), execution: EXECUTION, abandoned: false });
     cancel.after(INTERRUPT_GRACE_MS);
     cancel.input(SessionInput::Exited(WorkerExitStatus::Signaled(9)));
     assert_eq!(
@@ -27,7 +27,7 @@ fn session_is_busy_briefly_from_a_cancel_to_the_end_of_the_execution_or_the_work
     let cancelled = || {
         let mut bench = Bench::running();
         assert!(!bench.machine.is_busy_briefly(), "nobody has cancelled it");
-        bench.input(SessionInput::Cancel { token: Token(3), execution: EXECUTION, abandoned: false });
+        bench.input(SessionInput::Cancel { token: Token::new(3), execution: EXECUTION, abandoned: false });
         assert!(bench.machine.is_busy_briefly());
         bench
     };
@@ -38,7 +38,7 @@ fn session_is_busy_briefly_from_a_cancel_to_the_end_of_the_execution_or_the_work
     killed.after(INTERRUPT_GRACE_MS);
     assert!(killed.killed && !killed.machine.is_busy_briefly());
     let mut closed = cancelled();
-    closed.input(SessionInput::Close { token: Token(4), cause: CloseCause::Request });
+    closed.input(SessionInput::Close { token: Token::new(4), cause: CloseCause::Request });
     assert!(!closed.machine.is_busy_briefly(), "a session that closes accepts no request again");
     let mut limited = Bench::running_with(rights(|snapshot| snapshot.settings.limits.wall_ms = 10));
     limited.after(10);
@@ -97,7 +97,7 @@ fn a_forbidden_call_is_named_although_the_kernel_only_saw_our_kill() {
 #[test]
 fn worker_killed_by_our_interrupt_signal_has_removed_its_handler() {
     let mut bench = Bench::running();
-    bench.input(SessionInput::Cancel { token: Token(3), execution: EXECUTION, abandoned: false });
+    bench.input(SessionInput::Cancel { token: Token::new(3), execution: EXECUTION, abandoned: false });
     bench.input(SessionInput::Exited(WorkerExitStatus::Signaled(10)));
     assert_eq!(bench.reason(), "protocol_violation(was ended by an interruption that it must handle)");
 
@@ -109,7 +109,7 @@ fn worker_killed_by_our_interrupt_signal_has_removed_its_handler() {
 #[test]
 fn closing_cancels_the_running_execution_and_waits_for_the_exit() {
     let mut bench = Bench::running();
-    bench.input(SessionInput::Close { token: Token(3), cause: CloseCause::Request });
+    bench.input(SessionInput::Close { token: Token::new(3), cause: CloseCause::Request });
     assert_eq!(bench.interrupts, 1);
     bench.ends(Outcome::Interrupted);
     assert_eq!(bench.ended().status, ExecutionStatus::Cancelled);
@@ -117,7 +117,7 @@ fn closing_cancels_the_running_execution_and_waits_for_the_exit() {
     assert_eq!(bench.reply(3), None);
     bench.input(SessionInput::Exited(WorkerExitStatus::Exited(0)));
     assert!(
-        matches!(bench.reply(3), Some(Ok(SessionReply::Session(session))) if session.status == SessionStatus::Closed)
+        matches!(bench.reply(3), Some(Ok(Answer::Session(session))) if session.status == SessionStatus::Closed)
     );
     assert_eq!(bench.reason(), "exited");
 }
@@ -125,7 +125,7 @@ fn closing_cancels_the_running_execution_and_waits_for_the_exit() {
 #[test]
 fn a_worker_that_does_not_exit_is_killed_and_the_session_is_closed_all_the_same() {
     let mut bench = Bench::ready();
-    bench.input(SessionInput::Close { token: Token(3), cause: CloseCause::Request });
+    bench.input(SessionInput::Close { token: Token::new(3), cause: CloseCause::Request });
     bench.after(CLOSE_GRACE_MS);
     assert!(bench.killed);
     bench.input(SessionInput::Exited(WorkerExitStatus::Signaled(9)));
@@ -135,12 +135,12 @@ fn a_worker_that_does_not_exit_is_killed_and_the_session_is_closed_all_the_same(
 #[test]
 fn operators_signal_is_the_reason_only_if_it_kills() {
     let mut bench = Bench::ready();
-    bench.input(SessionInput::Kill { token: Token(3), signal: 15 });
-    assert_eq!(bench.reply(3), Some(&Ok(SessionReply::Done)));
+    bench.input(SessionInput::Kill { token: Token::new(3), signal: 15 });
+    assert_eq!(bench.reply(3), Some(&Ok(Answer::Done)));
     bench.input(SessionInput::Exited(WorkerExitStatus::Signaled(15)));
     assert_eq!(bench.reason(), "killed(operator)");
     let mut other = Bench::ready();
-    other.input(SessionInput::Kill { token: Token(3), signal: 19 });
+    other.input(SessionInput::Kill { token: Token::new(3), signal: 19 });
     other.input(SessionInput::Exited(WorkerExitStatus::Signaled(11)));
     assert_eq!(other.reason(), "signal(SIGSEGV)");
 }
@@ -148,7 +148,7 @@ fn operators_signal_is_the_reason_only_if_it_kills() {
 #[test]
 fn unreported_exit_is_recorded_after_its_deadline() {
     let mut bench = Bench::running();
-    bench.input(SessionInput::Kill { token: Token(3), signal: 9 });
+    bench.input(SessionInput::Kill { token: Token::new(3), signal: 9 });
     bench.after(crate::deadlines::EXIT_MS);
     assert_eq!(bench.reason(), "killed(operator)");
     assert!(bench.machine.is_released());
@@ -157,7 +157,7 @@ fn unreported_exit_is_recorded_after_its_deadline() {
 #[test]
 fn an_idle_session_ends_but_not_while_something_runs() {
     let mut bench = Bench::new(rights(|_| {}), 10);
-    bench.input(SessionInput::Create { token: Token(1) });
+    bench.input(SessionInput::Create { token: Token::new(1) });
     bench.input(SessionInput::Spawned);
     bench.on_worker_message(FromWorker::Started { heap_bytes: 1 });
     bench.after(9_000);
@@ -175,10 +175,10 @@ fn an_idle_session_ends_but_not_while_something_runs() {
 #[test]
 fn session_that_is_closed_before_its_creation_is_created_and_closed() {
     let mut bench = Bench::new(rights(|_| {}), 0);
-    bench.input(SessionInput::Close { token: Token(1), cause: CloseCause::Shutdown });
+    bench.input(SessionInput::Close { token: Token::new(1), cause: CloseCause::Shutdown });
     assert!(bench.reply(1).is_none(), "there is no session to close yet");
-    bench.input(SessionInput::Create { token: Token(2) });
-    let Some(Ok(SessionReply::Session(record))) = bench.reply(1) else { panic!("{:?}", bench.replies) };
+    bench.input(SessionInput::Create { token: Token::new(2) });
+    let Some(Ok(Answer::Session(record))) = bench.reply(1) else { panic!("{:?}", bench.replies) };
     assert_eq!(record.status, SessionStatus::Closed);
     assert!(matches!(bench.reply(2), Some(Err(Refusal::NotReady(_)))), "{:?}", bench.replies);
     assert!(bench.machine.is_released() && !bench.killed);

@@ -8,9 +8,7 @@ fn caller_gets_the_execution_with_its_events_after_the_commit() {
     let mut bench = Bench::running();
     bench.prints(10, "hello");
     bench.ends(Outcome::Ok);
-    let Some(Ok(SessionReply::Executed(Executed { record, events }))) = bench.reply(2) else {
-        panic!("no answer")
-    };
+    let Some(Ok(Answer::Executed(Executed { record, events }))) = bench.reply(2) else { panic!("no answer") };
     assert_eq!(record.status, ExecutionStatus::Ok);
     let seqs: Vec<u64> =
         events.iter().flatten().flat_map(|batch| batch.iter().map(|event| event.seq)).collect();
@@ -210,13 +208,13 @@ fn a_module_that_is_not_granted_never_reaches_the_host() {
 #[test]
 fn machines_own_record_decides_between_timeout_and_cancelled() {
     let mut cancelled = Bench::running();
-    cancelled.input(SessionInput::Cancel { token: Token(3), execution: EXECUTION, abandoned: false });
-    assert_eq!(cancelled.reply(3), Some(&Ok(SessionReply::Done)));
+    cancelled.input(SessionInput::Cancel { token: Token::new(3), execution: EXECUTION, abandoned: false });
+    assert_eq!(cancelled.reply(3), Some(&Ok(Answer::Done)));
     cancelled.ends(Outcome::Limit(LimitKind::Wall));
     assert_eq!(cancelled.ended().status, ExecutionStatus::Cancelled);
     let mut late = Bench::running_with(rights(|snapshot| snapshot.settings.limits.wall_ms = 10));
     late.after(10);
-    late.input(SessionInput::Cancel { token: Token(3), execution: EXECUTION, abandoned: false });
+    late.input(SessionInput::Cancel { token: Token::new(3), execution: EXECUTION, abandoned: false });
     late.ends(Outcome::Interrupted);
     assert_eq!(late.ended().status, ExecutionStatus::Timeout, "the first reason is kept");
 }
@@ -225,8 +223,8 @@ fn machines_own_record_decides_between_timeout_and_cancelled() {
 fn an_execution_whose_client_has_gone_says_so_however_it_ends() {
     for dies in [false, true] {
         let mut bench = Bench::running();
-        bench.input(SessionInput::Cancel { token: Token(3), execution: EXECUTION, abandoned: true });
-        assert_eq!(bench.reply(3), Some(&Ok(SessionReply::Done)));
+        bench.input(SessionInput::Cancel { token: Token::new(3), execution: EXECUTION, abandoned: true });
+        assert_eq!(bench.reply(3), Some(&Ok(Answer::Done)));
         assert_eq!(bench.interrupts, 1);
         if dies {
             bench.after(INTERRUPT_GRACE_MS);
@@ -245,7 +243,7 @@ fn an_execution_whose_client_has_gone_says_so_however_it_ends() {
 fn cancel_fails_the_pending_host_call() {
     let mut bench = Bench::running();
     bench.calls(1);
-    bench.input(SessionInput::Cancel { token: Token(3), execution: EXECUTION, abandoned: false });
+    bench.input(SessionInput::Cancel { token: Token::new(3), execution: EXECUTION, abandoned: false });
     assert_eq!(bench.interrupts, 1);
     assert!(matches!(bench.sent.last(), Some(ToWorker::HostReply { call: 1, reply: HostReply::Failed(_) })));
     bench.ends(Outcome::Interrupted);
@@ -256,7 +254,7 @@ fn cancel_fails_the_pending_host_call() {
 #[test]
 fn interrupt_is_repeated_because_the_first_may_arrive_before_the_execution_begins() {
     let mut bench = Bench::running();
-    bench.input(SessionInput::Cancel { token: Token(3), execution: EXECUTION, abandoned: false });
+    bench.input(SessionInput::Cancel { token: Token::new(3), execution: EXECUTION, abandoned: false });
     for repeated in 2..5 {
         bench.after(crate::deadlines::INTERRUPT_AGAIN_MS);
         assert_eq!(bench.interrupts, repeated);

@@ -8,7 +8,7 @@ use crate::{phase, simulation};
 fn every_transition_of_the_table_is_taken() {
     simulation::take_all_transitions();
     let mut bench = Bench::new(rights(|_| {}), 0);
-    bench.input(SessionInput::Create { token: Token(1) });
+    bench.input(SessionInput::Create { token: Token::new(1) });
     bench.input(SessionInput::Spawned);
     bench.crashes();
     assert_eq!(bench.machine.record().status, SessionStatus::Crashed, "it exited while it was set up");

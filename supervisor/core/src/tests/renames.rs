@@ -5,7 +5,7 @@ use super::*;
 impl Bench {
     fn rename(&mut self, token: u64, name: &str) {
         let request = SessionRequest::Rename { name: name.to_owned() };
-        self.input(SessionInput::Request { token: Token(token), request });
+        self.input(SessionInput::Request { token: Token::new(token), request });
     }
 
     fn name(&self) -> Option<&str> {
@@ -29,7 +29,7 @@ fn a_session_has_its_other_name_when_that_is_stored() {
     assert_eq!(bench.name(), before.as_deref());
     bench.rename(4, "kept");
     bench.keeps();
-    let Some(Ok(SessionReply::Session(session))) = bench.reply(4) else { panic!("no session") };
+    let Some(Ok(Answer::Session(session))) = bench.reply(4) else { panic!("no session") };
     assert_eq!((session.name.as_deref(), bench.name()), (Some("kept"), Some("kept")));
     assert_eq!(bench.machine.running(), Some(EXECUTION), "its execution goes on");
     bench.held = None;
@@ -42,7 +42,7 @@ fn a_session_that_ends_or_is_suspended_is_renamed_only_in_the_latter_case() {
     let mut bench = Bench::ready();
     bench.input(SessionInput::SuspendIdle);
     bench.rename(3, "asleep");
-    let Some(Ok(SessionReply::Session(session))) = bench.reply(3) else { panic!("no session") };
+    let Some(Ok(Answer::Session(session))) = bench.reply(3) else { panic!("no session") };
     assert_eq!((session.name.as_deref(), session.status), (Some("asleep"), SessionStatus::Suspended));
     assert!(bench.machine.is_suspended(), "its worker need not run for that");
     bench.input(SessionInput::Exited(WorkerExitStatus::Exited(0)));

@@ -13,7 +13,7 @@ impl Bench {
         let mut bench = Self::new(Arc::clone(&policy), 0);
         let on_crash = OnCrash::Restart;
         bench.machine = SessionMachine::new(SessionSpec { on_crash, ..spec(&policy, 0) });
-        bench.input(SessionInput::Create { token: Token(1) });
+        bench.input(SessionInput::Create { token: Token::new(1) });
         bench.input(SessionInput::Spawned);
         bench.on_worker_message(FromWorker::Started { heap_bytes: 1 });
         bench
@@ -77,7 +77,7 @@ fn a_crash_ends_the_execution_and_a_new_worker_runs_the_startup_files() {
     let mut bench = Bench::restarting();
     bench.execute(2);
     bench.crashes();
-    let Some(Ok(SessionReply::Executed(ended))) = bench.reply(2) else { panic!("{:?}", bench.replies) };
+    let Some(Ok(Answer::Executed(ended))) = bench.reply(2) else { panic!("{:?}", bench.replies) };
     let error = ended.record.error.as_ref().expect("an error");
     assert_eq!((error.code.as_str(), error.reason.as_deref()), ("WORKER_DIED", Some("signal(SIGSEGV)")));
     assert_eq!(bench.restarts(), ["signal(SIGSEGV)"]);
@@ -221,9 +221,9 @@ fn a_request_to_end_the_session_ends_it_at_any_time() {
                 bench.respawned(Vec::new());
             }
             if kill {
-                bench.input(SessionInput::Kill { token: Token(9), signal: 9 });
+                bench.input(SessionInput::Kill { token: Token::new(9), signal: 9 });
             } else {
-                bench.input(SessionInput::Close { token: Token(9), cause: CloseCause::Request });
+                bench.input(SessionInput::Close { token: Token::new(9), cause: CloseCause::Request });
             }
             if step == 1 {
                 bench.respawned(Vec::new());
@@ -251,7 +251,7 @@ fn a_hostile_worker_and_a_lost_jail_are_replaced_too_and_an_operators_kill_is_fi
     bench.starts();
     assert_eq!(bench.restarts().len(), 2);
     assert_eq!(bench.restarts()[1], "keeper_lost");
-    bench.input(SessionInput::Kill { token: Token(40), signal: 9 });
+    bench.input(SessionInput::Kill { token: Token::new(40), signal: 9 });
     bench.input(SessionInput::Exited(WorkerExitStatus::Signaled(9)));
     assert_eq!(bench.reason(), "killed(operator)");
 }
@@ -261,7 +261,7 @@ fn a_session_that_never_became_ready_is_not_restarted() {
     let policy = rights(|_| {});
     let mut bench = Bench::new(Arc::clone(&policy), 0);
     bench.machine = SessionMachine::new(SessionSpec { on_crash: OnCrash::Restart, ..spec(&policy, 0) });
-    bench.input(SessionInput::Create { token: Token(1) });
+    bench.input(SessionInput::Create { token: Token::new(1) });
     bench.input(SessionInput::Spawned);
     bench.crashes();
     assert!(bench.restarts().is_empty() && bench.machine.is_released());

@@ -9,7 +9,7 @@ impl Bench {
         let mut bench = Self::new(Arc::clone(&policy), 0);
         bench.machine =
             SessionMachine::restoration(SessionSpec { on_crash: OnCrash::Rollback, ..spec(&policy, 0) });
-        bench.input(SessionInput::Create { token: Token(1) });
+        bench.input(SessionInput::Create { token: Token::new(1) });
         bench.input(SessionInput::Spawned);
         bench.on_worker_message(FromWorker::Started { heap_bytes: 1 });
         bench
@@ -19,14 +19,14 @@ impl Bench {
         let restored = RestoredInputs { inputs: 1, not_repeated: 0, different: 0 };
         let name = Some("work".to_owned());
         self.input(SessionInput::Request {
-            token: Token(token),
+            token: Token::new(token),
             request: SessionRequest::FinishRestoration { name, restored },
         });
     }
 
     fn repeat(&mut self, token: u64) {
         let (request, policy) = (Box::new(request(EXECUTION)), Arc::clone(&self.policy));
-        self.input(SessionInput::Repeat { token: Token(token), request, policy });
+        self.input(SessionInput::Repeat { token: Token::new(token), request, policy });
     }
 
     fn is_stored_as_ready(&self) -> bool {
@@ -39,11 +39,11 @@ impl Bench {
 #[test]
 fn it_is_not_ready_before_the_last_input_was_repeated() {
     let mut bench = Bench::restoration();
-    let Some(Ok(SessionReply::Session(session))) = bench.reply(1) else { panic!("{:?}", bench.replies) };
+    let Some(Ok(Answer::Session(session))) = bench.reply(1) else { panic!("{:?}", bench.replies) };
     assert_eq!((session.status, session.name.as_deref()), (SessionStatus::Starting, None));
     bench.execute(2);
-    bench.input(SessionInput::Fork { token: Token(3), count: 1 });
-    bench.input(SessionInput::Request { token: Token(4), request: SessionRequest::Suspend });
+    bench.input(SessionInput::Fork { token: Token::new(3), count: 1 });
+    bench.input(SessionInput::Request { token: Token::new(4), request: SessionRequest::Suspend });
     for refused in 2..5 {
         assert!(
             matches!(bench.reply(refused), Some(Err(Refusal::NotReady(_)))),
@@ -56,10 +56,10 @@ fn it_is_not_ready_before_the_last_input_was_repeated() {
     bench.finish(6);
     assert!(matches!(bench.reply(6), Some(Err(Refusal::Busy))), "{:?}", bench.reply(6));
     bench.ends(Outcome::Ok);
-    assert!(matches!(bench.reply(5), Some(Ok(SessionReply::Executed(_)))), "{:?}", bench.reply(5));
+    assert!(matches!(bench.reply(5), Some(Ok(Answer::Executed(_)))), "{:?}", bench.reply(5));
     assert!(!bench.is_stored_as_ready() && bench.forks.is_empty(), "no guard copy yet");
     bench.finish(7);
-    let Some(Ok(SessionReply::Session(session))) = bench.reply(7) else { panic!("{:?}", bench.replies) };
+    let Some(Ok(Answer::Session(session))) = bench.reply(7) else { panic!("{:?}", bench.replies) };
     assert_eq!((session.status, session.name.as_deref()), (SessionStatus::Ready, Some("work")));
     assert_eq!(serde_json::to_value(&session.runtime_meta).expect("JSON")["restored"]["inputs"], 1);
     assert!(bench.is_stored_as_ready());
@@ -107,7 +107,7 @@ fn what_a_record_lacks_and_effects_are_stored_once() {
     let mut new = request(EXECUTION);
     new.argv = vec!["-v".to_owned()];
     let policy = Arc::clone(&bench.policy);
-    bench.input(SessionInput::Execute { token: Token(2), request: Box::new(new), policy });
+    bench.input(SessionInput::Execute { token: Token::new(2), request: Box::new(new), policy });
     assert_eq!(facts_of(&bench), RepeatFacts::ARGV);
     bench.calls(1);
     assert_eq!(facts_of(&bench), RepeatFacts::ARGV, "reading is no effect, and was denied");

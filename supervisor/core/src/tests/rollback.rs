@@ -17,7 +17,7 @@ impl Bench {
     }
 
     fn begin(&mut self) {
-        self.input(SessionInput::Create { token: Token(1) });
+        self.input(SessionInput::Create { token: Token::new(1) });
         self.input(SessionInput::Spawned);
         self.on_worker_message(FromWorker::Started { heap_bytes: 1 });
     }
@@ -48,15 +48,13 @@ impl Bench {
 fn a_rollback_replaces_the_worker_and_keeps_session_and_checkpoint() {
     let mut bench = Bench::rolling(OnCrash::Close);
     bench.begin();
-    bench.input(SessionInput::Checkpoint { token: Token(10), name: Some("a".to_owned()) });
+    bench.input(SessionInput::Checkpoint { token: Token::new(10), name: Some("a".to_owned()) });
     bench.fork_succeeds();
-    let Some((_, Ok(SessionReply::Checkpoint(made)))) = bench.replies.last() else {
-        panic!("{:?}", bench.replies)
-    };
+    let Some((_, Ok(Answer::Checkpoint(made)))) = bench.replies.last() else { panic!("{:?}", bench.replies) };
     assert_eq!((made.number, made.name.as_deref()), (1, Some("a")));
     for generation in 2..4 {
         bench.input(SessionInput::Request {
-            token: Token(10 + generation),
+            token: Token::new(10 + generation),
             request: SessionRequest::Rollback { checkpoint: Some("a".to_owned()) },
         });
         assert!(bench.killed);
@@ -64,7 +62,7 @@ fn a_rollback_replaces_the_worker_and_keeps_session_and_checkpoint() {
         bench.input(SessionInput::Exited(WorkerExitStatus::Signaled(9)));
         assert!(bench.writes.iter().any(|write| matches!(write, Write::SessionRestoring { .. })));
         bench.continues();
-        let Some((_, Ok(SessionReply::Session(session)))) = bench.replies.last() else {
+        let Some((_, Ok(Answer::Session(session)))) = bench.replies.last() else {
             panic!("{:?}", bench.replies)
         };
         assert_eq!(session.status, SessionStatus::Ready);
@@ -75,7 +73,7 @@ fn a_rollback_replaces_the_worker_and_keeps_session_and_checkpoint() {
         assert_eq!(bench.machine.checkpoints().len(), 1);
     }
     bench.input(SessionInput::Request {
-        token: Token(30),
+        token: Token::new(30),
         request: SessionRequest::Rollback { checkpoint: Some("b".to_owned()) },
     });
     assert!(matches!(bench.replies.last(), Some((_, Err(Refusal::NoCheckpoint(_))))), "{:?}", bench.replies);
@@ -86,23 +84,23 @@ fn checkpoints_are_bounded_and_their_names_are_unique() {
     let mut bench = Bench::rolling(OnCrash::Close);
     bench.begin();
     for number in 0..CHECKPOINTS {
-        let token = Token(10 + number as u64);
+        let token = Token::new(10 + number as u64);
         bench.input(SessionInput::Checkpoint { token, name: (number == 0).then(|| "a".to_owned()) });
         bench.fork_succeeds();
         if number == 0 {
-            bench.input(SessionInput::Checkpoint { token: Token(90), name: Some("a".to_owned()) });
+            bench.input(SessionInput::Checkpoint { token: Token::new(90), name: Some("a".to_owned()) });
             assert!(matches!(bench.replies.last(), Some((_, Err(Refusal::CheckpointExists(_))))));
         }
     }
-    bench.input(SessionInput::Checkpoint { token: Token(91), name: None });
+    bench.input(SessionInput::Checkpoint { token: Token::new(91), name: None });
     assert!(
         matches!(bench.replies.last(), Some((_, Err(Refusal::TooManyCheckpoints)))),
         "{:?}",
         bench.replies
     );
-    bench.input(SessionInput::DeleteCheckpoint { token: Token(92), checkpoint: "a".to_owned() });
+    bench.input(SessionInput::DeleteCheckpoint { token: Token::new(92), checkpoint: "a".to_owned() });
     assert_eq!(bench.dropped, [CopyId::Checkpoint(1)]);
-    bench.input(SessionInput::Checkpoint { token: Token(93), name: None });
+    bench.input(SessionInput::Checkpoint { token: Token::new(93), name: None });
     bench.fork_succeeds();
     assert_eq!(bench.machine.checkpoints().last().map(|last| last.number), Some(CHECKPOINTS as u64 + 1));
 }
@@ -116,7 +114,7 @@ fn a_crash_costs_the_execution_alone_until_there_are_too_many() {
     for crash in 0..=RECOVERIES {
         bench.execute_as(20 + crash as u64, ExecutionId::from_bytes([crash as u8 + 1; 16]));
         bench.input(SessionInput::Exited(WorkerExitStatus::Signaled(11)));
-        let Some((_, Ok(SessionReply::Executed(ended)))) = bench.replies.last() else {
+        let Some((_, Ok(Answer::Executed(ended)))) = bench.replies.last() else {
             panic!("{:?}", bench.replies)
         };
         let error = ended.record.error.as_ref().expect("an error");
@@ -207,16 +205,12 @@ fn a_rollback_whose_end_is_stored_late_costs_no_session() {
     assert_eq!((bench.machine.record().status, bench.killed), (SessionStatus::Ready, false));
     // Another supervisor would roll back again: no execution is acknowledged until then.
     bench.execute(21);
-    assert!(
-        matches!(bench.replies.last(), Some((Token(21), Err(Refusal::Storage(_))))),
-        "{:?}",
-        bench.replies
-    );
+    assert!(matches!(bench.replies.last(), Some((21, Err(Refusal::Storage(_))))), "{:?}", bench.replies);
     bench.held = None;
     bench.after(60_000);
     bench.execute(22);
     bench.ends(Outcome::Ok);
-    assert!(matches!(bench.replies.last(), Some((Token(22), Ok(_)))), "{:?}", bench.replies);
+    assert!(matches!(bench.replies.last(), Some((22, Ok(_)))), "{:?}", bench.replies);
 }
 
 #[test]
@@ -240,7 +234,7 @@ fn a_violation_and_an_operators_kill_end_the_session_despite_its_guard() {
         if hostile {
             bench.on_worker_message(FromWorker::Forked { order: 77 });
         } else {
-            bench.input(SessionInput::Kill { token: Token(40), signal: 9 });
+            bench.input(SessionInput::Kill { token: Token::new(40), signal: 9 });
         }
         bench.input(SessionInput::Exited(WorkerExitStatus::Signaled(9)));
         assert_eq!(bench.machine.record().status, SessionStatus::Crashed);
@@ -287,7 +281,7 @@ fn an_execution_without_a_guard_does_not_run() {
     let order = bench.forks.last().copied().expect("an order");
     bench.on_worker_message(FromWorker::ForkFailed { order, errno: 11 });
     bench.input(SessionInput::ForkEnded { order, result: Err(ForkFault::Failed(why)) });
-    assert!(matches!(bench.replies.last(), Some((Token(50), Err(Refusal::Fork(_))))), "{:?}", bench.replies);
+    assert!(matches!(bench.replies.last(), Some((50, Err(Refusal::Fork(_))))), "{:?}", bench.replies);
     bench.execute(51);
     bench.fork_succeeds();
     assert_eq!(bench.machine.running(), Some(EXECUTION));

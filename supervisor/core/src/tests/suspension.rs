@@ -9,7 +9,7 @@ impl Bench {
     fn idle(idle_timeout_s: u32, after_ms: Option<u64>) -> Self {
         let mut bench = Self::new(rights(|_| {}), idle_timeout_s);
         bench.machine.suspend_after(after_ms, bench.now);
-        bench.input(SessionInput::Create { token: Token(1) });
+        bench.input(SessionInput::Create { token: Token::new(1) });
         bench.input(SessionInput::Spawned);
         bench.on_worker_message(FromWorker::Started { heap_bytes: 1 });
         bench
@@ -64,20 +64,20 @@ fn a_request_suspends_an_idle_session_and_not_a_busy_one() {
     bench.after(1_000_000);
     assert!(!bench.machine.is_suspended(), "only on request");
     bench.execute(2);
-    bench.input(SessionInput::Request { token: Token(3), request: SessionRequest::Suspend });
+    bench.input(SessionInput::Request { token: Token::new(3), request: SessionRequest::Suspend });
     assert!(matches!(bench.reply(3), Some(Err(Refusal::Busy))), "{:?}", bench.reply(3));
     bench.input(SessionInput::SuspendIdle);
     assert!(bench.signals.is_empty());
     bench.ends(Outcome::Ok);
     for token in 4..6 {
-        bench.input(SessionInput::Request { token: Token(token), request: SessionRequest::Suspend });
-        let Some(Ok(SessionReply::Session(session))) = bench.reply(token) else { panic!("no session") };
+        bench.input(SessionInput::Request { token: Token::new(token), request: SessionRequest::Suspend });
+        let Some(Ok(Answer::Session(session))) = bench.reply(token) else { panic!("no session") };
         assert_eq!(session.status, SessionStatus::Suspended);
     }
     assert_eq!(bench.signals, [SIGSTOP], "once");
     for token in 6..8 {
-        bench.input(SessionInput::Request { token: Token(token), request: SessionRequest::Resume });
-        let Some(Ok(SessionReply::Session(session))) = bench.reply(token) else { panic!("no session") };
+        bench.input(SessionInput::Request { token: Token::new(token), request: SessionRequest::Resume });
+        let Some(Ok(Answer::Session(session))) = bench.reply(token) else { panic!("no session") };
         assert_eq!(session.status, SessionStatus::Ready);
     }
     assert_eq!(bench.signals, [SIGSTOP, SIGCONT], "once");

@@ -37,7 +37,7 @@ impl Bench {
             None => SubmittedAnswer::Unchecked(given),
         };
         self.input(SessionInput::Submit {
-            token: Token(token),
+            token: Token::new(token),
             execution: EXECUTION,
             task,
             answer,
@@ -70,13 +70,13 @@ impl Bench {
 
     fn status(&self, token: u64) -> Option<ExecutionStatus> {
         match self.reply(token) {
-            Some(Ok(SessionReply::Executed(executed))) => Some(executed.record.status),
+            Some(Ok(Answer::Executed(executed))) => Some(executed.record.status),
             _ => None,
         }
     }
 }
 
-fn not_pending() -> Result<SessionReply, Refusal> {
+fn not_pending() -> Result<Answer, Refusal> {
     Err(Refusal::Task(DurableRefusal::NotPending))
 }
 
@@ -85,9 +85,7 @@ fn the_caller_gets_the_pause_and_the_submitter_the_end() {
     let mut bench = Bench::running();
     bench.prints(0, "before");
     bench.on_task(1, 1, None);
-    let Some(Ok(SessionReply::Executed(Executed { record, events }))) = bench.reply(2) else {
-        panic!("no answer")
-    };
+    let Some(Ok(Answer::Executed(Executed { record, events }))) = bench.reply(2) else { panic!("no answer") };
     assert_eq!((record.status, record.metrics.events), (ExecutionStatus::Waiting, 3));
     let last = events.iter().flatten().flat_map(|batch| batch.iter()).last().expect("there are events");
     let task = bench.task().id;
@@ -199,7 +197,7 @@ fn whatever_ends_a_waiting_execution_withdraws_its_task() {
     };
     let mut cancelled = Bench::running();
     cancelled.on_task(1, 1, None);
-    cancelled.input(SessionInput::Cancel { token: Token(3), execution: EXECUTION, abandoned: false });
+    cancelled.input(SessionInput::Cancel { token: Token::new(3), execution: EXECUTION, abandoned: false });
     assert_eq!(cancelled.interrupts, 1);
     assert!(matches!(cancelled.sent.last(), Some(ToWorker::HostReply { reply: HostReply::Failed(_), .. })));
     cancelled.submits(4, "too late");
@@ -209,7 +207,7 @@ fn whatever_ends_a_waiting_execution_withdraws_its_task() {
     withdrawn(&cancelled);
     let mut closed = Bench::running();
     closed.on_task(1, 1, None);
-    closed.input(SessionInput::Close { token: Token(3), cause: CloseCause::Request });
+    closed.input(SessionInput::Close { token: Token::new(3), cause: CloseCause::Request });
     closed.ends(Outcome::Interrupted);
     assert_eq!(closed.ended().status, ExecutionStatus::Cancelled);
     withdrawn(&closed);
@@ -224,7 +222,7 @@ fn whatever_ends_a_waiting_execution_withdraws_its_task() {
 #[test]
 fn a_session_that_waits_is_busy_and_not_idle() {
     let mut bench = Bench::new(rights(|_| {}), 10);
-    bench.input(SessionInput::Create { token: Token(1) });
+    bench.input(SessionInput::Create { token: Token::new(1) });
     bench.input(SessionInput::Spawned);
     bench.on_worker_message(FromWorker::Started { heap_bytes: 1 });
     bench.execute(2);

@@ -16,7 +16,7 @@ fn file(bench: &mut Bench, token: u64, kind: ExecutionKind, name: &str, format: 
     let source = Source::File { path: name.to_owned(), format: Some(format) };
     let request = Box::new(ExecuteRequest { kind, source, ..request(EXECUTION) });
     let policy = Arc::clone(&bench.policy);
-    bench.input(SessionInput::Execute { token: Token(token), request, policy });
+    bench.input(SessionInput::Execute { token: Token::new(token), request, policy });
     loaded(bench, format);
 }
 
@@ -106,7 +106,7 @@ fn with_error_they_end_the_execution_before_anything_runs() {
         assert_eq!((ended.status, bench.code().as_str()), (ExecutionStatus::Error, code));
         assert_eq!(ended.error.map(|error| error.message).as_deref(), Some(message));
         assert_eq!(notices(&bench).len(), lines, "what the error lacks");
-        assert!(matches!(bench.reply(2), Some(Ok(SessionReply::Executed(_)))) && !was_dispatched(&bench));
+        assert!(matches!(bench.reply(2), Some(Ok(Answer::Executed(_)))) && !was_dispatched(&bench));
         bench.execute(3);
         assert!(was_dispatched(&bench), "the session is free");
     }
@@ -131,7 +131,7 @@ fn its_clocks_begin_after_the_check() {
 #[test]
 fn one_that_is_cancelled_or_whose_worker_ends_gives_the_check_up() {
     let mut bench = checked(TypeCheck::Error);
-    bench.input(SessionInput::Cancel { token: Token(3), execution: EXECUTION, abandoned: false });
+    bench.input(SessionInput::Cancel { token: Token::new(3), execution: EXECUTION, abandoned: false });
     assert_eq!((bench.ended().status, bench.dropped_work), (ExecutionStatus::Cancelled, 1));
     is_checked(&mut bench, found(0));
     assert!(!was_dispatched(&bench), "the result is late");
@@ -156,7 +156,7 @@ fn one_with_a_key_waits_for_its_commit_and_for_the_check() {
         let request =
             ExecuteRequest { stored_first: true, kind: ExecutionKind::RunFile, source, ..request(EXECUTION) };
         let policy = Arc::clone(&bench.policy);
-        bench.input(SessionInput::Execute { token: Token(2), request: Box::new(request), policy });
+        bench.input(SessionInput::Execute { token: Token::new(2), request: Box::new(request), policy });
         loaded(&mut bench, SourceFormat::TypeScript);
         for is_commit in [commit_first, !commit_first] {
             assert!(!was_dispatched(&bench));
@@ -177,7 +177,7 @@ fn a_startup_file_with_errors_ends_its_session() {
     let source = Source::File { path: "setup.ts".to_owned(), format: Some(SourceFormat::TypeScript) };
     let startup = ExecuteRequest { kind: ExecutionKind::Startup, source, ..request(EXECUTION) };
     bench.machine = SessionMachine::new(SessionSpec { startup: vec![startup], ..spec(&policy, 0) });
-    bench.input(SessionInput::Create { token: Token(1) });
+    bench.input(SessionInput::Create { token: Token::new(1) });
     bench.input(SessionInput::Spawned);
     bench.on_worker_message(FromWorker::Started { heap_bytes: 1 });
     loaded(&mut bench, SourceFormat::TypeScript);

@@ -93,7 +93,7 @@ fn sequence_numbers_and_repetitions_are_checked() {
 #[test]
 fn a_message_before_started_is_a_violation() {
     let mut bench = Bench::new(rights(|_| {}), 0);
-    bench.input(SessionInput::Create { token: Token(1) });
+    bench.input(SessionInput::Create { token: Token::new(1) });
     bench.input(SessionInput::Spawned);
     bench.prints(0, "x");
     assert!(bench.killed);
@@ -102,7 +102,7 @@ fn a_message_before_started_is_a_violation() {
 #[test]
 fn a_worker_that_never_starts_is_killed() {
     let mut bench = Bench::new(rights(|_| {}), 0);
-    bench.input(SessionInput::Create { token: Token(1) });
+    bench.input(SessionInput::Create { token: Token::new(1) });
     bench.input(SessionInput::Spawned);
     bench.after(HELLO_MS);
     assert!(bench.killed);

@@ -12,7 +12,7 @@ fn withheld_with(wait: bool, policy: Arc<EffectivePolicy>) -> Bench {
     bench.held = Some(Vec::new());
     let request = ExecuteRequest { stored_first: true, wait, ..request(EXECUTION) };
     let policy = Arc::clone(&bench.policy);
-    bench.input(SessionInput::Execute { token: Token(2), request: Box::new(request), policy });
+    bench.input(SessionInput::Execute { token: Token::new(2), request: Box::new(request), policy });
     bench
 }
 
@@ -63,12 +63,12 @@ fn its_clocks_begin_when_the_worker_gets_it() {
 #[test]
 fn one_that_is_cancelled_before_its_commit_never_reaches_the_worker() {
     let mut bench = withheld(true);
-    bench.input(SessionInput::Cancel { token: Token(3), execution: EXECUTION, abandoned: false });
+    bench.input(SessionInput::Cancel { token: Token::new(3), execution: EXECUTION, abandoned: false });
     assert_eq!(bench.ended().status, ExecutionStatus::Cancelled);
     bench.keeps();
     bench.keeps();
     assert!(!was_dispatched(&bench) && bench.interrupts == 0);
-    assert!(matches!(bench.reply(2), Some(Ok(SessionReply::Executed(_)))));
+    assert!(matches!(bench.reply(2), Some(Ok(Answer::Executed(_)))));
     bench.held = None;
     bench.execute(4);
     assert!(was_dispatched(&bench), "the session is free");
@@ -77,7 +77,7 @@ fn one_that_is_cancelled_before_its_commit_never_reaches_the_worker() {
 #[test]
 fn a_session_that_is_closed_meanwhile_ends_in_order() {
     let mut bench = withheld(true);
-    bench.input(SessionInput::Close { token: Token(3), cause: CloseCause::Request });
+    bench.input(SessionInput::Close { token: Token::new(3), cause: CloseCause::Request });
     assert_eq!(bench.ended().status, ExecutionStatus::Cancelled);
     assert!(matches!(bench.sent.last(), Some(ToWorker::Shutdown)) && !was_dispatched(&bench));
     bench.held = None;

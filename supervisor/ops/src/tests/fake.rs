@@ -1,8 +1,8 @@
 //! A runtime without processes that stores rows like the real one, and verbs on top of it.
 
 use crate::{
-    Caller, ClientPresence, Ops, OpsOptions, RuntimeApi, RuntimeCondition, RuntimeFacts, VerbHandler as _,
-    VerbRequest,
+    Caller, ClientPresence, IdempotencyKey, Ops, OpsOptions, RuntimeApi, RuntimeCondition, RuntimeFacts,
+    VerbHandler as _, VerbRequest,
 };
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -22,7 +22,7 @@ use vm_system_protocol::model::{
 };
 use vm_system_protocol::reason::CloseReason;
 use vm_system_protocol::time::Timestamp;
-use vm_system_record::{Owner, PolicySnapshot, Write};
+use vm_system_record::{Owner, PolicySnapshot, SessionChange, Write};
 use vm_system_runtime::client_memory::ReplyMemory;
 use vm_system_runtime::shares::Holder;
 use vm_system_runtime::{CreateSession, DrainChange, Follower, ForkSession, RuntimeError};
@@ -268,7 +268,9 @@ impl RuntimeApi for Fake {
                         Box::new(SessionFacts { restored: Some(restored), ..SessionFacts::default() });
                     Write::SessionRestored { id, name, facts }
                 }
-                SessionRequest::Rename { name } => Write::SessionRename { id, name },
+                SessionRequest::Rename { name } => {
+                    Write::SessionChange { id, change: SessionChange::Name(name) }
+                }
                 _ => return Err(RuntimeError::Internal("not simulated".to_owned())),
             };
             self.store.apply(write).await.map_err(RuntimeError::Store)?;
@@ -501,7 +503,7 @@ impl Ops {
     ) -> Result<Reply, OpError> {
         let request = VerbRequest {
             caller: caller.clone(),
-            idempotency_key: key.map(str::to_owned),
+            idempotency_key: key.map(IdempotencyKey::parse).transpose()?,
             op,
             events,
             memory: ReplyMemory::default(),

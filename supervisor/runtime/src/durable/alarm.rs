@@ -2,13 +2,12 @@
 //! and at any time those with an expired task. At most as many at a time as workers can be started.
 
 use super::Durables;
-use super::live::{QueuedRequest, RunRequest};
+use super::live::QueuedRequest;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::hash::Hash;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
-use tokio::sync::oneshot;
 use vm_system_protocol::ids::{ExecutionId, TaskId};
 use vm_system_protocol::time::Timestamp;
 
@@ -116,10 +115,7 @@ async fn expire_due_tasks(durables: &Arc<Durables>) {
 /// Wakes an execution; waits until fewer are being loaded.
 async fn wake(durables: &Arc<Durables>, execution: ExecutionId) -> bool {
     let Ok(permit) = Arc::clone(&durables.wakes).acquire_owned().await else { return false };
-    let (responder, _) = oneshot::channel();
-    let command =
-        QueuedRequest { request: RunRequest::Wake { wait: false }, responder, permit: Some(permit) };
-    durables.hand_over(execution, None, command).is_ok()
+    durables.hand_over(execution, None, QueuedRequest::wake(Some(permit))).is_ok()
 }
 
 /// Stops at an error of the store.

@@ -1,7 +1,7 @@
 //! Events of an owner task as inputs of the state machine. Decides nothing.
 
 use super::ProgramWorker;
-use super::live::{QueuedRequest, RunRequest, lock};
+use super::live::{QueuedRequest, lock};
 use super::task::{ProgramContext, RunTask, RunWorker, Woken};
 use super::worker::{LoadedWorker, WorkerStartError};
 use crate::link::{LinkEvent, WorkerLink};
@@ -20,18 +20,17 @@ impl RunTask {
         Some(match woken {
             Woken::QueuedRequest(None) | Woken::Stop => Input::Stop,
             Woken::QueuedRequest(Some(command))
-                if self.writes.is_behind() && !matches!(command.request, RunRequest::Cancel { .. }) =>
+                if self.writes.is_behind() && !matches!(command.input, Input::Cancel { .. }) =>
             {
                 self.early = Some(command);
                 return None;
             }
             // Before the answer is used up: without its files the program would fail.
-            Woken::QueuedRequest(Some(QueuedRequest {
-                request: RunRequest::Submit { .. },
-                responder,
-                ..
-            })) if let Some(why) = &context.user_gone => {
-                let _ = responder.send(Err(DurableRefusal::OwnerGone(why.clone())));
+            Woken::QueuedRequest(Some(command))
+                if let Some(why) = &context.user_gone
+                    && matches!(command.input, Input::Submit { .. }) =>
+            {
+                command.refuse(DurableRefusal::OwnerGone(why.clone()));
                 Input::Wake { token: None }
             }
             Woken::QueuedRequest(Some(command)) => self.command(command),
@@ -62,21 +61,14 @@ impl RunTask {
     }
 
     fn command(&mut self, command: QueuedRequest) -> Input {
-        let QueuedRequest { request, responder, permit } = command;
+        let QueuedRequest { input, caller, permit } = command;
         if let Some(permit) = permit {
             self.permit = Some(permit);
         }
-        match request {
-            RunRequest::Start { wait } => Input::Start { token: self.callers.add(responder), wait },
-            RunRequest::Submit { task, answer: given, with, wait } => {
-                Input::Submit { token: self.callers.add(responder), task, answer: given, with, wait }
-            }
-            RunRequest::Set { frame, name, value } => {
-                Input::Set { token: self.callers.add(responder), frame, name, value }
-            }
-            RunRequest::Cancel { with } => Input::Cancel { token: self.callers.add(responder), with },
-            RunRequest::Wake { wait } => Input::Wake { token: wait.then(|| self.callers.add(responder)) },
+        if let Some((token, responder)) = caller {
+            self.callers.add(token, responder);
         }
+        input
     }
 
     fn started(&mut self, started: Result<LoadedWorker, WorkerStartError>, owner: &Principal) -> Input {

@@ -4,13 +4,15 @@
 use super::files::Used;
 use super::task::{ProgramContext, RunTask};
 use super::{Durables, stored};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
-use vm_system_core::durable::{DurableMachine, DurableRefusal, RunStatus, Spent, SubmittedAnswer};
+use vm_system_core::durable::{
+    DurableInput as Input, DurableMachine, DurableRefusal, RunStatus, RunToken, Spent,
+};
 use vm_system_policy::SessionUsage;
-use vm_system_protocol::ids::{ExecutionId, ProgramId, TaskId};
-use vm_system_protocol::json::JsonText;
-use vm_system_record::{Owner as Principal, Write};
+use vm_system_protocol::ids::{ExecutionId, ProgramId};
+use vm_system_record::Owner as Principal;
 
 /// Commands that may wait for an owner task.
 const COMMANDS: usize = 32;
@@ -18,24 +20,15 @@ const COMMANDS: usize = 32;
 /// Most executions with a remembered use of their limits; beyond that, some start with full limits.
 const REMEMBERED: usize = 100_000;
 
-/// A request to an owner task.
-#[derive(Debug)]
-pub(super) enum RunRequest {
-    Start { wait: bool },
-    Submit { task: Option<TaskId>, answer: SubmittedAnswer, with: Vec<Write>, wait: bool },
-    Set { frame: u32, name: String, value: JsonText },
-    Cancel { with: Vec<Write> },
-    Wake { wait: bool },
-}
-
 /// Receives the result of a request.
 pub(super) type RunResponder = oneshot::Sender<Result<RunStatus, DurableRefusal>>;
 
-/// A request with its caller.
+/// A request to an owner task: the machine's own input.
 #[derive(Debug)]
 pub(super) struct QueuedRequest {
-    pub(super) request: RunRequest,
-    pub(super) responder: RunResponder,
+    pub(super) input: Input,
+    /// The caller that gets the reply, if one waits for it.
+    pub(super) caller: Option<(RunToken, RunResponder)>,
     /// Held until the worker is loaded, or nothing is to be done: bounds the executions that are woken at a time.
     pub(super) permit: Option<OwnedSemaphorePermit>,
 }
@@ -69,8 +62,17 @@ impl LiveRun {
 }
 
 impl QueuedRequest {
-    pub(super) fn new(request: RunRequest, responder: RunResponder) -> Self {
-        Self { request, responder, permit: None }
+    /// Has an execution continue; nobody waits for it.
+    pub(super) fn wake(permit: Option<OwnedSemaphorePermit>) -> Self {
+        Self { input: Input::Wake { token: None }, caller: None, permit }
+    }
+
+    /// Replies to the caller, if there is one, that the request is not made.
+    pub(super) fn refuse(self, why: DurableRefusal) {
+        if let Some((_, responder)) = self.caller {
+            // No error if the caller has left.
+            let _ = responder.send(Err(why));
+        }
     }
 }
 
@@ -84,11 +86,21 @@ impl Durables {
         self: &Arc<Self>,
         execution: ExecutionId,
         identity: Option<Arc<RunIdentity>>,
-        request: RunRequest,
+        input: impl FnOnce(RunToken) -> Input,
     ) -> Result<RunStatus, DurableRefusal> {
-        let (responder, response) = oneshot::channel();
-        self.hand_over(execution, identity, QueuedRequest::new(request, responder))?;
+        let (request, response) = self.queued(input);
+        self.hand_over(execution, identity, request)?;
         response.await.unwrap_or(Err(DurableRefusal::Stopping))
+    }
+
+    /// A request, and the receiver of its reply.
+    pub(super) fn queued(
+        &self,
+        input: impl FnOnce(RunToken) -> Input,
+    ) -> (QueuedRequest, oneshot::Receiver<Result<RunStatus, DurableRefusal>>) {
+        let token = RunToken::new(self.callers.fetch_add(1, Ordering::Relaxed));
+        let (responder, response) = oneshot::channel();
+        (QueuedRequest { input: input(token), caller: Some((token, responder)), permit: None }, response)
     }
 
     /// Starts an owner task for a new execution.

@@ -38,17 +38,19 @@ use super::api::RuntimeError;
 use super::link::LastReceived;
 use super::shares::{ShareLimits, Shares};
 use super::task::RuntimeContext;
-use live::{LiveRun, QueuedRequest, RunRequest};
+use live::{LiveRun, QueuedRequest};
 use std::collections::BTreeMap;
 use std::collections::HashMap;
 use std::path::PathBuf;
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use tokio::sync::{Notify, Semaphore, oneshot};
+use tokio::sync::{Notify, Semaphore};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use vm_system_core::durable::{
-    DurableMachine, DurableRefusal, DurableSpec, Fresh, RunStatus, Spent, SubmittedAnswer,
+    DurableInput as Input, DurableMachine, DurableRefusal, DurableSpec, Fresh, RunStatus, Spent,
+    SubmittedAnswer,
 };
 use vm_system_policy::{EffectivePolicy, HostUsage, Operator, Snapshot, effective};
 use vm_system_protocol::ids::{ExecutionId, ProgramId, SessionId, TaskId};
@@ -129,6 +131,8 @@ pub struct Durables {
     shared: Arc<RuntimeContext>,
     config: DurableConfig,
     live: Mutex<HashMap<ExecutionId, LiveRun>>,
+    /// The number of the last caller.
+    callers: AtomicU64,
     following: follow::Following,
     code: Mutex<code::Codes>,
     /// Workers.
@@ -157,6 +161,7 @@ impl Durables {
         let durables = Arc::new(Self {
             shared,
             live: Mutex::default(),
+            callers: AtomicU64::default(),
             following: follow::Following::default(),
             workers: Mutex::default(),
             spent: Mutex::default(),
@@ -210,8 +215,7 @@ impl Durables {
             policy,
         };
         let machine = DurableMachine::fresh(spec, start.record, start.fresh);
-        let (responder, response) = oneshot::channel();
-        let command = QueuedRequest::new(RunRequest::Start { wait }, responder);
+        let (command, response) = self.queued(|token| Input::Start { token, wait });
         self.begin(id, (machine, context), start.identity, command)?;
         response.await.unwrap_or(Err(DurableRefusal::Stopping))
     }
@@ -226,7 +230,8 @@ impl Durables {
         wait: bool,
         with: Vec<Write>,
     ) -> Result<RunStatus, DurableRefusal> {
-        self.request(execution, Some(identity), RunRequest::Submit { task, answer, with, wait }).await
+        self.request(execution, Some(identity), |token| Input::Submit { token, task, answer, with, wait })
+            .await
     }
 
     /// Changes a variable of a waiting program.
@@ -237,7 +242,7 @@ impl Durables {
         name: String,
         value: JsonText,
     ) -> Result<RunStatus, DurableRefusal> {
-        self.request(execution, None, RunRequest::Set { frame, name, value }).await
+        self.request(execution, None, |token| Input::Set { token, frame, name, value }).await
     }
 
     /// Ends an execution; the writes become durable together with its end.
@@ -246,22 +251,19 @@ impl Durables {
         execution: ExecutionId,
         with: Vec<Write>,
     ) -> Result<RunStatus, DurableRefusal> {
-        self.request(execution, None, RunRequest::Cancel { with }).await
+        self.request(execution, None, |token| Input::Cancel { token, with }).await
     }
 
     /// Continues an execution if there is something to do.
     pub fn wake(self: &Arc<Self>, execution: ExecutionId) {
-        let (responder, _) = oneshot::channel();
-        if let Err(error) =
-            self.hand_over(execution, None, QueuedRequest::new(RunRequest::Wake { wait: false }, responder))
-        {
+        if let Err(error) = self.hand_over(execution, None, QueuedRequest::wake(None)) {
             tracing::warn!(%execution, %error, "an execution does not continue; it is retried");
         }
     }
 
     /// As [`Durables::wake`]; returns when the execution waits or has ended.
     pub async fn resume(self: &Arc<Self>, execution: ExecutionId) -> Result<RunStatus, DurableRefusal> {
-        self.request(execution, None, RunRequest::Wake { wait: true }).await
+        self.request(execution, None, |token| Input::Wake { token: Some(token) }).await
     }
 
     /// Frames and variables of a program at a checkpoint.

@@ -30,18 +30,73 @@ impl From<WorkerStartError> for RuntimeError {
     }
 }
 
-/// The worker's next message.
-async fn receive(handle: &mut WorkerHandle) -> Result<FromDurable, RuntimeError> {
-    match tokio::time::timeout(PATIENCE, handle.receiver.recv()).await {
-        Ok(Ok(received)) => match received.message {
-            FromWorker::Durable(message) => Ok(*message),
-            _ => Err(RuntimeError::Internal("the worker sent an unexpected reply".to_owned())),
-        },
-        Ok(Err(error)) => {
-            Err(RuntimeError::Internal(format!("the worker exited during the request: {error}")))
+/// A request to a worker, with the type of its reply.
+trait WorkerRequest {
+    type Reply;
+
+    /// `None`: the message is no reply to such a request.
+    fn reply_from(message: FromDurable) -> Option<Self::Reply>;
+}
+
+/// Compiles a source text.
+enum Compile {}
+
+impl WorkerRequest for Compile {
+    type Reply = Result<CompiledSource, Vec<Diagnostic>>;
+
+    fn reply_from(message: FromDurable) -> Option<Self::Reply> {
+        match message {
+            FromDurable::Compiled { code, typescript } => Some(Ok(CompiledSource { code, typescript })),
+            FromDurable::NotCompiled(diagnostics) => Some(Err(diagnostics)),
+            _ => None,
         }
-        Err(_) => Err(RuntimeError::Internal("the worker did not reply in time".to_owned())),
     }
+}
+
+/// Restores a state whose pages were sent; the error is the reason why it cannot be.
+enum Restore {}
+
+impl WorkerRequest for Restore {
+    type Reply = Result<(), String>;
+
+    fn reply_from(message: FromDurable) -> Option<Self::Reply> {
+        match message {
+            FromDurable::Restored => Some(Ok(())),
+            FromDurable::Refused { why } => Some(Err(why)),
+            _ => None,
+        }
+    }
+}
+
+/// Reads frames and variables of the restored state.
+enum Inspect {}
+
+impl WorkerRequest for Inspect {
+    type Reply = Result<Box<ProgramState>, String>;
+
+    fn reply_from(message: FromDurable) -> Option<Self::Reply> {
+        match message {
+            FromDurable::View(view) => Some(Ok(view)),
+            FromDurable::Refused { why } => Some(Err(why)),
+            _ => None,
+        }
+    }
+}
+
+/// The worker's reply to a request that it has. A worker may send anything: what is no such reply is an error here, and nowhere else.
+async fn receive<R: WorkerRequest>(handle: &mut WorkerHandle) -> Result<R::Reply, RuntimeError> {
+    let message = match tokio::time::timeout(PATIENCE, handle.receiver.recv()).await {
+        Ok(Ok(received)) => received.message,
+        Ok(Err(error)) => {
+            return Err(RuntimeError::Internal(format!("the worker exited during the request: {error}")));
+        }
+        Err(_) => return Err(RuntimeError::Internal("the worker did not reply in time".to_owned())),
+    };
+    let reply = match message {
+        FromWorker::Durable(message) => R::reply_from(*message),
+        _ => None,
+    };
+    reply.ok_or_else(|| RuntimeError::Internal("the worker sent an unexpected reply".to_owned()))
 }
 
 /// A worker without code, with the slot and jail that it holds until it exits. The start slot is released:
@@ -80,15 +135,11 @@ pub(super) async fn compile(
     let (mut handle, slot, jail) = blank(durables, owner, &limits).await?;
     let request = order(ToDurable::Compile { source, file_name, typescript });
     let reply = match handle.sender.send(&request).await {
-        Ok(()) => receive(&mut handle).await,
+        Ok(()) => receive::<Compile>(&mut handle).await,
         Err(error) => Err(WorkerStartError::from(error).into()),
     };
     durables.end(handle.process.clone(), (handle, slot, jail));
-    match reply? {
-        FromDurable::Compiled { code, typescript } => Ok(Ok(CompiledSource { code, typescript })),
-        FromDurable::NotCompiled(diagnostics) => Ok(Err(diagnostics)),
-        _ => Err(RuntimeError::Internal("the worker sent an unexpected reply".to_owned())),
-    }
+    reply
 }
 
 /// Frames and variables of a program at a stored checkpoint.
@@ -97,11 +148,10 @@ pub(super) async fn inspect(
     execution: ExecutionId,
     checkpoint: u64,
 ) -> Result<ProgramState, RuntimeError> {
-    match restore_stored(durables, execution, checkpoint, Some(ToDurable::Inspect)).await? {
-        FromDurable::View(view) => Ok(*view),
-        FromDurable::Refused { why } => Err(RuntimeError::Invalid(why)),
-        _ => Err(RuntimeError::Internal("the worker sent an unexpected reply".to_owned())),
-    }
+    let mut stored = StoredState::load(durables, execution, checkpoint).await?;
+    let inspected = stored.inspect().await;
+    stored.end().await?;
+    inspected?.map(|state| *state).map_err(RuntimeError::Invalid)
 }
 
 /// Checks that a worker can restore a stored checkpoint; the inner error is the reason as text.
@@ -110,11 +160,10 @@ pub(super) async fn verify_stored(
     execution: ExecutionId,
     checkpoint: u64,
 ) -> Result<Result<(), String>, RuntimeError> {
-    match restore_stored(durables, execution, checkpoint, None).await? {
-        FromDurable::Restored => Ok(Ok(())),
-        FromDurable::Refused { why } => Ok(Err(why)),
-        _ => Err(RuntimeError::Internal("the worker sent an unexpected reply".to_owned())),
-    }
+    let mut stored = StoredState::load(durables, execution, checkpoint).await?;
+    let restored = receive::<Restore>(&mut stored.handle).await;
+    stored.end().await?;
+    restored
 }
 
 /// Restores stored checkpoints one after the other in the same worker; the first that it refuses is an error with its number and
@@ -151,36 +200,59 @@ async fn first_refused(
             let part = durables.part(&order, None).await.map_err(RuntimeError::Store)?;
             durables.send_checkpoint(handle, &order, part).await?;
         }
-        match receive(handle).await? {
-            FromDurable::Restored => {}
-            FromDurable::Refused { why } => return Ok(Some((number, why))),
-            _ => return Err(RuntimeError::Internal("the worker sent an unexpected reply".to_owned())),
+        if let Err(why) = receive::<Restore>(handle).await? {
+            return Ok(Some((number, why)));
         }
     }
     Ok(None)
 }
 
-/// The reply of a worker that has restored a stored checkpoint, to that or to a request that follows.
-async fn restore_stored(
-    durables: &Durables,
+/// A worker that restores a stored checkpoint.
+struct StoredState<'a> {
+    durables: &'a Durables,
     execution: ExecutionId,
     checkpoint: u64,
-    then: Option<ToDurable>,
-) -> Result<FromDurable, RuntimeError> {
-    let order_ = stored_order(durables, execution, checkpoint).await?;
-    let holder = durables.shared.holder(&order_.owner);
-    let _turn = durables.inspections.wait(&holder, 1).await.ok_or(WorkerStartError::Stopping)?;
-    // The start slot is released at once: restoring may take long.
-    let LoadedWorker { mut handle, start_permit, slot, jail, .. } = durables.start_worker(order_).await?;
-    drop(start_permit);
-    let reply = restored(&mut handle, then).await;
-    durables.end(handle.process.clone(), (handle, slot, jail));
-    // A large state is read in parts: no part may have been deleted meanwhile.
-    let kept = durables.shared.store.checkpoints(execution).await.map_err(RuntimeError::Store)?;
-    if !kept.iter().any(|row| row.seq == checkpoint) {
-        return Err(RuntimeError::Invalid("the checkpoint was deleted".to_owned()));
+    handle: WorkerHandle,
+    slot: Share,
+    jail: Spawner,
+    _turn: Share,
+}
+
+impl<'a> StoredState<'a> {
+    async fn load(
+        durables: &'a Durables,
+        execution: ExecutionId,
+        checkpoint: u64,
+    ) -> Result<Self, RuntimeError> {
+        let order_ = stored_order(durables, execution, checkpoint).await?;
+        let holder = durables.shared.holder(&order_.owner);
+        let turn = durables.inspections.wait(&holder, 1).await.ok_or(WorkerStartError::Stopping)?;
+        let LoadedWorker { handle, start_permit, slot, jail, .. } = durables.start_worker(order_).await?;
+        // The start slot is released at once: restoring may take long.
+        drop(start_permit);
+        Ok(Self { durables, execution, checkpoint, handle, slot, jail, _turn: turn })
     }
-    reply
+
+    async fn inspect(&mut self) -> Result<Result<Box<ProgramState>, String>, RuntimeError> {
+        if let Err(why) = receive::<Restore>(&mut self.handle).await? {
+            return Ok(Err(why));
+        }
+        self.handle.sender.send(&order(ToDurable::Inspect)).await.map_err(WorkerStartError::from)?;
+        receive::<Inspect>(&mut self.handle).await
+    }
+
+    /// Ends the worker. An error: the checkpoint was deleted meanwhile, so that the worker may not have had all of it.
+    async fn end(self) -> Result<(), RuntimeError> {
+        let Self { durables, execution, checkpoint, handle, slot, jail, _turn } = self;
+        durables.end(handle.process.clone(), (handle, slot, jail));
+        // A large state is read in parts: no part may have been deleted meanwhile.
+        let kept = durables.shared.store.checkpoints(execution).await.map_err(RuntimeError::Store)?;
+        if kept.iter().any(|row| row.seq == checkpoint) {
+            Ok(())
+        } else {
+            Err(RuntimeError::Invalid("the checkpoint was deleted".to_owned()))
+        }
+    }
 }
 
 /// The order for a worker with the state of a stored checkpoint.
@@ -235,10 +307,8 @@ async fn restore_each<'a>(
     handle.sender.send(&order(ToDurable::Load { code, limits })).await.map_err(WorkerStartError::from)?;
     for (number, pages) in states {
         send_state(handle, pages).await.map_err(WorkerStartError::from)?;
-        match receive(handle).await? {
-            FromDurable::Restored => {}
-            FromDurable::Refused { why } => return Ok(Err((number, why))),
-            _ => return Err(RuntimeError::Internal("the worker sent an unexpected reply".to_owned())),
+        if let Err(why) = receive::<Restore>(handle).await? {
+            return Ok(Err((number, why)));
         }
     }
     Ok(Ok(()))
@@ -262,14 +332,4 @@ async fn send_state(
         handle.sender.send(&order(ToDurable::Pages(batch))).await?;
     }
     handle.sender.send(&order(ToDurable::Restore)).await
-}
-
-async fn restored(handle: &mut WorkerHandle, then: Option<ToDurable>) -> Result<FromDurable, RuntimeError> {
-    match (receive(handle).await?, then) {
-        (FromDurable::Restored, Some(request)) => {
-            handle.sender.send(&order(request)).await.map_err(WorkerStartError::from)?;
-            receive(handle).await
-        }
-        (reply, _) => Ok(reply),
-    }
 }

@@ -203,10 +203,10 @@ impl RunTask {
     fn refuse_all(mut self, why: &DurableRefusal) {
         loop {
             if let Some(command) = self.early.take() {
-                let _ = command.responder.send(Err(why.clone()));
+                command.refuse(why.clone());
             }
             while let Ok(command) = self.inbox.try_recv() {
-                let _ = command.responder.send(Err(why.clone()));
+                command.refuse(why.clone());
             }
             if self.durables.retire(self.execution, &self.inbox) {
                 return;

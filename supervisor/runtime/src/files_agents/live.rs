@@ -131,31 +131,11 @@ impl FilesAgent {
         (tasks, live, stop): (&TaskTracker, Arc<AtomicUsize>, CancellationToken),
     ) -> io::Result<Arc<Self>> {
         let (channel, process) = starter.start(uid)?;
-        let (backlog, outgoing) = mpsc::channel(BACKLOG);
         let (ready, is_ready) = oneshot::channel();
-        let calls = Calls {
-            last: 0,
-            ready: Some(ready),
-            pending: HashMap::new(),
-            processes: HashMap::new(),
-            worktrees: 0,
-            idle_since: Instant::now(),
-            last_ping: None,
-            end: None,
-        };
         let start_deadline = config.start_deadline;
-        let (pid, calls) = (process.pid(), Mutex::new(calls));
-        let agent = Arc::new(Self {
-            uid,
-            user,
-            pid,
-            stop: stop.clone(),
-            channel,
-            backlog,
-            overrun: CancellationToken::new(),
-            calls,
-            start_deadline,
-        });
+        let (mut agent, outgoing) = Self::new((uid, user), channel, ready, stop.clone());
+        (agent.pid, agent.start_deadline) = (process.pid(), start_deadline);
+        let agent = Arc::new(agent);
         live.fetch_add(1, Ordering::Relaxed);
         tasks.spawn(run(Arc::clone(&agent), config.clone(), process, outgoing, (live, stop)));
         let why = match Handle::current().block_on(timeout(start_deadline, is_ready)) {
@@ -166,6 +146,38 @@ impl FilesAgent {
         };
         agent.stop();
         Err(io::Error::other(why))
+    }
+
+    /// An agent that has not sent its first message, and the queue of what its socket does not take at once.
+    fn new(
+        (uid, user): (u32, String),
+        channel: FilesAgentChannel,
+        ready: oneshot::Sender<Result<(), String>>,
+        stop: CancellationToken,
+    ) -> (Self, mpsc::Receiver<Outgoing>) {
+        let (backlog, outgoing) = mpsc::channel(BACKLOG);
+        let calls = Calls {
+            last: 0,
+            ready: Some(ready),
+            pending: HashMap::new(),
+            processes: HashMap::new(),
+            worktrees: 0,
+            idle_since: Instant::now(),
+            last_ping: None,
+            end: None,
+        };
+        let agent = Self {
+            uid,
+            user,
+            pid: None,
+            stop,
+            channel,
+            backlog,
+            overrun: CancellationToken::new(),
+            calls: Mutex::new(calls),
+            start_deadline: Duration::ZERO,
+        };
+        (agent, outgoing)
     }
 
     /// The name of its user.
@@ -569,3 +581,6 @@ impl FilesChild {
         (&mut self.ended).await.map_err(|_| io::Error::other(self.agent.lost().to_string()))
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -134,15 +134,15 @@ impl SpawnHelper {
             let _ = process::wait_for(pid);
             return Err(error);
         }
+        Ok(Self::new(pid, ours, rules.makes_namespaces.is_some()))
+    }
+
+    /// The client of a helper that is ready.
+    fn new(pid: u32, socket: OwnedFd, makes_namespaces: bool) -> Self {
         let (orders, received) = mpsc::channel(ORDERS);
-        let begin = Mutex::new(Some((ours, received)));
-        Ok(Self(Arc::new(Client {
-            started: pid,
-            makes_namespaces: rules.makes_namespaces.is_some(),
-            orders,
-            begin,
-            agents: Arc::default(),
-        })))
+        let begin = Mutex::new(Some((socket, received)));
+        let agents = Arc::default();
+        Self(Arc::new(Client { started: pid, makes_namespaces, orders, begin, agents }))
     }
 
     /// The process that is the helper now.
@@ -469,5 +469,27 @@ impl StartedAgent {
             io::ErrorKind::BrokenPipe,
             "the spawn helper that had started it has ended, and it with that",
         ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Nothing takes the orders: the task begins with the first request to the helper.
+    #[test]
+    fn helper_that_reads_nothing_has_a_bounded_number_of_orders() {
+        let (ours, _theirs) = socket::pair().expect("a channel");
+        let helper = SpawnHelper::new(std::process::id(), ours, false);
+        let mut places = Vec::new();
+        for number in 0..ORDERS {
+            let place = helper.place();
+            places.push(place.unwrap_or_else(|error| panic!("order {number} of {ORDERS}: {error}")));
+        }
+        let refused = helper.place().map(|_| ()).map_err(|error| error.kind());
+        assert_eq!(refused, Err(io::ErrorKind::TimedOut), "more than {ORDERS} orders wait");
+        assert_eq!(helper.problem(), Some(HelperProblem::Silent));
+        places.pop();
+        assert!(helper.place().is_ok(), "a place that was given back is free");
     }
 }

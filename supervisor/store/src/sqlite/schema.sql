@@ -126,6 +126,8 @@ CREATE TABLE executions (
     error_code      TEXT,
     error_message   TEXT,
     error_reason    TEXT,
+    -- The number of `process.exit` (`EXIT`).
+    exit_code       INTEGER,
     duration_ms     INTEGER NOT NULL DEFAULT 0,
     cpu_ms          INTEGER NOT NULL DEFAULT 0,
     host_wait_ms    INTEGER NOT NULL DEFAULT 0,

@@ -107,7 +107,7 @@ fn apply_one(
         }
         Write::SessionRestoring { id, kind, at, detail } => sessions::restoring(c, *id, *kind, *at, detail),
         Write::SessionRestored { id, name, facts } => sessions::restored(c, *id, name.as_deref(), facts),
-        Write::SessionRename { id, name } => sessions::rename(c, *id, name),
+        Write::SessionChange { id, change } => sessions::change(c, *id, change),
         Write::SessionEvent { session, kind, at, detail } => {
             sessions::event(c, *session, *kind, *at, detail.as_deref())
         }

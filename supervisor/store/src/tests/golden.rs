@@ -161,7 +161,10 @@ fn script_rows() -> Vec<Write> {
     let failed = Execution {
         status: ExecutionStatus::Error,
         ended_at: Some(Timestamp(4_002)),
-        error: Some(ExecutionError::new("EXCEPTION", "no").because(Some("because".to_owned()))),
+        error: Some(ExecutionError {
+            exit_code: Some(7),
+            ..ExecutionError::new("EXCEPTION", "no").because(Some("because".to_owned()))
+        }),
         degraded: true,
         ..file.clone()
     };

@@ -78,8 +78,7 @@ fn a_loop_of_short_segments_ends_when_its_time_is_used_up() {
 
 #[test]
 fn a_refused_change_of_a_variable_is_reported_at_once() {
-    let set = |token| DurableInput::Set { token, frame: 0, name: "x".to_owned(), value: json("1") };
-    let (token, other) = (Token(100), Token(101));
+    let (token, other) = (RunToken::new(100), RunToken::new(101));
     let refusal = |input: Option<DurableInput>| {
         let mut world = warm();
         world.step(set(token));
@@ -100,15 +99,18 @@ fn a_refused_change_of_a_variable_is_reported_at_once() {
 #[test]
 fn requests_above_those_that_may_wait_for_the_store_are_refused() {
     let mut world = warm();
-    world.step(DurableInput::Set { token: Token(100), frame: 0, name: "x".to_owned(), value: json("1") });
+    world.step(set(RunToken::new(100)));
     for token in 200..200 + DEFERRED as u64 {
-        world.step(DurableInput::Wake { token: Some(Token(token)) });
+        world.step(DurableInput::Wake { token: Some(RunToken::new(token)) });
     }
     assert!(world.refused.is_empty(), "so many may wait");
-    world.step(DurableInput::Wake { token: Some(Token(300)) });
-    assert_eq!(world.refused, [(Token(300), DurableRefusal::Busy)]);
-    world.step(DurableInput::Cancel { token: Token(301), with: Vec::new() });
-    assert!(!world.refused.iter().any(|(token, _)| *token == Token(301)), "it can be cancelled all the same");
+    world.step(DurableInput::Wake { token: Some(RunToken::new(300)) });
+    assert_eq!(world.refused, [(RunToken::new(300), DurableRefusal::Busy)]);
+    world.step(DurableInput::Cancel { token: RunToken::new(301), with: Vec::new() });
+    assert!(
+        !world.refused.iter().any(|(token, _)| *token == RunToken::new(301)),
+        "it can be cancelled all the same"
+    );
 }
 
 #[test]
@@ -468,11 +470,11 @@ fn impossible_pages_and_too_many_pages_are_refused() {
     );
 }
 
-fn set(token: Token) -> DurableInput {
+fn set(token: RunToken) -> DurableInput {
     DurableInput::Set { token, frame: 0, name: "x".to_owned(), value: json("1") }
 }
 
-fn submit(token: Token, text: &str) -> DurableInput {
+fn submit(token: RunToken, text: &str) -> DurableInput {
     let answer = SubmittedAnswer::Unchecked(GivenAnswer::Typed(text.to_owned()));
     DurableInput::Submit { token, task: None, answer, with: Vec::new(), wait: true }
 }
@@ -480,16 +482,16 @@ fn submit(token: Token, text: &str) -> DurableInput {
 #[test]
 fn answer_that_arrives_while_a_variable_is_changed_is_used_after_that() {
     let mut world = warm();
-    world.step(set(Token(100)));
-    world.step(submit(Token(101), "yes"));
+    world.step(set(RunToken::new(100)));
+    world.step(submit(RunToken::new(101), "yes"));
     assert!(world.refused.is_empty(), "{:?}", world.refused);
     world.step(DurableInput::Message(FromDurable::NotSet));
-    assert_eq!(world.refused, [(Token(100), DurableRefusal::NoVariable)]);
+    assert_eq!(world.refused, [(RunToken::new(100), DurableRefusal::NoVariable)]);
     assert_eq!(world.worker.as_ref().expect("a worker").answers, ["yes"]);
     // The same if the worker exits during the change.
     let mut world = warm();
-    world.step(set(Token(100)));
-    world.step(submit(Token(101), "yes"));
+    world.step(set(RunToken::new(100)));
+    world.step(submit(RunToken::new(101), "yes"));
     world.exited(WorkerExitStatus::Signaled(11));
     world.spawned();
     on_messages(&mut world);
@@ -509,7 +511,7 @@ fn a_change_of_a_variable_is_kept_when_its_worker_exits_during_a_write() {
     let mut world = warm();
     world.step(DurableInput::Pressure);
     world.exited(WorkerExitStatus::Signaled(9));
-    world.step(set(Token(100)));
+    world.step(set(RunToken::new(100)));
     writes(&mut world);
     world.loading = None;
     world.step(DurableInput::Exited(WorkerExitStatus::Signaled(11)));
@@ -523,10 +525,10 @@ fn execution_continues_after_a_failed_start_and_the_exit_of_its_worker() {
     let mut world = warm();
     world.step(DurableInput::Pressure);
     world.exited(WorkerExitStatus::Signaled(9));
-    world.step(set(Token(100)));
+    world.step(set(RunToken::new(100)));
     // A batch is being written when the start of the worker fails; the answer comes after that.
     writes(&mut world);
-    world.step(submit(Token(101), "yes"));
+    world.step(submit(RunToken::new(101), "yes"));
     world.loading = None;
     world.step(DurableInput::NotLoaded { why: "no worker is left".to_owned(), permanent: false });
     world.step(DurableInput::Stored(WRITTEN));
@@ -541,7 +543,7 @@ fn use_until_a_cancellation_is_recorded() {
     let mut world = running();
     world.now.mono_ms += 70;
     world.now.cpu_us += 5_000;
-    world.step(DurableInput::Cancel { token: Token(100), with: Vec::new() });
+    world.step(DurableInput::Cancel { token: RunToken::new(100), with: Vec::new() });
     let metrics = world.machine.as_ref().expect("a machine").record().metrics;
     assert_eq!((metrics.duration_ms, metrics.cpu_ms), (70, 5));
 }
@@ -579,7 +581,7 @@ fn waiting_for_memory_of_pages_does_not_count_while_the_store_fails() {
     world.step(DurableInput::Continues);
     assert_eq!(deadline(&world), before + 3_600_000);
     world.now.mono_ms += 70;
-    world.step(DurableInput::Cancel { token: Token(100), with: Vec::new() });
+    world.step(DurableInput::Cancel { token: RunToken::new(100), with: Vec::new() });
     assert_eq!(world.machine.as_ref().expect("a machine").record().metrics.duration_ms, 70);
 }
 

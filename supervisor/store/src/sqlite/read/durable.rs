@@ -309,7 +309,7 @@ pub(in crate::sqlite) fn running_programs(
 fn run_columns() -> String {
     let columns = executions::COLUMNS
         .replacen("SELECT id, owner, name,", "SELECT executions.id, executions.owner, executions.name,", 1)
-        .replacen("\n    FROM executions", "", 1)
+        .replacen(" FROM executions", "", 1)
         .replacen("started_at", "executions.started_at", 1);
     format!(
         "{columns}, program, program_runs.version, programs.name, programs.is_active FROM program_runs
@@ -321,9 +321,9 @@ fn run_columns() -> String {
 fn run_row(row: &Row<'_>) -> Read<RunRow> {
     Ok(RunRow {
         row: executions::execution_row(row)?,
-        program: ProgramId::from_bytes(row.get(26)?),
-        version: small(row, 27, "program run")?,
-        program_name: if row.get(29)? { row.get(28)? } else { None },
+        program: ProgramId::from_bytes(row.get(executions::WIDTH)?),
+        version: small(row, executions::WIDTH + 1, "program run")?,
+        program_name: if row.get(executions::WIDTH + 3)? { row.get(executions::WIDTH + 2)? } else { None },
     })
 }
 

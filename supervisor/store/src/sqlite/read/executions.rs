@@ -17,15 +17,18 @@ pub(super) const COLUMNS: &str =
     CASE WHEN status = 'ok' AND kind <> 'program' THEN (SELECT label FROM events WHERE execution = executions.id
         AND seq > executions.events - 4 AND type = 'value' ORDER BY seq DESC LIMIT 1) END,
     CASE WHEN status = 'ok' AND kind <> 'program' THEN (SELECT text FROM events WHERE execution = executions.id
-        AND seq > executions.events - 4 AND type = 'value' ORDER BY seq DESC LIMIT 1) END, facts
-    FROM executions";
+        AND seq > executions.events - 4 AND type = 'value' ORDER BY seq DESC LIMIT 1) END, facts,
+    exit_code FROM executions";
 
 /// An execution that is being deleted in pieces (`write/delete.rs`) does not exist for readers: what is left of it is not whole.
 pub(super) const IS_NOT_BEING_DELETED: &str =
     "NOT EXISTS (SELECT 1 FROM staged WHERE staged.execution = executions.id AND staged.bytes < 0)";
 
-/// The place of `facts`, behind the columns that are read for lists of programs, too.
+/// The places of the last columns.
 const FACTS: usize = 25;
+const EXIT_CODE: usize = 26;
+/// The number of the columns.
+pub(super) const WIDTH: usize = 27;
 
 pub(in crate::sqlite) fn execution(
     c: &Connection,
@@ -159,6 +162,7 @@ pub(super) fn execution_row(row: &Row<'_>) -> Read<ExecutionRow> {
                 code: code.to_owned(),
                 message: row.get::<_, Option<String>>(15)?.unwrap_or_default(),
                 reason: row.get(16)?,
+                exit_code: row.get(EXIT_CODE)?,
                 truncated,
                 full_bytes,
             })

@@ -41,7 +41,7 @@ impl<'a> Ends<'a> {
                 | Write::SessionReady { .. }
                 | Write::SessionRestoring { .. }
                 | Write::SessionRestored { .. }
-                | Write::SessionRename { .. }
+                | Write::SessionChange { .. }
                 | Write::ExecutionFacts { .. }
                 | Write::SessionFacts { .. }
                 | Write::KeyClaim(_)

@@ -22,9 +22,9 @@ pub(super) fn start(
         c,
         "INSERT INTO executions (id, session, owner, name, kind, status, degraded, input, path, args, env, started_at,
              ended_at, result, error_code, error_message, error_reason, duration_ms, cpu_ms, host_wait_ms, events,
-             output_bytes, heap_peak_bytes, facts)
+             output_bytes, heap_peak_bytes, exit_code, facts)
          VALUES (?1, ?2, (SELECT owner FROM sessions WHERE id = ?2), ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13,
-             ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, 0)",
+             ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, 0)",
         params![
             execution.id.as_bytes(),
             execution.session_id.as_bytes(),
@@ -47,7 +47,8 @@ pub(super) fn start(
             int(metrics.host_wait_ms),
             int(metrics.events),
             int(metrics.output_bytes),
-            int(metrics.heap_peak_bytes)
+            int(metrics.heap_peak_bytes),
+            error.and_then(|error| error.exit_code)
         ],
     )
     .constrained(Entity::Execution, Entity::Session)
@@ -60,7 +61,7 @@ pub(super) fn begin_copied(
     execution: &Execution,
 ) -> Result<u64, SqliteFailure> {
     let sql = "UPDATE executions SET name = ?2, status = ?3, ended_at = ?4, result = ?5, error_code = ?6, error_message = ?7,
-             error_reason = ?8 WHERE id = ?1";
+             error_reason = ?8, exit_code = ?9 WHERE id = ?1";
     let error = execution.error.as_ref();
     let rows = run(
         c,
@@ -74,6 +75,7 @@ pub(super) fn begin_copied(
             error.map(error_code),
             error.map(|error| &error.message),
             error.and_then(|error| error.reason.as_ref()),
+            error.and_then(|error| error.exit_code),
         ],
     )
     .constrained(Entity::Execution, Entity::Session)?;
@@ -141,7 +143,7 @@ pub(super) fn end(c: &Connection, execution: &Execution) -> Result<u64, SqliteFa
         c,
         "UPDATE executions SET status = ?2, degraded = max(degraded, ?3), ended_at = ?4, result = ?5, error_code = ?6,
              error_message = ?7, error_reason = ?8, duration_ms = ?9, cpu_ms = ?10, host_wait_ms = ?11, events = ?12,
-             output_bytes = ?13, heap_peak_bytes = ?14
+             output_bytes = ?13, heap_peak_bytes = ?14, exit_code = ?16
          WHERE id = ?1 AND (status IN ('running', 'waiting') OR (degraded = 1 AND error_message = ?15))",
         params![
             execution.id.as_bytes(),
@@ -159,7 +161,8 @@ pub(super) fn end(c: &Connection, execution: &Execution) -> Result<u64, SqliteFa
             int(metrics.output_bytes),
             int(metrics.heap_peak_bytes),
             // The end of its session was stored before.
-            super::sessions::END_LOST
+            super::sessions::END_LOST,
+            error.and_then(|error| error.exit_code)
         ],
     )?;
     if rows == 0 { Err(missing_or_finished(c, execution.id)) } else { Ok(rows) }

@@ -9,7 +9,16 @@ use vm_system_protocol::ids::SessionId;
 use vm_system_protocol::model::{Engine, Session, SessionEventType, SessionFacts, SessionStatus};
 use vm_system_protocol::reason::CloseReason;
 use vm_system_protocol::time::Timestamp;
-use vm_system_record::{Entity, Owner, PolicySnapshot, RecordedWorktree, StoreError, TaskOutcome};
+use vm_system_record::{
+    Entity, Owner, PolicySnapshot, RecordedWorktree, SessionChange, StoreError, TaskOutcome,
+};
+
+/// A session without the facts that it had would be a silent loss: the batch is refused instead.
+fn facts_text(facts: &SessionFacts) -> Result<String, SqliteFailure> {
+    facts
+        .to_json()
+        .map_err(|error| StoreError::Corrupt(format!("a session's facts have no JSON form: {error}")).into())
+}
 
 pub(super) fn insert(
     c: &Connection,
@@ -47,7 +56,7 @@ pub(super) fn insert(
             session.closed_at.map(|at| at.0),
             session.last_error,
             session.close_reason,
-            session.runtime_meta.to_json(),
+            facts_text(&session.runtime_meta)?,
             worktree.map(|worktree| worktree.uid),
             worktree.and_then(|worktree| worktree.user.as_deref()),
             worktree.map(|worktree| worktree.root.as_str()),
@@ -92,15 +101,18 @@ pub(super) fn restored(
 ) -> Result<u64, SqliteFailure> {
     let sql = "UPDATE sessions SET status = 'ready', name = ?2, runtime_meta = ?3
          WHERE id = ?1 AND status = 'starting'";
-    match run(c, sql, params![id.as_bytes(), name, facts.to_json()])? {
+    match run(c, sql, params![id.as_bytes(), name, facts_text(facts)?])? {
         0 => Err(missing_or_finished(c, id)),
         rows => Ok(rows),
     }
 }
 
-pub(super) fn rename(c: &Connection, id: SessionId, name: &str) -> Result<u64, SqliteFailure> {
-    let sql = "UPDATE sessions SET name = ?2 WHERE id = ?1 AND status IN ('starting', 'ready')";
-    match run(c, sql, params![id.as_bytes(), name])? {
+pub(super) fn change(c: &Connection, id: SessionId, change: &SessionChange) -> Result<u64, SqliteFailure> {
+    let (column, value) = match change {
+        SessionChange::Name(name) => ("name", name),
+    };
+    let sql = format!("UPDATE sessions SET {column} = ?2 WHERE id = ?1 AND status IN ('starting', 'ready')");
+    match run(c, &sql, params![id.as_bytes(), value])? {
         0 => Err(missing_or_finished(c, id)),
         rows => Ok(rows),
     }
@@ -194,7 +206,7 @@ pub(super) fn event(
 
 pub(super) fn facts(c: &Connection, id: SessionId, facts: &SessionFacts) -> Result<u64, SqliteFailure> {
     let sql = "UPDATE sessions SET runtime_meta = ?2 WHERE id = ?1";
-    found(run(c, sql, params![id.as_bytes(), facts.to_json()])?)
+    found(run(c, sql, params![id.as_bytes(), facts_text(facts)?])?)
 }
 
 pub(super) fn worker_seq(c: &Connection, id: SessionId, seq: u64) -> Result<u64, SqliteFailure> {

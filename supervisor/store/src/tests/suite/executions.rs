@@ -64,6 +64,7 @@ pub(super) async fn error_is_read_with_its_size(store: StoreHandle) {
         store.apply(started(n, 1)).await.expect("new");
         let error = ExecutionError::new("EXCEPTION", "m").because(Some("r".to_owned()));
         let error = ExecutionError { truncated, full_bytes, ..error };
+        let error = ExecutionError { exit_code: full_bytes.map(|_| 7), ..error };
         let mut execution = execution_record(n, 1);
         (execution.status, execution.error) = (ExecutionStatus::Error, Some(error.clone()));
         store.apply(Write::ExecutionEnded(Arc::new(execution))).await.expect("running");

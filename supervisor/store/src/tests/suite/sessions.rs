@@ -12,7 +12,9 @@ use vm_system_protocol::model::{
 };
 use vm_system_protocol::reason::CloseReason;
 use vm_system_protocol::time::Timestamp;
-use vm_system_record::{Batch, Cursor, Entity, Page, PolicySnapshot, Rejection, Scope, SessionQuery, Write};
+use vm_system_record::{
+    Batch, Cursor, Entity, Page, PolicySnapshot, Rejection, Scope, SessionChange, SessionQuery, Write,
+};
 
 pub(super) async fn session_needs_a_template_and_keeps_its_snapshot(store: StoreHandle) {
     assert_eq!(store.apply(session(1, 1)).await, rejected(Rejection::Missing(Entity::Template)));
@@ -34,7 +36,8 @@ pub(super) async fn session_needs_a_template_and_keeps_its_snapshot(store: Store
 
 pub(super) async fn ended_session_never_changes(store: StoreHandle) {
     store.apply(Batch(vec![template(1, "t"), session(1, 1)])).await.expect("new");
-    let rename = |number| Write::SessionRename { id: session_id(number), name: "nightly".to_owned() };
+    let change = SessionChange::Name("nightly".to_owned());
+    let rename = |number| Write::SessionChange { id: session_id(number), change: change.clone() };
     store.apply(rename(1)).await.expect("live");
     let end = |status, reason| Write::SessionEnd {
         id: session_id(1),
