@@ -42,6 +42,9 @@ fn absent_not_null(schema: &mut Schema) {
     if object.get("default") == Some(&Value::Null) {
         object.remove("default");
     }
+    if let Some(Value::Array(names)) = object.get_mut("enum") {
+        names.retain(|name| !name.is_null());
+    }
     if let Some(Value::Array(types)) = object.get_mut("type") {
         types.retain(|kind| kind != "null");
         if let [one] = &types[..] {
@@ -66,7 +69,7 @@ fn absent_not_null(schema: &mut Schema) {
 const MOST_EXACT: u64 = (1 << 53) - 1;
 
 /// An integer has bounds in place of the format of its Rust type, which JSON Schema does not know: clients warn of such a format, or
-/// refuse the schema.
+/// refuse the schema. Formats of texts are for parsers: an agent reads the texts.
 fn bounds_not_formats(schema: &mut Schema) {
     let Some(object) = schema.as_object_mut() else { return };
     let bounds = match object.get("format").and_then(Value::as_str) {
@@ -78,7 +81,7 @@ fn bounds_not_formats(schema: &mut Schema) {
         Some("int16") => (json!(i16::MIN), json!(i16::MAX)),
         Some("int32") => (json!(i32::MIN), json!(i32::MAX)),
         Some("int" | "int64") => (json!(-MOST_EXACT.cast_signed()), json!(MOST_EXACT)),
-        Some("float" | "double") => {
+        Some("float" | "double" | "uuid" | "date-time") => {
             object.remove("format");
             return;
         }

@@ -1,16 +1,18 @@
-//! The types that tools return, from which their schemas are derived: names in the style of the original system, long texts cut.
+//! The types that tools return, from which their schemas are derived: names in the style of the original system, long texts cut. Their
+//! values (ids, times, statuses, variables) are those of the other APIs.
 
 use super::output::{PROMPT_BYTES, listed, shortened};
 use super::schema::{JsonSchema, schemars};
 use serde::Serialize;
 use serde_json::Value;
 use vm_system_protocol::counted::counted;
-use vm_system_protocol::ids::SessionId;
+use vm_system_protocol::ids::{ExecutionId, ProgramId, SessionId, TaskId, TemplateId};
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{
     Engine, Event, EventPayload, ExecutionError, ExecutionStatus, Program, ProgramState, ResultValue, Run,
     Session, SessionStatus, Task, TaskStatus, Variable,
 };
+use vm_system_protocol::time::Timestamp;
 
 /// Most lines of a stack in a response.
 const PLACES: usize = 20;
@@ -49,7 +51,7 @@ pub(super) struct ExecutionView {
     /// Name of the execution, or its id if it has none
     execution_id: String,
     /// Id of the execution
-    id: String,
+    id: ExecutionId,
     /// Name of the program, or its id if it was deleted; absent for an execution of a session
     #[serde(skip_serializing_if = "Option::is_none")]
     program_id: Option<String>,
@@ -60,13 +62,12 @@ pub(super) struct ExecutionView {
     #[schemars(extend("enum" = ["RUNNING", "AWAITING_COGNITIVE_RESULT", "COMPLETED", "ERROR"]))]
     state: &'static str,
     /// The same in more detail
-    #[schemars(with = "String", extend("enum" = ["running", "waiting", "ok", "error", "timeout", "cancelled"]))]
     status: ExecutionStatus,
     /// When it was started
-    created: String,
+    created: Timestamp,
     /// When it ended
     #[serde(skip_serializing_if = "Option::is_none")]
-    ended: Option<String>,
+    ended: Option<Timestamp>,
     #[serde(flatten)]
     result: ResultView,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -88,13 +89,13 @@ impl ExecutionView {
         let program_id = program_of(run);
         Self {
             execution_id: name_of(run),
-            id: execution.id.to_string(),
+            id: execution.id,
             program_version: program_id.as_ref().and(run.program_version),
             program_id,
             state: legacy(execution.status),
             status: execution.status,
-            created: execution.started_at.to_string(),
-            ended: execution.ended_at.as_ref().map(ToString::to_string),
+            created: execution.started_at,
+            ended: execution.ended_at,
             result: ResultView::of(execution.result.as_ref()),
             error: execution.error.as_ref().map(ErrorView::of),
             task: run.task.as_ref().map(TaskView::of),
@@ -111,12 +112,11 @@ pub(super) struct TaskStatusView {
     /// Name of the execution, or its id if it has none
     pub(super) execution_id: String,
     /// Id of the execution
-    id: String,
+    id: ExecutionId,
     /// AWAITING_COGNITIVE_RESULT: `task` needs an answer
     #[schemars(extend("enum" = ["RUNNING", "AWAITING_COGNITIVE_RESULT", "COMPLETED", "ERROR"]))]
     state: &'static str,
     /// The same in more detail
-    #[schemars(with = "String", extend("enum" = ["running", "waiting", "ok", "error", "timeout", "cancelled"]))]
     status: ExecutionStatus,
     #[serde(flatten)]
     result: ResultView,
@@ -161,9 +161,9 @@ impl OutputView {
 
 impl TaskStatusView {
     pub(super) fn of(status: &TaskStatus) -> Self {
-        let id = status.execution_id.to_string();
+        let id = status.execution_id;
         Self {
-            execution_id: status.name.clone().unwrap_or_else(|| id.clone()),
+            execution_id: status.name.clone().unwrap_or_else(|| id.to_string()),
             id,
             state: legacy(status.status),
             status: status.status,
@@ -232,7 +232,7 @@ impl ErrorView {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct TaskView {
     /// Pass it to submitTask as taskId, so that the answer is for this task and no other
-    id: String,
+    id: TaskId,
     /// What to do or to answer
     prompt: String,
     /// True: the prompt is too long for a response and was cut
@@ -247,33 +247,32 @@ pub(super) struct TaskView {
     /// Answers so far that did not match the schema
     attempts: u32,
     /// When the task was created
-    created_at: String,
+    created_at: Timestamp,
     /// When the task takes its default answer, or fails if it has none
     #[serde(skip_serializing_if = "Option::is_none")]
-    deadline: Option<String>,
+    deadline: Option<Timestamp>,
     /// When the first answer that did not match was submitted
     #[serde(skip_serializing_if = "Option::is_none")]
-    first_attempt_at: Option<String>,
+    first_attempt_at: Option<Timestamp>,
     /// When the last answer that did not match was submitted
     #[serde(skip_serializing_if = "Option::is_none")]
-    last_attempt_at: Option<String>,
+    last_attempt_at: Option<Timestamp>,
 }
 
 impl TaskView {
     pub(super) fn of(task: &Task) -> Self {
-        let text = |at: &Option<_>| at.as_ref().map(ToString::to_string);
         let short = shortened(&task.prompt, PROMPT_BYTES);
         Self {
-            id: task.id.to_string(),
+            id: task.id,
             prompt: short.unwrap_or(&task.prompt).to_owned(),
             truncated: short.map(|_| true),
             full_bytes: short.map(|_| task.prompt.len() as u64),
             schema: task.schema.as_ref().and_then(JsonText::to_value),
             attempts: task.attempts,
-            created_at: task.created_at.to_string(),
-            deadline: text(&task.deadline),
-            first_attempt_at: text(&task.first_attempt_at),
-            last_attempt_at: text(&task.last_attempt_at),
+            created_at: task.created_at,
+            deadline: task.deadline,
+            first_attempt_at: task.first_attempt_at,
+            last_attempt_at: task.last_attempt_at,
         }
     }
 }
@@ -285,7 +284,7 @@ pub(super) struct ProgramView {
     /// Name of the program
     program_id: String,
     /// Id of the program
-    id: String,
+    id: ProgramId,
     /// The same as programId
     name: String,
     /// Number of the newest version
@@ -293,9 +292,9 @@ pub(super) struct ProgramView {
     /// SHA-256 of the source of this version
     source_hash: String,
     /// When the program was first loaded
-    created: String,
+    created: Timestamp,
     /// When the newest version was loaded
-    modified: String,
+    modified: Timestamp,
     /// The owner, for administrators
     #[serde(skip_serializing_if = "Option::is_none")]
     owner: Option<String>,
@@ -305,30 +304,20 @@ impl ProgramView {
     pub(super) fn of(program: &Program) -> Self {
         Self {
             program_id: program.name.clone(),
-            id: program.id.to_string(),
+            id: program.id,
             name: program.name.clone(),
             version: program.version,
             source_hash: program.source_hash.clone(),
-            created: program.created_at.to_string(),
-            modified: program.modified_at.to_string(),
+            created: program.created_at,
+            modified: program.modified_at,
             owner: program.owner.clone(),
         }
     }
 }
 
-/// A variable with its value as text.
-#[derive(Debug, Serialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct VariableView {
-    /// Name of the variable
-    name: String,
-    /// Its value as text
-    value: String,
-}
-
 /// The first variables of a frame, long values cut.
-pub(super) fn variables(variables: &[Variable]) -> Vec<VariableView> {
-    let shown = variables.iter().take(VARIABLES).map(|variable| VariableView {
+pub(super) fn variables(variables: &[Variable]) -> Vec<Variable> {
+    let shown = variables.iter().take(VARIABLES).map(|variable| Variable {
         name: variable.name.clone(),
         value: listed(&variable.value, VALUE_BYTES),
     });
@@ -351,13 +340,13 @@ pub(super) fn stack(state: &ProgramState) -> Vec<String> {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct SessionView {
     /// Id of the session
-    session_id: String,
+    session_id: SessionId,
     /// Its name, if it has one
     #[serde(skip_serializing_if = "Option::is_none")]
     name: Option<String>,
     /// The template from which it was created
-    template_id: String,
-    /// starting, ready, crashed, closed; or waiting: a program's session that has no process now
+    template_id: TemplateId,
+    /// starting, ready, crashed, closed, suspended; or waiting: a program's session that has no process now
     #[schemars(with = "String")]
     status: SessionStatus,
     /// cvm: the session of a durable program
@@ -366,18 +355,17 @@ pub(super) struct SessionView {
     engine: Option<Engine>,
     /// The execution of a program's session
     #[serde(skip_serializing_if = "Option::is_none")]
-    execution_id: Option<String>,
+    execution_id: Option<ExecutionId>,
     /// The session from which it was forked
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<String>")]
     forked_from: Option<SessionId>,
     /// The folder whose files it may read
     worktree: String,
     /// When it was created
-    created: String,
+    created: Timestamp,
     /// When it ended
     #[serde(skip_serializing_if = "Option::is_none")]
-    closed: Option<String>,
+    closed: Option<Timestamp>,
     /// The last error
     #[serde(skip_serializing_if = "Option::is_none")]
     last_error: Option<String>,
@@ -392,16 +380,16 @@ pub(super) struct SessionView {
 impl SessionView {
     pub(super) fn of(session: &Session) -> Self {
         Self {
-            session_id: session.id.to_string(),
+            session_id: session.id,
             name: session.name.clone(),
-            template_id: session.template_id.to_string(),
+            template_id: session.template_id,
             status: session.status,
             engine: (session.engine == Engine::Cvm).then_some(session.engine),
-            execution_id: session.execution_id.as_ref().map(ToString::to_string),
+            execution_id: session.execution_id,
             forked_from: session.runtime_meta.forked_from,
             worktree: session.worktree_path.clone(),
-            created: session.created_at.to_string(),
-            closed: session.closed_at.as_ref().map(ToString::to_string),
+            created: session.created_at,
+            closed: session.closed_at,
             last_error: session.last_error.clone(),
             close_reason: session.close_reason.as_ref().map(ToString::to_string),
             owner: session.owner.clone(),

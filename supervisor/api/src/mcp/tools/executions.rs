@@ -8,7 +8,7 @@ use crate::mcp::lists;
 use crate::mcp::outcome;
 use crate::mcp::output::{ToolError, ToolOutput};
 use crate::mcp::schema::{self, JsonSchema, schemars};
-use crate::mcp::views::{self, ExecutionView, TaskStatusView, TaskView, VariableView};
+use crate::mcp::views::{self, ExecutionView, TaskStatusView, TaskView};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::collections::{BTreeMap, HashMap};
@@ -19,7 +19,7 @@ use vm_system_protocol::control::{
     TaskPrompts,
 };
 use vm_system_protocol::ids::ExecutionId;
-use vm_system_protocol::model::{Event, EventPayload, ExecutionStatus, ProgramState, Run};
+use vm_system_protocol::model::{Event, EventPayload, ExecutionStatus, ProgramState, Run, Variable};
 
 /// Longest prompt in a list (bytes).
 const LISTED_PROMPT_BYTES: u32 = 1_000;
@@ -236,7 +236,7 @@ pub(super) async fn inside(call: &ToolCall<'_>, run: &Run) -> Result<Option<Prog
 }
 
 /// Variables of the innermost call, then the global ones.
-fn variables(state: &ProgramState) -> Vec<VariableView> {
+fn variables(state: &ProgramState) -> Vec<Variable> {
     let mut all = state.frames.first().map(|frame| frame.variables.clone()).unwrap_or_default();
     all.extend(state.globals.iter().cloned());
     views::variables(&all)
@@ -284,7 +284,7 @@ struct StatusView {
     stack: Option<Vec<String>>,
     /// Variables of the innermost call, then the global ones
     #[serde(skip_serializing_if = "Option::is_none")]
-    variables: Option<Vec<VariableView>>,
+    variables: Option<Vec<Variable>>,
 }
 
 async fn status(call: &ToolCall<'_>) -> ToolResult {
@@ -304,7 +304,6 @@ struct List {
     /// Only executions of this program
     program_id: Option<String>,
     /// Only executions with this status; waiting: a task needs an answer
-    #[schemars(with = "Option<String>", extend("enum" = ["running", "waiting", "ok", "error", "timeout", "cancelled"]))]
     status: Option<ExecutionStatus>,
     /// Only executions with exactly this name
     name: Option<String>,
@@ -444,7 +443,7 @@ struct DetailView {
     current_task: Option<TaskView>,
     /// Variables of the innermost call, then the global ones
     #[serde(skip_serializing_if = "Option::is_none")]
-    variables: Option<Vec<VariableView>>,
+    variables: Option<Vec<Variable>>,
 }
 
 async fn get(call: &ToolCall<'_>) -> ToolResult {

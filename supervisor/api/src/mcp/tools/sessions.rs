@@ -413,7 +413,6 @@ async fn close(call: &ToolCall<'_>) -> ToolResult {
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 struct List {
     /// Only sessions with this status
-    #[schemars(with = "Option<String>", extend("enum" = ["starting", "ready", "crashed", "closed", "waiting", "suspended"]))]
     status: Option<SessionStatus>,
     /// Only sessions of this engine (default quickjs)
     #[schemars(with = "Option<String>", extend("enum" = ["quickjs", "cvm"]))]

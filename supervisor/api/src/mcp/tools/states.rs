@@ -5,10 +5,11 @@ use crate::mcp::call::{ToolCall, exact_json};
 use crate::mcp::outcome;
 use crate::mcp::output::ToolOutput;
 use crate::mcp::schema::{self, JsonSchema, schemars};
-use crate::mcp::views::{self, ExecutionView, VariableView};
+use crate::mcp::views::{self, ExecutionView};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use vm_system_protocol::control::{CheckpointList, RunFork, RunGet, RunRewind, StateGet, StateSet};
+use vm_system_protocol::model::Variable;
 
 /// Most checkpoints in a response, the newest ones.
 const CHECKPOINTS: usize = 200;
@@ -79,7 +80,7 @@ struct StateView {
     #[serde(skip_serializing_if = "Option::is_none")]
     more_frames: Option<u64>,
     /// Global variables
-    globals: Vec<VariableView>,
+    globals: Vec<Variable>,
     /// The newest 200, oldest first
     checkpoints: Vec<CheckpointView>,
 }
@@ -99,7 +100,7 @@ struct FrameView {
     /// Text of the line
     source: String,
     /// Variables of the call
-    variables: Vec<VariableView>,
+    variables: Vec<Variable>,
 }
 
 #[derive(Serialize, JsonSchema)]
