@@ -3,7 +3,7 @@
 use super::super::routes::{self, Row};
 use super::super::shapes::{NotEmpty, Reference, Uuid};
 use super::super::{PREFIX, envelope::Envelope, query::QueryFields};
-use super::schemas::{MessagePart, finished, merged};
+use super::schemas::{MessagePart, finish, merge};
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::{Map, Value, json};
@@ -42,7 +42,7 @@ impl DescribedOperation<'_> {
     pub(in crate::rest) fn query<Q: QueryFields>(&mut self) {
         let mut schema = Q::json_schema(&mut self.generators.requests).to_value();
         for name in Q::NAMES {
-            let mut field = finished(schema["properties"][name].take(), MessagePart::Parameter);
+            let mut field = finish(schema["properties"][name].take(), MessagePart::Parameter);
             let about = field.as_object_mut().and_then(|field| field.remove("description"));
             self.parameters.push(json!({
                 "name": name,
@@ -57,12 +57,12 @@ impl DescribedOperation<'_> {
 
     pub(in crate::rest) fn body<T: JsonSchema>(&mut self, is_required: bool) {
         let schema = self.generators.requests.subschema_for::<T>().to_value();
-        self.body = Some((finished(schema, MessagePart::Request), is_required));
+        self.body = Some((finish(schema, MessagePart::Request), is_required));
     }
 
     pub(in crate::rest) fn answer<T: JsonSchema>(&mut self) {
         let schema = self.generators.responses.subschema_for::<T>().to_value();
-        self.answer = finished(schema, MessagePart::Response);
+        self.answer = finish(schema, MessagePart::Response);
     }
 
     pub(in crate::rest) fn paged(&mut self) {
@@ -83,7 +83,7 @@ impl DescribedOperation<'_> {
     }
 }
 
-fn header(name: &str) -> Value {
+fn header_reference(name: &str) -> Value {
     json!({ "$ref": format!("#/components/headers/{name}") })
 }
 
@@ -190,7 +190,7 @@ const REFUSALS: &[(u16, &str, &str, &str, &str)] = &[
 ];
 
 /// The statuses of refusals that a route may have.
-fn refusals(row: &Row) -> Vec<u16> {
+fn refusals_of(row: &Row) -> Vec<u16> {
     let mut statuses = vec![400, 401, 403, 500, 503];
     if row.path.contains('{') || row.method == "POST" {
         statuses.push(404);
@@ -204,11 +204,11 @@ fn refusals(row: &Row) -> Vec<u16> {
     statuses
 }
 
-fn envelope() -> Value {
+fn envelope_content() -> Value {
     json!({ "schema": { "$ref": "#/components/schemas/Envelope" } })
 }
 
-fn described(row: &Row, generators: &mut Generators) -> Value {
+fn describe_route(row: &Row, generators: &mut Generators) -> Value {
     let mut operation = DescribedOperation {
         generators,
         parameters: path_parameters(row.path),
@@ -222,34 +222,35 @@ fn described(row: &Row, generators: &mut Generators) -> Value {
     let has_tag = operation.has_tag(row);
     let mut responses = Map::new();
     for status in row.statuses {
-        responses.insert(status.to_string(), success(*status, row, &operation));
+        responses.insert(status.to_string(), successful_response(*status, row, &operation));
     }
     if has_tag {
-        let headers = json!({ "X-Request-Id": header("XRequestId"), "ETag": header("ETag") });
+        let headers =
+            json!({ "X-Request-Id": header_reference("XRequestId"), "ETag": header_reference("ETag") });
         let known = json!({ "description": "The client has this object.", "headers": headers });
         responses.insert("304".to_owned(), known);
     }
-    for status in refusals(row) {
+    for status in refusals_of(row) {
         let name = REFUSALS.iter().find(|(known, ..)| *known == status).map(|(_, name, ..)| name);
         let name = name.expect("a refusal with a name");
         responses.insert(status.to_string(), json!({ "$ref": format!("#/components/responses/{name}") }));
     }
     if operation.is_switched {
-        let mut content = envelope();
+        let mut content = envelope_content();
         content["example"] = json!({ "error": {
             "code": "INVALID_REQUEST",
             "message": format!("this resource is an upgrade: Connection: Upgrade, Upgrade: {UPGRADE_PROTOCOL}"),
         } });
         let refusal = json!({
             "description": "The request is no upgrade to this version of the protocol.",
-            "headers": { "X-Request-Id": header("XRequestId"), "Upgrade": upgrade("The protocol of this supervisor") },
+            "headers": { "X-Request-Id": header_reference("XRequestId"), "Upgrade": upgrade_header("The protocol of this supervisor") },
             "content": { "application/json": content },
         });
         responses.insert("426".to_owned(), refusal);
     }
     responses.insert(
         "default".to_owned(),
-        json!({ "description": "Refused; see `error.code`.", "content": { "application/json": envelope() } }),
+        json!({ "description": "Refused; see `error.code`.", "content": { "application/json": envelope_content() } }),
     );
     let mut parameters = std::mem::take(&mut operation.parameters);
     if operation.is_streamed {
@@ -299,13 +300,13 @@ fn described(row: &Row, generators: &mut Generators) -> Value {
     described
 }
 
-fn upgrade(about: &str) -> Value {
+fn upgrade_header(about: &str) -> Value {
     json!({ "description": about, "schema": { "type": "string", "examples": [UPGRADE_PROTOCOL] } })
 }
 
 /// A successful response.
-fn success(status: u16, row: &Row, operation: &DescribedOperation<'_>) -> Value {
-    let mut headers = json!({ "X-Request-Id": header("XRequestId") });
+fn successful_response(status: u16, row: &Row, operation: &DescribedOperation<'_>) -> Value {
+    let mut headers = json!({ "X-Request-Id": header_reference("XRequestId") });
     let about = match status {
         101 => "From here on, the connection has the frames of the control protocol.",
         200 => "Done.",
@@ -315,16 +316,16 @@ fn success(status: u16, row: &Row, operation: &DescribedOperation<'_>) -> Value 
         _ => panic!("{} {}: status {status} has no description", row.method, row.path),
     };
     if status == 101 {
-        headers["Upgrade"] = upgrade("The protocol of the connection");
+        headers["Upgrade"] = upgrade_header("The protocol of the connection");
     }
     if [101, 204].contains(&status) {
         return json!({ "description": about, "headers": headers });
     }
     if operation.is_paged {
-        headers["X-Next-Cursor"] = header("XNextCursor");
+        headers["X-Next-Cursor"] = header_reference("XNextCursor");
     }
     if operation.has_tag(row) {
-        headers["ETag"] = header("ETag");
+        headers["ETag"] = header_reference("ETag");
     }
     let mut content = json!({ "application/json": { "schema": operation.answer } });
     if operation.is_streamed {
@@ -336,13 +337,13 @@ fn success(status: u16, row: &Row, operation: &DescribedOperation<'_>) -> Value 
 /// The responses that routes have in common.
 fn common_responses() -> Value {
     let response = |(status, name, about, code, message): &(u16, &str, &str, &str, &str)| {
-        let mut headers = json!({ "X-Request-Id": header("XRequestId") });
+        let mut headers = json!({ "X-Request-Id": header_reference("XRequestId") });
         match status {
-            401 => headers["WWW-Authenticate"] = header("WWWAuthenticate"),
-            503 => headers["Retry-After"] = header("RetryAfter"),
+            401 => headers["WWW-Authenticate"] = header_reference("WWWAuthenticate"),
+            503 => headers["Retry-After"] = header_reference("RetryAfter"),
             _ => {}
         }
-        let mut content = envelope();
+        let mut content = envelope_content();
         content["example"] = json!({ "error": { "code": code, "message": message } });
         let response = json!({
             "description": about,
@@ -359,13 +360,13 @@ pub(super) fn document() -> String {
     let mut generators = Generators::new();
     let mut paths = Map::new();
     for row in routes::rows() {
-        let operation = described(&row, &mut generators);
+        let operation = describe_route(&row, &mut generators);
         let path = paths.entry(row.path).or_insert_with(|| json!({}));
         path[row.method.to_lowercase()] = operation;
     }
     generators.responses.subschema_for::<Envelope<'static>>();
     let schemas =
-        merged(generators.requests.take_definitions(true), generators.responses.take_definitions(true));
+        merge(generators.requests.take_definitions(true), generators.responses.take_definitions(true));
     let text = |about: &str| json!({ "description": about, "schema": { "type": "string" } });
     let sections = [
         ("openapi", json!("3.1.0")),

@@ -12,23 +12,23 @@ pub(super) enum MessagePart {
 }
 
 /// A schema in the form of the description.
-pub(super) fn finished(schema: Value, direction: MessagePart) -> Value {
+pub(super) fn finish(schema: Value, direction: MessagePart) -> Value {
     let Value::Object(mut schema) = schema else { return json!({}) };
     for noise in ["default", "title", "$schema"] {
         schema.remove(noise);
     }
     if let Some(Value::String(about)) = schema.get_mut("description") {
-        *about = plain(about);
+        *about = plain_text(about);
     }
-    bounds(&mut schema, direction);
+    set_bounds(&mut schema, direction);
     if direction == MessagePart::Response && schema.get("additionalProperties") == Some(&Value::Bool(false)) {
         // Later versions have more fields, which clients ignore.
         schema.remove("additionalProperties");
     }
     if direction == MessagePart::Parameter {
-        never_null(&mut schema);
+        remove_null(&mut schema);
     }
-    nullable(&mut schema);
+    name_null_first(&mut schema);
     let required = schema.get("required").and_then(Value::as_array).cloned().unwrap_or_default();
     for (keyword, part) in &mut schema {
         match (keyword.as_str(), part) {
@@ -36,17 +36,17 @@ pub(super) fn finished(schema: Value, direction: MessagePart) -> Value {
                 for (name, field) in fields {
                     // A field of a response that may be absent is absent and not null.
                     if direction == MessagePart::Response && !required.iter().any(|known| known == name) {
-                        field.as_object_mut().into_iter().for_each(never_null);
+                        field.as_object_mut().into_iter().for_each(remove_null);
                     }
-                    *field = finished(field.take(), direction);
+                    *field = finish(field.take(), direction);
                 }
             }
             ("items" | "additionalProperties", part) if !part.is_boolean() => {
-                *part = finished(part.take(), direction);
+                *part = finish(part.take(), direction);
             }
             ("oneOf" | "anyOf" | "allOf", Value::Array(choices)) => {
                 for choice in choices {
-                    *choice = finished(choice.take(), direction);
+                    *choice = finish(choice.take(), direction);
                 }
             }
             _ => {}
@@ -56,7 +56,7 @@ pub(super) fn finished(schema: Value, direction: MessagePart) -> Value {
 }
 
 /// Removes null from the values of a schema.
-fn never_null(schema: &mut Map<String, Value>) {
+fn remove_null(schema: &mut Map<String, Value>) {
     if let Some(Value::Array(kinds)) = schema.get_mut("type") {
         kinds.retain(|kind| kind != "null");
         if let [only] = &kinds[..] {
@@ -78,7 +78,7 @@ fn never_null(schema: &mut Map<String, Value>) {
 }
 
 /// Exactly one of null and a type.
-fn nullable(schema: &mut Map<String, Value>) {
+fn name_null_first(schema: &mut Map<String, Value>) {
     if let Some(Value::Array(choices)) = schema.get_mut("anyOf")
         && choices.len() == 2
         && choices[1]["type"] == "null"
@@ -98,7 +98,7 @@ fn nullable(schema: &mut Map<String, Value>) {
 }
 
 /// An integer has a format that OpenAPI knows and all of whose values are in it, and its bounds.
-fn bounds(schema: &mut Map<String, Value>, direction: MessagePart) {
+fn set_bounds(schema: &mut Map<String, Value>, direction: MessagePart) {
     let (format, least, most) = match schema.get("format").and_then(Value::as_str) {
         Some("uint8" | "uint16") => ("int32", Some(json!(0)), Some(json!(u16::MAX))),
         Some("int32") => ("int32", None, None),
@@ -119,7 +119,7 @@ fn bounds(schema: &mut Map<String, Value>, direction: MessagePart) {
 }
 
 /// A comment as text for readers of the description: lines are joined, and links to items are their names.
-fn plain(comment: &str) -> String {
+fn plain_text(comment: &str) -> String {
     let mut text = comment.replace('\n', " ");
     while let Some(begin) = text.find("[`") {
         let Some(length) = text[begin..].find("`]") else { break };
@@ -133,11 +133,11 @@ fn plain(comment: &str) -> String {
 }
 
 /// The schemas of requests and of responses under their names, in one object.
-pub(super) fn merged(requests: Map<String, Value>, responses: Map<String, Value>) -> Value {
+pub(super) fn merge(requests: Map<String, Value>, responses: Map<String, Value>) -> Value {
     let mut all = Map::new();
     for (schemas, direction) in [(requests, MessagePart::Request), (responses, MessagePart::Response)] {
         for (name, schema) in schemas {
-            let schema = finished(schema, direction);
+            let schema = finish(schema, direction);
             if let Some(other) = all.get(&name) {
                 assert_eq!(*other, schema, "{name} is one schema in requests and another one in responses");
             }
@@ -174,7 +174,7 @@ fn divide(name: &str, forms: &Value, all: &mut Map<String, Value>) {
         }
         for required in names("required") {
             let field = &mut form["properties"][required.as_str().expect("the name of a field")];
-            never_null(field.as_object_mut().expect("a field of the whole"));
+            remove_null(field.as_object_mut().expect("a field of the whole"));
             let form = form.as_object_mut().expect("an object");
             let list = form.entry("required").or_insert_with(|| json!([]));
             list.as_array_mut().expect("names of fields").push(required);
@@ -188,17 +188,17 @@ fn divide(name: &str, forms: &Value, all: &mut Map<String, Value>) {
 /// Whether a schema has fields, and further ones that depend on a tag.
 fn is_union(schema: &Value) -> bool {
     schema.get("properties").is_some()
-        && schema["oneOf"].as_array().is_some_and(|all| all.iter().all(|one| tag(one).is_some()))
+        && schema["oneOf"].as_array().is_some_and(|all| all.iter().all(|one| tag_of(one).is_some()))
 }
 
 /// The field of a choice with its only value, and that value.
-fn tag(choice: &Value) -> Option<(&str, &str)> {
+fn tag_of(choice: &Value) -> Option<(&str, &str)> {
     let fields = choice["properties"].as_object()?;
     fields.iter().find_map(|(name, field)| Some((name.as_str(), field["const"].as_str()?)))
 }
 
 /// `input_echo` as a part of a type's name: `InputEcho`.
-fn capitalised(name: &str) -> String {
+fn capitalise(name: &str) -> String {
     let parts = name.split('_').map(|part| part[..1].to_uppercase() + &part[1..]);
     parts.collect()
 }
@@ -208,7 +208,7 @@ fn split(name: &str, all: &mut Map<String, Value>) {
     let mut union = all[name].take();
     let (mut mapping, mut forms, mut by) = (Map::new(), Vec::new(), String::new());
     for choice in union["oneOf"].take().as_array().into_iter().flatten() {
-        let (field, value) = tag(choice).expect("a choice with a tag");
+        let (field, value) = tag_of(choice).expect("a choice with a tag");
         field.clone_into(&mut by);
         let mut form = union.clone();
         form.as_object_mut().expect("an object").remove("oneOf");
@@ -218,7 +218,7 @@ fn split(name: &str, all: &mut Map<String, Value>) {
         for (field, schema) in choice["properties"].as_object().into_iter().flatten() {
             let mut schema = schema.clone();
             if schema["type"] == "object" {
-                let named = capitalised(value) + &capitalised(field);
+                let named = capitalise(value) + &capitalise(field);
                 if let Some(about) = choice.get("description") {
                     schema["description"] = about.clone();
                 }
@@ -229,7 +229,7 @@ fn split(name: &str, all: &mut Map<String, Value>) {
         }
         let required = form["required"].as_array_mut().expect("fields that are always there");
         required.extend(choice["required"].as_array().into_iter().flatten().cloned());
-        let named = capitalised(value) + name;
+        let named = capitalise(value) + name;
         let reference = format!("#/components/schemas/{named}");
         mapping.insert(value.to_owned(), reference.clone().into());
         forms.push(json!({ "$ref": reference }));
