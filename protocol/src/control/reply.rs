@@ -29,7 +29,7 @@ pub enum ExecutionState {
 }
 
 impl ExecutionState {
-    /// Its record.
+    /// The record of the session.
     pub fn execution(&self) -> &Execution {
         match self {
             Self::Execution(execution) => execution,

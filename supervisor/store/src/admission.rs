@@ -70,7 +70,7 @@ impl Admission {
         let mut accounts = self.accounts();
         let after = accounts.database_bytes.saturating_add(accounts.queued_bytes).saturating_add(bytes);
         let is_too_large = accounts.is_too_large_for(owner, after, limits);
-        let account = accounts.of(owner, limits, now);
+        let account = accounts.account_of(owner, limits, now);
         if is_too_large {
             return Err(StorageLimit::DatabaseQuota);
         }
@@ -90,7 +90,7 @@ impl Admission {
 
     /// Sets the bytes that an owner stores now.
     pub(super) fn stored(&self, owner: &Owner, bytes: u64) {
-        self.accounts().of(owner, &self.limits, Instant::now()).stored_bytes = bytes;
+        self.accounts().account_of(owner, &self.limits, Instant::now()).stored_bytes = bytes;
     }
 
     /// The size of the database, and who has most of it while it is almost full.
@@ -128,7 +128,7 @@ impl Accounts {
         bytes > reserve || (bytes > limits.quota_bytes && self.largest.as_ref() == Some(owner))
     }
 
-    fn of(&mut self, owner: &Owner, limits: &Retention, now: Instant) -> &mut Account {
+    fn account_of(&mut self, owner: &Owner, limits: &Retention, now: Instant) -> &mut Account {
         if self.owners.len() >= self.forget_at.max(OWNERS) && !self.owners.contains_key(owner) {
             self.forget(limits, now);
         }

@@ -5,7 +5,7 @@ use vm_system_sandbox::inspect;
 use vm_system_tests::command::command;
 use vm_system_tests::daemon::Daemon;
 use vm_system_tests::place::{TestDir, User};
-use vm_system_tests::watch::until;
+use vm_system_tests::watch::wait_until;
 use vm_system_tests::{as_both, program};
 
 as_both!(every_thread_of_a_daemon_is_restricted, a_command_with_a_supervisor_of_its_own_is_restricted);

@@ -41,7 +41,12 @@ impl Background {
     }
 
     /// A turn has written a batch of which so much was written before, or a part of it, or nothing.
-    pub(super) fn after(&mut self, batch: &Batch, before: &Progress, verdict: &Result<Written, StoreError>) {
+    pub(super) fn note_written(
+        &mut self,
+        batch: &Batch,
+        before: &Progress,
+        verdict: &Result<Written, StoreError>,
+    ) {
         if let Ok(Written::Part(progress)) = verdict {
             self.staging.extend(progress.staging);
             return;

@@ -82,7 +82,7 @@ fn plain(
     lost: &BTreeSet<ExecutionId>,
 ) -> Result<Verdicts, SqliteFailure> {
     mark_lost(c, lost)?;
-    let ends = Ends::among(jobs.iter().filter(|job| job.piece().is_none()).map(|job| &job.batch));
+    let ends = Ends::find_among(jobs.iter().filter(|job| job.piece().is_none()).map(|job| &job.batch));
     jobs.iter().map(|job| write::apply(c, job, &ends).map(Ok)).collect()
 }
 

@@ -62,7 +62,7 @@ impl Checkpoints {
             return;
         }
         self.unseen_bytes = 0;
-        let log = Log::of(writer);
+        let log = Log::of_connection(writer);
         let rest = log.pages - log.copied;
         let short = log.pages / REST_SHARE;
         self.behind = log.is_behind();
@@ -83,7 +83,7 @@ impl Checkpoints {
     /// Copies what is left of the log if that is little, so that all of it is copied: no other connection writes meanwhile. Waits for
     /// no reader. More than that is left to the thread.
     pub(super) fn copy_rest(&self, writer: &Connection) {
-        let log = Log::of(writer);
+        let log = Log::of_connection(writer);
         if log.pages - log.copied > HARD_PAGES / REST_SHARE {
             self.wake_thread();
         } else if let Ok(connection) = self.connection.try_lock() {
@@ -102,7 +102,7 @@ impl Checkpoints {
     /// of it.
     pub(super) fn is_behind(&mut self, writer: &Connection) -> bool {
         if self.behind {
-            self.behind = Log::of(writer).is_behind();
+            self.behind = Log::of_connection(writer).is_behind();
             if self.behind {
                 self.wake_thread();
             }
@@ -152,7 +152,7 @@ impl Log {
         rest >= HARD_PAGES || (self.pages >= 2 * HARD_PAGES && rest > self.pages / REST_SHARE)
     }
 
-    fn of(connection: &Connection) -> Self {
+    fn of_connection(connection: &Connection) -> Self {
         connection
             .prepare_cached("PRAGMA wal_checkpoint(NOOP)")
             .and_then(|mut statement| {

@@ -90,7 +90,7 @@ impl Writer {
     ) -> Result<Self, StoreError> {
         let checkpoints = Checkpoints::start(&location, &queue).map_err(|error| store_error(&error))?;
         let now = Instant::now();
-        let saved = SavedCopy::of(location.file.path());
+        let saved = SavedCopy::of_database(location.file.path());
         let free_space = FreeSpace::new(&connection);
         shared.gives_back.store(free_space.is_possible(), Ordering::Relaxed);
         let mut writer = Self {
@@ -178,7 +178,7 @@ impl Writer {
         // all others of this turn exist too. Otherwise it would be woken for each of them.
         for (mut job, verdict) in jobs.into_iter().zip(verdicts).rev() {
             let verdict = self.within_limits(&mut job, verdict);
-            self.background.after(&job.batch, &job.progress, &verdict);
+            self.background.note_written(&job.batch, &job.progress, &verdict);
             match verdict {
                 Ok(Written::All(applied)) => {
                     self.wake_watches(&job.batch);

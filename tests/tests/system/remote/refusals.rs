@@ -54,7 +54,7 @@ fn try_upgraded(daemon: &Daemon, token: &str) -> Result<Client, String> {
         return Err(head.lines().next().unwrap_or_default().to_owned());
     }
     assert!(head.contains(&format!("\r\nupgrade: {UPGRADE_PROTOCOL}\r\n")), "{head}");
-    Client::over(stream)
+    Client::over_stream(stream)
 }
 
 fn upgraded(daemon: &Daemon, token: &str) -> Client {
@@ -73,7 +73,7 @@ fn a_token_that_is_removed_ends_the_rights_of_its_connections() {
         Ok(reply) => reply.is_err_and(|error| error.code == ErrorCode::NotPermitted),
         Err(_) => true,
     };
-    watch::until(removed, || "alice's token is removed and her connection still works".to_owned());
+    watch::wait_until(removed, || "alice's token is removed and her connection still works".to_owned());
     assert!(bob.op(list()).is_ok());
     daemon.stop();
 }
@@ -91,7 +91,7 @@ fn a_token_that_is_replaced_ends_its_connections() {
         text.split("sha256 = \"").nth(1).expect("alice's").split('"').next().expect("a hash").to_owned();
     std::fs::write(&book, text.replace(&hash, &"1".repeat(64))).expect("ours");
     daemon.hang_up();
-    watch::until(
+    watch::wait_until(
         || alice.try_op(list()).is_err(),
         || "alice's token is replaced and her connection is open".to_owned(),
     );

@@ -36,7 +36,7 @@ impl Proxy {
         let own = own.signed_by(&own_key, &issuer).expect("a certificate");
         let ca_file = daemon.place.path(&format!("{name}.pem"));
         std::fs::write(&ca_file, authority.pem()).expect("a file");
-        Self::with(daemon, own.der(), &own_key, ca_file)
+        Self::with_certificate(daemon, own.der(), &own_key, ca_file)
     }
 
     /// A proxy with a certificate for `localhost` that it has made for itself and that is in the file.
@@ -47,10 +47,10 @@ impl Proxy {
         let own = params.self_signed(&key).expect("a certificate");
         let ca_file = daemon.place.path(&format!("{file}.pem"));
         std::fs::write(&ca_file, own.pem()).expect("a file");
-        Self::with(daemon, own.der(), &key, ca_file)
+        Self::with_certificate(daemon, own.der(), &key, ca_file)
     }
 
-    fn with(daemon: &Daemon, own: &[u8], own_key: &KeyPair, ca_file: PathBuf) -> Self {
+    fn with_certificate(daemon: &Daemon, own: &[u8], own_key: &KeyPair, ca_file: PathBuf) -> Self {
         let chain = vec![CertificateDer::from(own.to_vec())];
         let own_key = PrivateKeyDer::from(PrivatePkcs8KeyDer::from(own_key.serialize_der()));
         let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))

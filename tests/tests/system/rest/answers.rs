@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use vm_system_tests::daemon::{Daemon, DaemonOptions};
 use vm_system_tests::http::Http;
 use vm_system_tests::place::{TestDir, User};
-use vm_system_tests::watch::until;
+use vm_system_tests::watch::wait_until;
 
 const TEMPLATES: &str = "/api/v1/templates";
 

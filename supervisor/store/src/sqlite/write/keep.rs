@@ -241,7 +241,9 @@ fn prune_versions(
 /// Deletes what is in a list, in pieces, until the budget is spent.
 fn delete_each<T>(
     c: &Connection,
-    (all, budget, rows): (&[T], &StepBudget, &mut u64),
+    all: &[T],
+    budget: &StepBudget,
+    rows: &mut u64,
     delete: impl Fn(&Connection, &T) -> Result<Deleted, SqliteFailure>,
 ) -> Result<(), SqliteFailure> {
     for one in all {
@@ -273,7 +275,7 @@ pub(super) fn prune_owner(
         )?
         .query_map(params![owner.as_str(), before.0, max_rows], |row| row.get(0))?
         .collect::<Result<_, _>>()?;
-    delete_each(c, (&ids, &budget, &mut rows), |c, id| delete_execution(c, *id))?;
+    delete_each(c, &ids, &budget, &mut rows, |c, id| delete_execution(c, *id))?;
     let left = budget.rows_left(rows).cast_signed();
     let gone = c
         .prepare_cached(
@@ -283,7 +285,7 @@ pub(super) fn prune_owner(
         )?
         .query_map(params![owner.as_str(), before.0, left], gone_session)?
         .collect::<Result<Vec<_>, _>>()?;
-    delete_each(c, (&gone, &budget, &mut rows), delete_session)?;
+    delete_each(c, &gone, &budget, &mut rows, delete_session)?;
     // Versions of deleted programs are deleted by age.
     unused_versions(c, owner, before, &budget, &mut rows)?;
     Ok(rows)
@@ -332,7 +334,7 @@ fn prune_sessions(
         )?
         .query_map(params![before.0, budget.rows_left(*rows).cast_signed()], gone_session)?
         .collect::<Result<Vec<_>, _>>()?;
-    delete_each(c, (&gone, budget, rows), delete_session)
+    delete_each(c, &gone, budget, rows, delete_session)
 }
 
 #[cfg(test)]

@@ -227,7 +227,8 @@ const GONE: &str = "the worker was gone when the supervisor started";
 pub(super) fn host_restart(
     c: &Connection,
     at: Timestamp,
-    (alive, continued, earlier): (&[SessionId], &[SessionId], Option<&[SessionId]>),
+    (alive, continued): (&[SessionId], &[SessionId]),
+    earlier: Option<&[SessionId]>,
     why: Option<&str>,
 ) -> Result<u64, SqliteFailure> {
     let gone_because = why.map_or_else(|| GONE.to_owned(), |why| format!("{GONE}: {why}"));
@@ -325,7 +326,7 @@ mod tests {
     #[test]
     fn a_start_does_not_read_sessions_of_programs_that_wait() {
         let (_folder, c) = filled();
-        assert_eq!(host_restart(&c, Timestamp(1), (&[], &[], None), None).ok(), Some(0));
+        assert_eq!(host_restart(&c, Timestamp(1), (&[], &[]), None, None).ok(), Some(0));
         let steps =
             c.prepare_cached(LIVE).expect("prepared a moment ago").get_status(StatementStatus::VmStep);
         assert!((1..100).contains(&steps), "{steps} instructions");
