@@ -13,7 +13,8 @@ use vm_system_record::{Owner, PolicySnapshot};
 use vm_system_runtime::client_memory::ReplyMemory;
 use vm_system_runtime::shares::Holder;
 use vm_system_runtime::{
-    CreateSession, DrainChange, Follower, ForkSession, RuntimeApi, RuntimeError, RuntimeFacts,
+    CreateSession, DrainChange, Follower, ForkSession, RuntimeApi, RuntimeCondition, RuntimeError,
+    RuntimeFacts,
 };
 use vm_system_spawn::Library;
 use vm_system_spawn::libraries::LibraryStore;
@@ -113,6 +114,9 @@ impl RuntimeApi for NoRuntime {
     }
     fn degraded(&self, _: ExecutionId) -> Option<Arc<Execution>> {
         None
+    }
+    fn condition(&self) -> RuntimeCondition {
+        RuntimeCondition::default()
     }
     fn facts(&self, _: Option<&Owner>) -> RuntimeFacts {
         RuntimeFacts::default()

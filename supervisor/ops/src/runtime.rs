@@ -19,20 +19,22 @@ impl Ops {
         if let Some(error) = problem(&store) {
             return Err(error);
         }
-        let facts = self.runtime.facts(None);
-        match facts.problem {
-            None if let Some(problem) = facts.helper_problem => Err(OpError::new(
+        let condition = self.runtime.condition();
+        match condition.problem {
+            None if let Some(problem) = condition.helper_problem => Err(OpError::new(
                 ErrorCode::SandboxUnavailable,
                 format!("the spawn helper {}: worktrees cannot be opened", problem.as_str()),
             )
             .with_hint(problem.hint())),
             None => Ok(Health {
                 status: "ok".to_owned(),
-                memory: facts.memory.as_str().to_owned(),
-                largest_owner: facts.largest_owner.filter(|_| call.caller.admin).map(|largest| MemoryOwner {
-                    owner: largest.owner.as_str().to_owned(),
-                    held_mb: largest.held_mb,
-                    share_mb: largest.share_mb,
+                memory: condition.memory.as_str().to_owned(),
+                largest_owner: condition.largest_owner.filter(|_| call.caller.admin).map(|largest| {
+                    MemoryOwner {
+                        owner: largest.owner.as_str().to_owned(),
+                        held_mb: largest.held_mb,
+                        share_mb: largest.share_mb,
+                    }
                 }),
                 database: call.caller.admin.then_some(DatabaseSize {
                     used_bytes: store.bytes_used,

@@ -5,7 +5,7 @@ use super::command::CallPart;
 use super::durable::Durables;
 use super::follow::{EventTail, Follower, joined};
 use super::fork::ForkSession;
-use super::interface::{DrainChange, RuntimeApi, RuntimeFacts};
+use super::interface::{DrainChange, RuntimeApi, RuntimeCondition, RuntimeFacts};
 use super::module_sets::ModuleSets;
 use super::owner_jails::OwnerJails;
 use super::registry::{AdmissionError, LiveSession, Registry};
@@ -485,6 +485,16 @@ impl RuntimeApi for Runtime {
         self.0.shared.registry.degraded(execution)
     }
 
+    fn condition(&self) -> RuntimeCondition {
+        let RuntimeContext { jails, pressure, .. } = &*self.0.shared;
+        RuntimeCondition {
+            problem: jails.common().problem(),
+            memory: pressure.level(),
+            largest_owner: pressure.largest(),
+            helper_problem: self.helper().and_then(SpawnHelper::problem),
+        }
+    }
+
     fn facts(&self, of: Option<&Owner>) -> RuntimeFacts {
         let RuntimeContext { jails, registry, .. } = &*self.0.shared;
         let jails = jails.common();
@@ -501,10 +511,6 @@ impl RuntimeApi for Runtime {
         let counts = registry.counts_of(of);
         RuntimeFacts {
             keeper_pid: Some(jail.keeper_pid()),
-            problem: jails.problem(),
-            memory: self.0.shared.pressure.level(),
-            largest_owner: self.0.shared.pressure.largest(),
-            helper_problem: self.helper().and_then(SpawnHelper::problem),
             sandbox: doctor::layers(
                 &jail,
                 jails.config(),

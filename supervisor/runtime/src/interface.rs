@@ -33,6 +33,15 @@ pub struct RuntimeFacts {
     pub sandbox: Vec<SandboxLayer>,
     /// The zygotes; of one owner: those for its sessions alone.
     pub zygotes: Vec<ZygoteInfo>,
+    /// Sessions created since the start, without those of programs.
+    pub sessions_created: u64,
+    /// Executions started in sessions since the start, without those of programs.
+    pub executions_started: u64,
+}
+
+/// The state of health, which is read often: finding it costs no call of the kernel.
+#[derive(Debug, Default)]
+pub struct RuntimeCondition {
     /// Why no worker can be started at this moment.
     pub problem: Option<String>,
     /// How short memory is.
@@ -41,10 +50,6 @@ pub struct RuntimeFacts {
     pub largest_owner: Option<LargestOwner>,
     /// The fault of the process that starts files agents.
     pub helper_problem: Option<HelperProblem>,
-    /// Sessions created since the start, without those of programs.
-    pub sessions_created: u64,
-    /// Executions started in sessions since the start, without those of programs.
-    pub executions_started: u64,
 }
 
 /// The operations of the verbs on live sessions.
@@ -127,6 +132,8 @@ pub trait RuntimeApi: Send + Sync {
     fn live_sessions(&self) -> Vec<SessionId>;
     /// The record of an execution that the store could not write (completely), to be returned instead of the stored one.
     fn degraded(&self, id: ExecutionId) -> Option<Arc<Execution>>;
+    /// The state of health.
+    fn condition(&self) -> RuntimeCondition;
     /// The facts, with the figures and zygotes of one owner, or of all.
     fn facts(&self, of: Option<&Owner>) -> RuntimeFacts;
     /// Executions of durable programs; none without the durable engine.

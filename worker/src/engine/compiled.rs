@@ -79,7 +79,7 @@ impl Preloaded {
                     .modules
                     .insert(path, CompiledModule { name, source, text, script });
             }
-            state.compiled.borrow_mut().parts = platform::compile_parts(&ctx, &platform::part_names());
+            state.compiled.borrow_mut().parts = platform::load_parts(&ctx, &platform::part_names());
         });
         preload::settle_heap(&machine.context, &machine.runtime);
         // Sessions begin with a limit of their own.

@@ -6,7 +6,7 @@
 //! `modules` (`import`, `require`, host modules), `library` (libraries that the zygote evaluates for all sessions), `compiled` (modules
 //! that it compiles for an owner's sessions), `console`,
 //! `inspect` and `preview` (values as text and JSON), `exception`, `messages` and `position` (stacks with positions of the original
-//! text, messages in V8's words), `natives` and `prelude/` (globals), `memory` (native allocations and the limit), `stdin` (the input of a script that `run` started), `platform` (globals that are evaluated on first use).
+//! text, messages in V8's words), `natives`, `prelude/` and `own_scripts` (globals), `memory` (native allocations and the limit), `stdin` (the input of a script that `run` started), `platform` (globals that are evaluated on first use).
 //!
 //! Invariants: values are inspected without running code of the script; every soft limit leaves the session usable;
 //! `unsafe` is in files called `sys` alone.
@@ -24,6 +24,7 @@ mod memory;
 mod messages;
 mod modules;
 mod natives;
+mod own_scripts;
 mod platform;
 mod position;
 mod preload;

@@ -1,9 +1,11 @@
 //! Owns the preparation of the engine in the zygote, once for all sessions: runtime, context, globals and prelude. Knows nothing of
 //! sessions.
 
+use super::compiled::sys::CompiledScript;
+use super::own_scripts::{OwnScript, own_text};
 use super::state::{Intrinsics, SharedState};
 use super::{modules, natives, platform, run, sys, task};
-use rquickjs::context::{EvalOptions, intrinsic};
+use rquickjs::context::intrinsic;
 use rquickjs::{CatchResultExt, Context, Ctx, Function, Module, Object, Persistent, Runtime};
 use std::rc::Rc;
 use vm_system_protocol::ids::ExecutionId;
@@ -17,6 +19,18 @@ pub(super) const STACK_BYTES: usize = 512 * 1024;
 /// Growth of the heap before the first collection (bytes). A collection writes to every object and so ends the
 /// sharing of the zygote's pages; sessions that stay small never collect.
 const GC_HEADROOM_BYTES: usize = 2 * 1024 * 1024;
+
+/// The prelude: what it captures first, then its parts.
+pub(super) const PRELUDE: &[OwnScript; 8] = &[
+    OwnScript { name: "vm:core", text: own_text!("core.js") },
+    OwnScript { name: "vm:buffer", text: own_text!("buffer.js") },
+    OwnScript { name: "vm:web", text: own_text!("web.js") },
+    OwnScript { name: "vm:modules", text: own_text!("modules.js") },
+    OwnScript { name: "vm:fs", text: own_text!("fs.js") },
+    OwnScript { name: "vm:database", text: own_text!("database.js") },
+    OwnScript { name: "vm:exec", text: own_text!("exec.js") },
+    OwnScript { name: "vm:question", text: own_text!("question.js") },
+];
 
 /// Why the engine could not be prepared: a defect of the build, or no memory.
 #[derive(Debug, thiserror::Error)]
@@ -62,7 +76,7 @@ pub fn preload() -> Result<Preloaded, EngineError> {
     modules::install_loader(&runtime, &state);
     context.with(|ctx| {
         warm(&ctx, &state);
-        state.compiled.borrow_mut().parts = platform::compile_parts(&ctx, platform::COMMON_PARTS);
+        state.compiled.borrow_mut().parts = platform::load_parts(&ctx, platform::COMMON_PARTS);
     });
     settle_heap(&context, &runtime);
     Ok(Preloaded(EngineParts { context, _collector: collector, runtime, state }))
@@ -83,19 +97,10 @@ fn install(ctx: &Ctx<'_>, state: &SharedState) -> rquickjs::Result<()> {
     modules::install_natives(ctx, state, &natives)?;
     task::install(ctx, state, &natives)?;
     platform::install_natives(ctx, state, &natives)?;
-    let core: Function = prelude(ctx, "vm:core", include_str!("prelude/core.js"))?;
-    let captured: Object = core.call((natives.clone(),))?;
-    for (name, source) in [
-        ("vm:buffer", include_str!("prelude/buffer.js")),
-        ("vm:web", include_str!("prelude/web.js")),
-        ("vm:modules", include_str!("prelude/modules.js")),
-        ("vm:fs", include_str!("prelude/fs.js")),
-        ("vm:database", include_str!("prelude/database.js")),
-        ("vm:exec", include_str!("prelude/exec.js")),
-        ("vm:question", include_str!("prelude/question.js")),
-    ] {
-        let part: Function = prelude(ctx, name, source)?;
-        let _: rquickjs::Value = part.call((natives.clone(), captured.clone()))?;
+    let [core, parts @ ..] = PRELUDE;
+    let captured: Object = function_of(ctx, core)?.call((natives.clone(),))?;
+    for part in parts {
+        let _: rquickjs::Value = function_of(ctx, part)?.call((natives.clone(), captured.clone()))?;
     }
     platform::install(&captured)?;
     *state.intrinsics.borrow_mut() = Some(Intrinsics::new(ctx, captured)?);
@@ -141,10 +146,8 @@ fn warm(ctx: &Ctx<'_>, state: &SharedState) {
 }
 
 /// The function that a script of ours evaluates to.
-pub(super) fn prelude<'js>(ctx: &Ctx<'js>, name: &str, source: &str) -> rquickjs::Result<Function<'js>> {
-    let mut options = EvalOptions::default();
-    options.filename = Some(name.to_owned());
-    ctx.eval_with_options(source, options)
+pub(super) fn function_of<'js>(ctx: &Ctx<'js>, script: &OwnScript) -> rquickjs::Result<Function<'js>> {
+    CompiledScript::of_ours(ctx, script).ok_or(rquickjs::Error::Allocation)?.evaluate(ctx)
 }
 
 /// A module namespace, as the sample of its class.

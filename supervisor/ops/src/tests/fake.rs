@@ -1,8 +1,8 @@
 //! A runtime without processes that stores rows like the real one, and verbs on top of it.
 
 use crate::{
-    Caller, ClientPresence, IdempotencyKey, Ops, OpsOptions, RuntimeApi, RuntimeFacts, VerbHandler as _,
-    VerbRequest,
+    Caller, ClientPresence, IdempotencyKey, Ops, OpsOptions, RuntimeApi, RuntimeCondition, RuntimeFacts,
+    VerbHandler as _, VerbRequest,
 };
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -375,6 +375,9 @@ impl RuntimeApi for Fake {
     }
     fn degraded(&self, id: ExecutionId) -> Option<Arc<Execution>> {
         self.script().degraded.get(&id).cloned()
+    }
+    fn condition(&self) -> RuntimeCondition {
+        RuntimeCondition::default()
     }
     fn facts(&self, of: Option<&Owner>) -> RuntimeFacts {
         let sessions_created = if of.is_some() { 1 } else { 5 };

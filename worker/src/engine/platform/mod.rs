@@ -19,17 +19,17 @@ mod url;
 pub(crate) use compression::expand;
 
 use super::compiled::sys::CompiledScript;
-use super::preload::prelude;
+use super::own_scripts::{OwnScript, own_text};
+use super::preload::function_of;
 use super::state::SharedState;
 use rquickjs::{Array, Ctx, Exception, Function, Object, Result, Value};
 use std::collections::HashMap;
 
-/// A part of the platform. Its source is a function of its own natives, the natives of all, and what the prelude captured; it
+/// A part of the platform. Its script is a function of its own natives, the natives of all, and what the prelude captured; it
 /// returns an object with the part's globals, and whatever other parts use of it.
 struct Part {
     name: &'static str,
-    file: &'static str,
-    source: &'static str,
+    script: OwnScript,
     globals: &'static [&'static str],
     natives: for<'js> fn(&Ctx<'js>, &SharedState, &Object<'js>) -> Result<()>,
 }
@@ -37,41 +37,35 @@ struct Part {
 const fn part(
     name: &'static str,
     file: &'static str,
-    source: &'static str,
+    text: &'static str,
     globals: &'static [&'static str],
 ) -> Part {
-    Part { name, file, source, globals, natives: |_, _, _| Ok(()) }
+    Part { name, script: OwnScript { name: file, text }, globals, natives: |_, _, _| Ok(()) }
 }
 
 const PARTS: &[Part] = &[
-    Part {
-        natives: url::install,
-        ..part("url", "vm:url", include_str!("../prelude/url.js"), &["URL", "URLSearchParams"])
-    },
+    Part { natives: url::install, ..part("url", "vm:url", own_text!("url.js"), &["URL", "URLSearchParams"]) },
     part(
         "event",
         "vm:event",
-        include_str!("../prelude/event.js"),
+        own_text!("event.js"),
         &["Event", "CustomEvent", "EventTarget", "AbortController", "AbortSignal"],
     ),
     part(
         "message",
         "vm:message",
-        include_str!("../prelude/message.js"),
+        own_text!("message.js"),
         &["BroadcastChannel", "MessageChannel", "MessagePort", "MessageEvent"],
     ),
-    part("classes", "vm:classes", include_str!("../prelude/classes.js"), &[]),
-    part("blob", "vm:blob", include_str!("../prelude/blob.js"), &["Blob", "File", "FormData"]),
-    Part {
-        natives: http::install,
-        ..part("exchange", "vm:exchange", include_str!("../prelude/exchange.js"), &[])
-    },
-    part("fetch", "vm:fetch", include_str!("../prelude/fetch.js"), &["fetch"]),
-    part("http", "vm:http", include_str!("../prelude/http.js"), &["Headers", "Request", "Response"]),
+    part("classes", "vm:classes", own_text!("classes.js"), &[]),
+    part("blob", "vm:blob", own_text!("blob.js"), &["Blob", "File", "FormData"]),
+    Part { natives: http::install, ..part("exchange", "vm:exchange", own_text!("exchange.js"), &[]) },
+    part("fetch", "vm:fetch", own_text!("fetch.js"), &["fetch"]),
+    part("http", "vm:http", own_text!("http.js"), &["Headers", "Request", "Response"]),
     part(
         "readable",
         "vm:readable",
-        include_str!("../prelude/readable.js"),
+        own_text!("readable.js"),
         &[
             "ReadableStream",
             "ReadableStreamDefaultReader",
@@ -86,7 +80,7 @@ const PARTS: &[Part] = &[
         ..part(
             "writable",
             "vm:writable",
-            include_str!("../prelude/writable.js"),
+            own_text!("writable.js"),
             &[
                 "WritableStream",
                 "WritableStreamDefaultWriter",
@@ -105,24 +99,21 @@ const PARTS: &[Part] = &[
         ..part(
             "crypto",
             "vm:crypto",
-            include_str!("../prelude/crypto.js"),
+            own_text!("crypto.js"),
             &["crypto", "Crypto", "CryptoKey", "SubtleCrypto"],
         )
     },
     part(
         "performance",
         "vm:performance",
-        include_str!("../prelude/performance.js"),
+        own_text!("performance.js"),
         &["PerformanceEntry", "PerformanceMark", "PerformanceMeasure"],
     ),
-    Part {
-        natives: intl::install,
-        ..part("intl_base", "vm:intl_base", include_str!("../prelude/intl_base.js"), &[])
-    },
-    part("intl_number", "vm:intl_number", include_str!("../prelude/intl_number.js"), &[]),
-    part("intl_date", "vm:intl_date", include_str!("../prelude/intl_date.js"), &[]),
-    part("intl_text", "vm:intl_text", include_str!("../prelude/intl_text.js"), &[]),
-    part("intl", "vm:intl", include_str!("../prelude/intl.js"), &["Intl"]),
+    Part { natives: intl::install, ..part("intl_base", "vm:intl_base", own_text!("intl_base.js"), &[]) },
+    part("intl_number", "vm:intl_number", own_text!("intl_number.js"), &[]),
+    part("intl_date", "vm:intl_date", own_text!("intl_date.js"), &[]),
+    part("intl_text", "vm:intl_text", own_text!("intl_text.js"), &[]),
+    part("intl", "vm:intl", own_text!("intl.js"), &["Intl"]),
 ];
 
 /// Adds the function by which the prelude loads a part.
@@ -136,7 +127,7 @@ pub(super) fn install_natives<'js>(ctx: &Ctx<'js>, state: &SharedState, natives:
         let part = part.ok_or_else(|| Exception::throw_reference(&ctx, &name))?;
         let make = match state.compiled.borrow().part(part.name) {
             Some(script) => script.evaluate(&ctx)?,
-            None => prelude(&ctx, part.file, part.source)?,
+            None => function_of(&ctx, &part.script)?,
         };
         let own = Object::new(ctx.clone())?;
         (part.natives)(&ctx, &state, &own)?;
@@ -156,10 +147,16 @@ pub(super) fn part_names() -> Vec<&'static str> {
     PARTS.iter().chain(node::PARTS).map(|part| part.name).collect()
 }
 
-/// Compiles parts, by their names.
-pub(super) fn compile_parts(ctx: &Ctx<'_>, names: &[&str]) -> HashMap<&'static str, CompiledScript> {
+/// The scripts of all parts.
+#[cfg(test)]
+pub(super) fn scripts() -> impl Iterator<Item = OwnScript> {
+    PARTS.iter().chain(node::PARTS).map(|part| part.script)
+}
+
+/// Loads the scripts of parts, by their names.
+pub(super) fn load_parts(ctx: &Ctx<'_>, names: &[&str]) -> HashMap<&'static str, CompiledScript> {
     let chosen = |part: &&Part| names.contains(&part.name);
-    let compile = |part: &Part| Some((part.name, CompiledScript::compile(ctx, part.source, part.file)?));
+    let compile = |part: &Part| Some((part.name, CompiledScript::of_ours(ctx, &part.script)?));
     PARTS.iter().chain(node::PARTS).filter(chosen).filter_map(compile).collect()
 }
 

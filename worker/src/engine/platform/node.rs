@@ -2,6 +2,7 @@
 //! a module needs beside these is a file of its own.
 
 use super::super::inspect::{Boxed, Inspector, LineRules, ObjectClass};
+use super::super::own_scripts::own_text;
 use super::super::state::SharedState;
 use super::super::{console, sys};
 use super::{Part, node_async, node_crypto, node_zlib, part};
@@ -69,42 +70,39 @@ const REFUSED: &[(&[&str], &str)] = &[
 ];
 
 pub(super) const PARTS: &[Part] = &[
-    part("node_errors", "node:errors", include_str!("../prelude/node/errors.js"), &[]),
-    part("node_errno", "node:errno", include_str!("../prelude/node/errno.js"), &[]),
-    part("node_types", "node:types", include_str!("../prelude/node/types.js"), &[]),
-    part("node_compare", "node:compare", include_str!("../prelude/node/compare.js"), &[]),
-    part("node_path", "node:path", include_str!("../prelude/node/path.js"), &[]),
-    part("node_path_win32", "node:path_win32", include_str!("../prelude/node/path_win32.js"), &[]),
-    part("node_events", "node:events", include_str!("../prelude/node/events.js"), &[]),
-    part("node_util", "node:util", include_str!("../prelude/node/util.js"), &[]),
-    part("node_parse_args", "node:parse_args", include_str!("../prelude/node/parse_args.js"), &[]),
-    part("node_querystring", "node:querystring", include_str!("../prelude/node/querystring.js"), &[]),
-    part("node_url", "node:url", include_str!("../prelude/node/url.js"), &[]),
-    part("node_assert", "node:assert", include_str!("../prelude/node/assert.js"), &[]),
-    part("node_small", "node:small", include_str!("../prelude/node/small.js"), &[]),
-    part("node_process", "node:process", include_str!("../prelude/node/process.js"), &[]),
-    part("node_readable", "node:readable", include_str!("../prelude/node/readable.js"), &[]),
-    part("node_stream", "node:stream", include_str!("../prelude/node/stream.js"), &[]),
-    part("node_stdin", "node:stdin", include_str!("../prelude/node/stdin.js"), &[]),
-    part("node_stream_tools", "node:stream_tools", include_str!("../prelude/node/stream_tools.js"), &[]),
-    part("node_more", "node:more", include_str!("../prelude/node/more.js"), &[]),
+    part("node_errors", "node:errors", own_text!("node/errors.js"), &[]),
+    part("node_errno", "node:errno", own_text!("node/errno.js"), &[]),
+    part("node_types", "node:types", own_text!("node/types.js"), &[]),
+    part("node_compare", "node:compare", own_text!("node/compare.js"), &[]),
+    part("node_path", "node:path", own_text!("node/path.js"), &[]),
+    part("node_path_win32", "node:path_win32", own_text!("node/path_win32.js"), &[]),
+    part("node_events", "node:events", own_text!("node/events.js"), &[]),
+    part("node_util", "node:util", own_text!("node/util.js"), &[]),
+    part("node_parse_args", "node:parse_args", own_text!("node/parse_args.js"), &[]),
+    part("node_querystring", "node:querystring", own_text!("node/querystring.js"), &[]),
+    part("node_url", "node:url", own_text!("node/url.js"), &[]),
+    part("node_assert", "node:assert", own_text!("node/assert.js"), &[]),
+    part("node_small", "node:small", own_text!("node/small.js"), &[]),
+    part("node_process", "node:process", own_text!("node/process.js"), &[]),
+    part("node_readable", "node:readable", own_text!("node/readable.js"), &[]),
+    part("node_stream", "node:stream", own_text!("node/stream.js"), &[]),
+    part("node_stdin", "node:stdin", own_text!("node/stdin.js"), &[]),
+    part("node_stream_tools", "node:stream_tools", own_text!("node/stream_tools.js"), &[]),
+    part("node_more", "node:more", own_text!("node/more.js"), &[]),
     Part {
         natives: node_async::install,
-        ..part("node_async", "node:async", include_str!("../prelude/node/async.js"), &[])
+        ..part("node_async", "node:async", own_text!("node/async.js"), &[])
     },
-    part("node_ciphers", "node:ciphers", include_str!("../prelude/node/ciphers.js"), &[]),
-    part("node_files", "node:files", include_str!("../prelude/node/files.js"), &[]),
+    part("node_ciphers", "node:ciphers", own_text!("node/ciphers.js"), &[]),
+    part("node_files", "node:files", own_text!("node/files.js"), &[]),
     Part {
         natives: node_crypto::install,
-        ..part("node_crypto", "node:crypto", include_str!("../prelude/node/crypto.js"), &[])
+        ..part("node_crypto", "node:crypto", own_text!("node/crypto.js"), &[])
     },
-    Part {
-        natives: node_zlib::install,
-        ..part("node_zlib", "node:zlib", include_str!("../prelude/node/zlib.js"), &[])
-    },
-    part("node_http", "node:http", include_str!("../prelude/node/http.js"), &[]),
-    part("node_refused", "node:refused", include_str!("../prelude/node/refused.js"), &[]),
-    part("node_index", "node:index", include_str!("../prelude/node/index.js"), &[]),
+    Part { natives: node_zlib::install, ..part("node_zlib", "node:zlib", own_text!("node/zlib.js"), &[]) },
+    part("node_http", "node:http", own_text!("node/http.js"), &[]),
+    part("node_refused", "node:refused", own_text!("node/refused.js"), &[]),
+    part("node_index", "node:index", own_text!("node/index.js"), &[]),
 ];
 
 /// The name of a module of Node that sessions have, or refuse, without `node:`.
