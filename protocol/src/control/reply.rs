@@ -29,7 +29,7 @@ pub enum ExecutionState {
 }
 
 impl ExecutionState {
-    /// The record of the session.
+    /// The record of the execution.
     pub fn execution(&self) -> &Execution {
         match self {
             Self::Execution(execution) => execution,

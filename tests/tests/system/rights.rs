@@ -25,7 +25,7 @@ mod cases {
         let mut run = command(&place, program::PRODUCT);
         let mut child = run.args(["run", "-e", "for (;;);"]).stdout(Stdio::null()).spawn().expect("start");
         let pid = child.id();
-        until(
+        wait_until(
             || inspect::status(pid).expect("it runs").seccomp == 2,
             || "the command has no filter".to_owned(),
         );
