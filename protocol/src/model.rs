@@ -37,11 +37,13 @@ pub use template::{Capability, CapabilityKind, Engine, StartupFile, StartupMode,
 
 /// Declares an enum with one text form for each member, the same in REST, in the CLI and in the database.
 macro_rules! text_enum {
-    ($(#[$doc:meta])* $name:ident { $($(#[$member_doc:meta])* $member:ident = $text:literal),+ $(,)? }) => {
-        $(#[$doc])*
+    ($(#[doc = $doc:literal])* $name:ident {
+        $($(#[doc = $member_doc:literal])* $member:ident = $text:literal),+ $(,)?
+    }) => {
+        $(#[doc = $doc])*
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord,
                  crate::codec::Encode, crate::codec::Decode, serde::Serialize, serde::Deserialize)]
-        pub enum $name { $($(#[$member_doc])* #[serde(rename = $text)] $member),+ }
+        pub enum $name { $($(#[doc = $member_doc])* #[serde(rename = $text)] $member),+ }
 
         impl $name {
             /// All members, in order.
@@ -49,6 +51,15 @@ macro_rules! text_enum {
             /// The text form.
             pub const fn as_str(self) -> &'static str {
                 match self { $(Self::$member => $text),+ }
+            }
+        }
+        impl schemars::JsonSchema for $name {
+            fn schema_name() -> std::borrow::Cow<'static, str> {
+                stringify!($name).into()
+            }
+            fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+                let members = [$(($text, concat!($($member_doc),*))),+];
+                $crate::model::text_schema(concat!($($doc),*), &members)
             }
         }
         impl std::fmt::Display for $name {
@@ -65,6 +76,15 @@ macro_rules! text_enum {
     };
 }
 pub(crate) use text_enum;
+
+/// The JSON Schema of an enum of texts: its comment, and its members with theirs.
+fn text_schema(comment: &str, members: &[(&str, &str)]) -> schemars::Schema {
+    let documented = members.iter().filter(|(_, comment)| !comment.is_empty());
+    let documented = documented.map(|(name, comment)| format!("`{name}`: {}", comment.trim()));
+    let sentences: Vec<String> = std::iter::once(comment.trim().to_owned()).chain(documented).collect();
+    let names: Vec<&str> = members.iter().map(|(name, _)| *name).collect();
+    schemars::json_schema!({ "type": "string", "enum": names, "description": sentences.join("\n").trim() })
+}
 
 /// The text names no member of the enum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]

@@ -2,6 +2,7 @@
 
 use crate::codec::{Decode, Encode};
 use crate::time::Timestamp;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// A copy of the database that the daemon keeps for its client until it is transferred.
@@ -64,9 +65,9 @@ impl CheckReport {
 }
 
 /// The size of the database file.
-#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize, JsonSchema)]
 pub struct DatabaseSize {
-    /// Bytes in use.
+    /// Bytes in use; `quota_mb` counts these.
     pub used_bytes: u64,
     /// Bytes of deleted records, used again before the file grows.
     pub free_bytes: u64,

@@ -3,6 +3,7 @@
 use crate::codec::{Decode, Encode};
 use crate::ids::{ExecutionId, TaskId};
 use crate::json::JsonText;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// The prompt of an execution that waits.
@@ -23,7 +24,7 @@ pub struct ProgramCounts {
 }
 
 /// A compiled plan.
-#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize, JsonSchema)]
 pub struct CompiledPlan {
     /// Always true: a plan with errors is an error reply.
     pub valid: bool,
@@ -31,6 +32,7 @@ pub struct CompiledPlan {
     pub blocks: u32,
     /// Ids of the blocks, in the order of execution.
     pub block_ids: Vec<String>,
-    /// The plan: the contents of `uplan.json`.
+    /// The plan, which `plan` of a new program takes: the contents of `uplan.json`.
+    #[schemars(with = "serde_json::Map<String, serde_json::Value>")]
     pub plan: JsonText,
 }

@@ -1,5 +1,6 @@
 //! Parts of lists.
 
+use super::ExecutionState;
 use crate::codec::{Decode, Encode};
 use crate::model::{Execution, ListedTask, Program, ProgramVersion, Run, Session, Template};
 use crate::time::Timestamp;
@@ -83,6 +84,12 @@ listed! {
 impl Listed for Run {
     fn position(&self) -> ListCursor {
         self.execution.position()
+    }
+}
+
+impl Listed for ExecutionState {
+    fn position(&self) -> ListCursor {
+        self.execution().position()
     }
 }
 

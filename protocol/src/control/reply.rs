@@ -6,13 +6,14 @@ use crate::ids::{SessionId, TemplateId};
 use crate::json::JsonText;
 use crate::model::{Execution, Program, Run, SessionEvent};
 use crate::time::Timestamp;
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::fmt;
 
 /// A deleted template.
-#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize, JsonSchema)]
 pub struct TemplateDeleted {
-    /// `ok`.
+    #[schemars(extend("enum" = ["ok"]))]
     pub status: String,
     pub template_id: TemplateId,
 }
@@ -26,6 +27,21 @@ pub enum ExecutionState {
     Execution(Execution),
     /// It waits for the answer to a task, or belongs to a program.
     Run(Run),
+}
+
+/// The fields of an execution are among those of a run.
+impl JsonSchema for ExecutionState {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        Run::schema_name()
+    }
+
+    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        generator.subschema_for::<Run>()
+    }
 }
 
 impl ExecutionState {
@@ -72,23 +88,23 @@ pub struct AuditRecord {
     pub outcome: String,
 }
 
-/// `{"template_id","name"}`.
-#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize)]
+/// The name of a module or a library in a template.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize, JsonSchema)]
 pub struct TemplateName {
     pub template_id: TemplateId,
-    /// The stored name.
+    /// The name as stored.
     pub name: String,
 }
 
 /// A library that is installed, or that `libs download` would install.
-#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize, JsonSchema)]
 pub struct LibraryInfo {
     /// `id-version`: the name in templates.
     pub name: String,
     /// The name in `require` and `import`.
     pub id: String,
     pub version: String,
-    /// The global variable, if any.
+    /// The global variable of the library, if it has one.
     pub global: Option<String>,
     /// Whether the source is installed.
     pub installed: bool,
@@ -111,19 +127,20 @@ pub struct LibraryCheck {
 }
 
 /// A host module.
-#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize, JsonSchema)]
 pub struct ModuleInfo {
     /// The name in `require` and `import`.
     pub name: String,
     pub description: String,
 }
 
-/// `{"status":"ok","memory":"normal"}`.
-#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize)]
+/// The supervisor responds.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize, JsonSchema)]
 pub struct Health {
-    /// `ok`.
+    #[schemars(extend("enum" = ["ok"]))]
     pub status: String,
-    /// `normal`; `high`: idle sessions are suspended; `critical`: nothing new is begun for owners who hold their share.
+    #[schemars(extend("enum" = ["normal", "high", "critical"]))]
+    /// `high`: idle sessions are suspended; `critical`: nothing new is begun for owners who hold their share of the memory.
     pub memory: String,
     /// The owner who holds most memory, for administrators while `memory` is not `normal`.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -134,25 +151,25 @@ pub struct Health {
 }
 
 /// The memory that the sessions and programs of an owner hold.
-#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize, JsonSchema)]
 pub struct MemoryOwner {
     pub owner: String,
     /// MiB.
     pub held_mb: u64,
-    /// The sum that all hold divided by the owners (MiB).
+    /// The memory that all hold divided by the number of owners (MiB).
     pub share_mb: u64,
 }
 
 /// The live sessions.
-#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize, JsonSchema)]
 pub struct RuntimeSummary {
     pub active_sessions: u64,
-    /// In sorted order.
+    /// Sorted.
     pub active_session_ids: Vec<SessionId>,
 }
 
 /// Which builds the workers run.
-#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize, JsonSchema)]
 pub struct UpgradeReport {
     /// The last deadline by which workers of other builds than the supervisor's are replaced; absent: none is.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -164,7 +181,7 @@ pub struct UpgradeReport {
 }
 
 /// The workers of one build.
-#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize, JsonSchema)]
 pub struct BuildUse {
     pub version: String,
     /// Identifies the executable; `unknown` if it cannot be read.
@@ -195,8 +212,8 @@ impl BuildUse {
     }
 }
 
-/// A wall around the workers.
-#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize)]
+/// One layer of the sandbox around the workers.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize, JsonSchema)]
 pub struct SandboxLayer {
     /// `namespaces`, `seccomp`, …
     pub name: String,
@@ -209,11 +226,11 @@ pub struct SandboxLayer {
 }
 
 /// A process from which sessions are forked.
-#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize, JsonSchema)]
 pub struct ZygoteInfo {
     pub engine: String,
     pub libraries: Vec<String>,
-    /// Number of an owner's modules that it has compiled for this owner's sessions.
+    /// Modules of one owner that it has compiled for this owner's sessions.
     pub modules: u32,
     /// The pid on the host.
     pub pid: u32,
@@ -222,7 +239,7 @@ pub struct ZygoteInfo {
 }
 
 /// The supervisor itself.
-#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize, JsonSchema)]
 pub struct RuntimeInfo {
     /// Version of the binary.
     pub version: String,
@@ -236,18 +253,18 @@ pub struct RuntimeInfo {
     pub sandbox: Vec<SandboxLayer>,
     /// The zygotes of all owners for administrators; others see those for their sessions alone.
     pub zygotes: Vec<ZygoteInfo>,
-    /// Live sessions, as far as the caller may see them.
+    /// Live sessions: the caller's, those of all owners for administrators.
     pub active_sessions: u64,
     /// Sessions created since the start, without those of programs: the caller's, those of all owners for administrators.
     pub sessions_created: u64,
     /// Executions started in sessions since the start, without those of programs: the caller's, those of all owners for
     /// administrators.
     pub executions_started: u64,
-    /// `full` or `normal`.
+    #[schemars(extend("enum" = ["full", "normal"]))]
     pub durability: String,
     /// Batches of all owners that wait for the store; 0 for who is no administrator.
     pub store_queue: u64,
-    /// Why the store is not well: the message of `health`.
+    /// Why the store is not well, as `health` reports it.
     pub store_problem: Option<String>,
 }
 

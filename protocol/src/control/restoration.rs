@@ -3,12 +3,14 @@
 use crate::codec::{Decode, Encode};
 use crate::input::read_value;
 use crate::json::JsonText;
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
 /// The parts of an input that the record does not have: values that were redacted, arguments, the text of a sent file.
-#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, JsonSchema)]
+#[schemars(with = "Written")]
 pub struct GivenInput {
     /// The number of the input, from 1.
     pub input: u64,
@@ -22,14 +24,19 @@ pub struct GivenInput {
 }
 
 /// A [`GivenInput`] as clients write it.
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Written {
+    /// The number of the input, from 1.
+    #[schemars(range(min = 1))]
     input: u64,
+    /// Merged into the recorded `args` (JSON merge patch, RFC 7396).
     args: Option<Map<String, Value>>,
+    /// Variables that replace those of the same name.
     #[serde(default)]
     env: BTreeMap<String, String>,
     argv: Option<Vec<String>>,
+    /// The text of a file that the client had sent.
     source: Option<String>,
 }
 

@@ -5,73 +5,81 @@ use crate::codec::{Decode, Encode};
 use crate::ids::{ExecutionId, ProgramId, TaskId};
 use crate::json::JsonText;
 use crate::time::Timestamp;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A program in its newest version.
-#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize, Deserialize, JsonSchema)]
 pub struct Program {
     pub id: ProgramId,
+    /// Unique among the owner's programs.
     pub name: String,
-    /// Number of the newest version, from 1.
+    /// Number of the newest version, from 1: loading another source under the same name makes the next one.
+    #[schemars(range(min = 1))]
     pub version: u32,
     /// SHA-256 of the source, in hexadecimal digits.
+    #[schemars(regex(pattern = "^[0-9a-f]{64}$"))]
     pub source_hash: String,
-    /// Format of the compiled code.
+    /// Number of the format of the compiled code.
     pub format: u32,
-    /// Load of the first version.
+    /// When the first version was loaded.
     pub created_at: Timestamp,
-    /// Load of the newest version.
+    /// When the newest version was loaded.
     pub modified_at: Timestamp,
-    /// The source, if the reply has it.
+    /// The source: only in the response about one program.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
-    /// In the response about a loaded source: it was read as TypeScript (true) or JavaScript (false).
+    /// Only in the response about a loaded source: it was read as TypeScript (true) or JavaScript (false).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub typescript: Option<bool>,
-    /// The owner, in lists and single objects for administrators, who see those of others.
+    /// The owner, `uid:1000` or the name of a token: in lists and single objects, for administrators only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub owner: Option<String>,
 }
 
 /// A version of a program.
-#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize, Deserialize, JsonSchema)]
 pub struct ProgramVersion {
     /// Counts from 1.
+    #[schemars(range(min = 1))]
     pub version: u32,
     /// SHA-256 of the source, in hexadecimal digits.
+    #[schemars(regex(pattern = "^[0-9a-f]{64}$"))]
     pub source_hash: String,
-    /// Format of the compiled code.
+    /// Number of the format of the compiled code.
     pub format: u32,
     pub created_at: Timestamp,
 }
 
 /// An error of a source text.
-#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize, Deserialize, JsonSchema)]
 pub struct Diagnostic {
     pub message: String,
     /// The file, if the program has several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
     /// Line, from 1.
+    #[schemars(range(min = 1))]
     pub line: u32,
     /// Column, from 1.
+    #[schemars(range(min = 1))]
     pub column: u32,
     pub snippet: String,
 }
 
 /// A task of a waiting execution.
-#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize, Deserialize, JsonSchema)]
 pub struct Task {
     pub id: TaskId,
     pub execution_id: ExecutionId,
     pub prompt: String,
-    /// The schema of answers; none = any text.
+    /// JSON Schema that the answer must match; absent: any text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schema: Option<JsonText>,
     /// Number of answers that did not match the schema.
     pub attempts: u32,
     pub created_at: Timestamp,
-    /// Deadline; then the task is answered with its default, or with a `CCTimeoutError`.
+    /// When the task takes its default answer, or fails with a `CCTimeoutError` if it has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline: Option<Timestamp>,
     /// Time of the first answer that did not match.
@@ -93,15 +101,15 @@ text_enum! {
         Defaulted = "defaulted",
         /// The deadline passed, and there is no default.
         Expired = "expired",
-        /// Too many answers did not fit.
+        /// Too many answers did not match the schema.
         Failed = "failed",
         /// The execution of the task ended.
         Withdrawn = "withdrawn",
     }
 }
 
-/// A task in a list.
-#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize, Deserialize)]
+/// A task in a list, pending or ended.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize, Deserialize, JsonSchema)]
 pub struct ListedTask {
     #[serde(flatten)]
     pub task: Task,
@@ -109,16 +117,16 @@ pub struct ListedTask {
     /// When it was answered, or ended in another way.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended_at: Option<Timestamp>,
-    /// The answer or the default (JSON if the task has a schema); of an expired or failed task the message of its error.
+    /// The answer or the default, as JSON if the task has a schema; of an expired or failed task the message of its error.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer: Option<String>,
-    /// The owner, for administrators, who see those of others.
+    /// The owner, `uid:1000` or the name of a token: in lists and single objects, for administrators only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub owner: Option<String>,
 }
 
 /// The status of an execution: its pending task, or its result. Reading it changes nothing.
-#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize, Deserialize, JsonSchema)]
 pub struct TaskStatus {
     pub execution_id: ExecutionId,
     /// The execution's name, if it has one.
@@ -137,40 +145,45 @@ pub struct TaskStatus {
 }
 
 /// An execution with its task: an execution of a program, or one in a `quickjs` session that waits for an answer.
-#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "ProgramExecution")]
 pub struct Run {
     #[serde(flatten)]
     pub execution: Execution,
+    /// Its name, unique among its owner's executions that have not ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// The program, if this is an execution of one.
+    /// The program; absent for an execution of a session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub program_id: Option<ProgramId>,
-    /// The program's name; none after the program was deleted.
+    /// Name of the program; absent if the program was deleted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub program: Option<String>,
+    /// Version of the program that it runs; newer versions do not change it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1))]
     pub program_version: Option<u32>,
     /// The task, while the execution waits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<Task>,
 }
 
-/// A stored checkpoint.
-#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize, Deserialize)]
+/// A stored state of an execution.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "Checkpoint")]
 pub struct CheckpointInfo {
     pub seq: u64,
     pub at: Timestamp,
-    /// `start`, `pause`, `effect`, `response`, `steps`, `edit`, `end`.
+    #[schemars(extend("enum" = ["start", "pause", "effect", "response", "steps", "edit", "end"]))]
     pub cause: String,
-    /// Bytes that the checkpoint wrote.
+    /// Size of the pages that were written with the checkpoint (bytes).
     pub bytes: u64,
 }
 
-/// The frames and variables of a waiting program.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Encode, Decode, Serialize, Deserialize)]
+/// Frames and variables of a program that waits or has ended.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Encode, Decode, Serialize, Deserialize, JsonSchema)]
 pub struct ProgramState {
-    /// Calls in progress, innermost first.
+    /// Calls in progress, innermost first; at most 200.
     pub frames: Vec<ProgramFrame>,
     /// Number of further, outer calls that are not in `frames`.
     pub more_frames: u64,
@@ -188,7 +201,7 @@ impl ProgramState {
 }
 
 /// A call in progress.
-#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize, Deserialize, JsonSchema)]
 pub struct ProgramFrame {
     /// Name of the function; empty at the top level.
     pub function: String,
@@ -196,8 +209,10 @@ pub struct ProgramFrame {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
     /// Line, from 1.
+    #[schemars(range(min = 1))]
     pub line: u32,
     /// Column, from 1.
+    #[schemars(range(min = 1))]
     pub column: u32,
     pub source_line: String,
     /// Variables with their values as text.
@@ -213,7 +228,7 @@ impl ProgramFrame {
 }
 
 /// A variable.
-#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize, Deserialize, JsonSchema)]
 pub struct Variable {
     pub name: String,
     /// The value as text.

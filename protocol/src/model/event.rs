@@ -6,6 +6,7 @@ use crate::ids::{ExecutionId, TaskId};
 use crate::json::JsonText;
 use crate::limits::EVENT_TEXT_BYTES;
 use crate::time::Timestamp;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 text_enum! {
@@ -54,10 +55,11 @@ text_enum! {
 }
 
 /// One entry of an execution's output. `seq` is 1, 2, 3, … without a gap.
-#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize, Deserialize, JsonSchema)]
 pub struct Event {
     pub execution_id: ExecutionId,
     /// Position, from 1.
+    #[schemars(range(min = 1))]
     pub seq: u64,
     pub ts: Timestamp,
     /// JSON fields `type` and `payload`.
@@ -90,7 +92,7 @@ pub fn is_exception_code(text: &str) -> bool {
 }
 
 /// The content of an event.
-#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", content = "payload", rename_all = "snake_case")]
 pub enum EventPayload {
     /// The input of a repl execution.
@@ -101,10 +103,9 @@ pub enum EventPayload {
     /// A console call.
     Console {
         level: ConsoleLevel,
-        /// Formatted as by Node's `util.format`; at most
-        /// [`EVENT_TEXT_BYTES`].
+        /// Formatted as by Node's `util.format`; at most 256 KiB ([`EVENT_TEXT_BYTES`]): a longer text takes several events.
         text: String,
-        /// The text continues in the next event, on the same line; in the last event, no line feed ends it.
+        /// True: the text continues in the next event, on the same line; in the last event, no line feed ends it. Otherwise absent.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         more: bool,
     },
@@ -119,7 +120,7 @@ pub enum EventPayload {
         /// The `code` of the error, or of its cause: `ENOENT`, `MODULE_NOT_FOUND`; `SYNTAX_ERROR` if the code could not be compiled.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         code: Option<String>,
-        /// The message or the stack was cut for its size.
+        /// True: the message or the stack was cut for its size. Otherwise absent.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         truncated: bool,
         /// Size of the whole message of an exception that was truncated (bytes), if it was counted.
@@ -146,7 +147,7 @@ pub enum EventPayload {
 }
 
 /// The record of an HTTP request; neither header fields nor bodies.
-#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize, Deserialize, JsonSchema)]
 pub struct HttpRecord {
     pub method: String,
     /// `https://example.com:8443`, without the scheme's own port.
@@ -155,6 +156,7 @@ pub struct HttpRecord {
     pub path: String,
     /// Of the response, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 100))]
     pub status: Option<u16>,
     /// The code of the error, if it failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -168,17 +170,16 @@ pub struct HttpRecord {
 }
 
 /// The value of an execution: the payload of its value event.
-#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize, Deserialize, JsonSchema)]
 pub struct ResultValue {
     #[serde(rename = "type")]
     pub kind: JsType,
-    /// For people: as `util.inspect` shows it, or the JSON of a program's result; at most
-    /// [`EVENT_TEXT_BYTES`].
+    /// For people: as `util.inspect` shows it, or the JSON of a program's result; at most 256 KiB ([`EVENT_TEXT_BYTES`]).
     pub preview: String,
     /// For programs, if JSON represents the value completely; never cut.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub json: Option<JsonText>,
-    /// The preview was cut, or the JSON left out, for its size.
+    /// True: the preview was cut, or the JSON left out, for its size. Otherwise absent.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub truncated: bool,
     /// Size of the JSON of a value that was truncated (bytes), if it was counted.

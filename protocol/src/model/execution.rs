@@ -6,6 +6,7 @@ use crate::ids::{ExecutionId, SessionId};
 use crate::json::JsonText;
 use crate::reason::CloseReason;
 use crate::time::Timestamp;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 text_enum! {
@@ -47,7 +48,7 @@ impl ExecutionStatus {
 }
 
 /// One run of code.
-#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize, Deserialize, JsonSchema)]
 pub struct Execution {
     pub id: ExecutionId,
     pub session_id: SessionId,
@@ -58,9 +59,10 @@ pub struct Execution {
     /// File of a run-file or startup execution, relative to the worktree.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
-    /// The client's arguments (an object).
+    /// The client's arguments: an object; of a program, a list of texts. Values named `secret` are redacted.
     pub args: JsonText,
-    /// The client's variables (an object of strings).
+    /// The client's variables: an object of texts.
+    #[schemars(with = "serde_json::Map<String, serde_json::Value>")]
     pub env: JsonText,
     pub status: ExecutionStatus,
     pub started_at: Timestamp,
@@ -73,13 +75,13 @@ pub struct Execution {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<ExecutionError>,
     pub metrics: Metrics,
-    /// A write of this record or its events failed: the stored data may be incomplete.
+    /// True: a write of this record or its events failed, and the stored data may be incomplete. Otherwise absent.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub degraded: bool,
-    /// The events, if the reply has them.
+    /// The events: only in the response to the request that started the execution.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub events: Option<Vec<Event>>,
-    /// The owner, in lists and single objects for administrators, who see those of others.
+    /// The owner, `uid:1000` or the name of a token: in lists and single objects, for administrators only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub owner: Option<String>,
 }
@@ -92,18 +94,18 @@ impl Execution {
 }
 
 /// Why an execution did not end `ok`.
-#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize, Deserialize, JsonSchema)]
 pub struct ExecutionError {
     /// One of [`EXECUTION_CODES`].
     pub code: String,
     pub message: String,
-    /// For `WORKER_DIED`: text of [`CloseReason`].
+    /// For `WORKER_DIED`: how the worker exited, as text of [`CloseReason`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// For `EXIT`: the number of `process.exit`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<i32>,
-    /// The message, or the stack in the exception event, was cut for its size.
+    /// True: the message, or the stack in the exception event, was cut for its size. Otherwise absent.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub truncated: bool,
     /// Size of the whole message of an error that was truncated (bytes), if it was counted.
@@ -178,8 +180,8 @@ impl ExecutionError {
     }
 }
 
-/// The usage of an execution.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Encode, Decode, Serialize, Deserialize)]
+/// Resources that an execution used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Encode, Decode, Serialize, Deserialize, JsonSchema)]
 pub struct Metrics {
     /// Wall-clock time from dispatch to end (milliseconds).
     pub duration_ms: u64,

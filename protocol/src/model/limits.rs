@@ -33,7 +33,17 @@ pub enum ZeroLimit {
     Unlimited,
 }
 
+/// A number, or the largest one that a JSON number keeps exactly if that is less.
+fn most_exact(most: u64) -> u64 {
+    most.min((1 << 53) - 1)
+}
+
 impl ZeroLimit {
+    /// The least value of a limit.
+    fn least(self) -> u64 {
+        u64::from(self == Self::Refused)
+    }
+
     /// The narrower one of two values of a limit.
     pub fn narrower<T: Ord + Copy + Default>(self, one: T, other: T) -> T {
         match self {
@@ -57,11 +67,16 @@ pub struct LimitValue {
 
 macro_rules! limits {
     ($($name:ident: $type:ident = $default:literal, $ceiling:literal, $zero:ident, $unit:literal, $text:literal;)+) => {
-        /// The limits of an execution, or of the session where noted.
-        #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize, Deserialize)]
+        /// The limits of an execution, or of the session where noted. `max_output_kb` counts the texts and values of all events; of
+        /// these, the JSON of a result may have up to 4 MiB.
+        #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize, Deserialize, schemars::JsonSchema)]
         #[serde(deny_unknown_fields, default)]
         pub struct Limits {
-            $(#[doc = concat!($text, ".")] pub $name: $type,)+
+            $(
+                #[doc = concat!($text, ".")]
+                #[schemars(range(min = ZeroLimit::$zero.least(), max = most_exact($type::MAX.into())))]
+                pub $name: $type,
+            )+
         }
 
         impl Default for Limits {

@@ -4,10 +4,11 @@ use super::{Engine, SessionFacts, text_enum};
 use crate::codec::{Decode, Encode};
 use crate::ids::{ExecutionId, SessionId, TemplateId};
 use crate::time::Timestamp;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 text_enum! {
-    /// `starting → ready → closed`, `starting|ready → crashed`.
+    /// `starting → ready → closed`, `starting|ready → crashed`. Sessions of programs are `ready` while they have a process.
     SessionStatus {
         /// The worker is being started.
         Starting = "starting",
@@ -25,15 +26,15 @@ text_enum! {
 }
 
 /// One sandboxed worker process and its record.
-#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize, Deserialize, JsonSchema)]
 pub struct Session {
     pub id: SessionId,
-    /// The client's name for the session; not unique.
+    /// The client's name for the session, unique among those of its owner that have not ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// The template that the session was created from.
     pub template_id: TemplateId,
-    /// The same, for old clients.
+    /// The same as `template_id`, for old clients.
     pub vm_id: TemplateId,
     /// A label of the client.
     pub workspace_id: String,
@@ -51,16 +52,16 @@ pub struct Session {
     /// Why the session ended, as text of [`CloseReason`](crate::reason::CloseReason).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub close_reason: Option<String>,
-    /// Facts about the runtime.
+    /// Facts about its process, its origin and its checkpoints; absent facts are left out.
     pub runtime_meta: SessionFacts,
     /// `cvm`: the session of a durable program, created and ended with its execution; absent in all other sessions, which have the
     /// engine of their template.
     #[serde(default = "scripts", skip_serializing_if = "of_scripts")]
     pub engine: Engine,
-    /// The execution of a program's session.
+    /// The execution for which a program's session was created; both end together.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub execution_id: Option<ExecutionId>,
-    /// The owner, in lists and single objects for administrators, who see those of others.
+    /// The owner, `uid:1000` or the name of a token: in lists and single objects, for administrators only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub owner: Option<String>,
 }
@@ -75,7 +76,7 @@ fn of_scripts(engine: &Engine) -> bool {
 }
 
 /// A frozen copy of a session's worker, to which the session can be rolled back.
-#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize, Deserialize, JsonSchema)]
 pub struct SessionCheckpoint {
     /// Counts from 1 in each session, never reused.
     pub number: u64,
@@ -102,7 +103,7 @@ text_enum! {
 }
 
 /// The restoration of an ended session: a new session in which its inputs are repeated.
-#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize, Deserialize, JsonSchema)]
 pub struct SessionRestoration {
     /// The new session.
     pub session: Session,
@@ -117,7 +118,7 @@ pub struct SessionRestoration {
     pub not_repeated: u64,
     /// Inputs with another result than before.
     pub different: u64,
-    /// The first of them.
+    /// The first 100 of them; none once the supervisor was restarted.
     pub differences: Vec<InputDifference>,
     /// Why it failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -125,13 +126,13 @@ pub struct SessionRestoration {
 }
 
 /// A repeated input with another result than before.
-#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize, Deserialize, JsonSchema)]
 pub struct InputDifference {
     /// The number of the input, from 1.
     pub input: u64,
     /// The execution in the ended session.
     pub execution_id: ExecutionId,
-    /// The execution that repeated it.
+    /// The execution that repeated it, in the new session.
     pub repeated_as: ExecutionId,
     /// The result before, shortened.
     pub before: String,
@@ -175,9 +176,10 @@ text_enum! {
 }
 
 /// One event of a session's life.
-#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize, Deserialize, JsonSchema)]
 pub struct SessionEvent {
     pub session_id: SessionId,
+    #[schemars(range(min = 1))]
     /// 1, 2, 3, … in each session. The first ones are deleted together with the executions that they are about, and of more than
     /// 10 000 by checkpoints, rollbacks and adoptions.
     pub seq: u64,
@@ -186,14 +188,17 @@ pub struct SessionEvent {
     pub kind: SessionEventType,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub execution_id: Option<ExecutionId>,
+    /// Of `created`: the session that it is a fork of; of `forked`: the fork.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub other_session_id: Option<SessionId>,
+    /// The status of an ended execution; the number of a checkpoint; to which checkpoint the session was rolled back, or after which
+    /// end of its worker it was rolled back or restarted; why the session ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
 }
 
 /// A live session, inspected through the kernel. Only `js_heap_bytes` was reported by the worker.
-#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize, Deserialize, JsonSchema)]
 pub struct SessionInspection {
     pub session_id: SessionId,
     pub status: SessionStatus,

@@ -5,10 +5,11 @@ use crate::codec::{Decode, Encode};
 use crate::ids::{ExecutionId, SessionId};
 use crate::reason::CloseReason;
 use crate::time::Timestamp;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The facts of one session.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Encode, Decode, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Encode, Decode, Serialize, Deserialize, JsonSchema)]
 pub struct SessionFacts {
     /// The session that this one is a fork of.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -51,7 +52,7 @@ pub struct SessionFacts {
 }
 
 /// The inputs of an ended session as they are to be repeated.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode, Serialize, Deserialize, JsonSchema)]
 pub struct RestorationPlan {
     pub inputs: u64,
     /// Inputs that did not end `ok`.
@@ -59,7 +60,7 @@ pub struct RestorationPlan {
 }
 
 /// The inputs of an ended session as they were repeated.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode, Serialize, Deserialize, JsonSchema)]
 pub struct RestoredInputs {
     pub inputs: u64,
     /// Inputs that had not ended `ok`.
@@ -69,7 +70,7 @@ pub struct RestoredInputs {
 }
 
 /// Checkpoints that ended with an earlier supervisor.
-#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize, Deserialize, JsonSchema)]
 pub struct LostCheckpoints {
     pub count: u64,
     /// Text of [`CloseReason`].
@@ -77,7 +78,8 @@ pub struct LostCheckpoints {
 }
 
 /// The continuation of a session from a frozen copy.
-#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize, Deserialize, JsonSchema)]
+#[schemars(extend("additionalProperties" = true))]
 pub struct LastRollback {
     pub at: Timestamp,
     /// `null`: the guard copy.
@@ -86,7 +88,8 @@ pub struct LastRollback {
     pub reason: String,
     /// The generation that began with it.
     pub generation: u64,
-    /// The name of the copy in the keeper.
+    /// The name of the copy in the keeper, which is no fact for clients.
+    #[schemars(skip)]
     pub copy: Option<SessionId>,
     /// A sentence about effects that the state does not have.
     pub lacks: Option<String>,
@@ -95,7 +98,7 @@ pub struct LastRollback {
 }
 
 /// The continuation of a session with a worker without state.
-#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize, Deserialize, JsonSchema)]
 pub struct LastRestart {
     pub at: Timestamp,
     /// Text of the [`CloseReason`] of the worker.
@@ -109,7 +112,7 @@ pub struct LastRestart {
 }
 
 /// The end of a worker that nobody had requested.
-#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize, Deserialize, JsonSchema)]
 pub struct LastCrash {
     /// Text of [`CloseReason`].
     pub reason: String,
@@ -122,7 +125,7 @@ pub struct LastCrash {
 }
 
 /// The possibility to restore an ended session.
-#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize, Deserialize, JsonSchema)]
 pub struct Restorability {
     pub possible: bool,
     /// The command that does it.

@@ -2,15 +2,21 @@
 
 use super::{Limits, text_enum};
 use crate::codec::{Decode, Encode};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+/// The pattern of a folder of the worktree.
+const FOLDER: &str = r"^(?!/)(?!(?:[^\u0000]*/)?\.\.(?:/|$))(?!\.?(?:/+\.?)*$)(?![\s\u0085]*$)[^\u0000]+$";
+
 /// How `require` and `import` find worktree files.
-#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Resolver {
     /// Folders relative to the worktree in which specifiers are looked up; empty = the worktree itself.
+    #[schemars(length(max = 32), inner(length(min = 1, max = 1024), regex(pattern = FOLDER)))]
     pub roots: Vec<String>,
-    /// Tried in order for a specifier without an extension.
+    /// Extensions that are tried in order for a specifier without one.
+    #[schemars(length(max = 32), inner(length(max = 32), regex(pattern = r"^\.[A-Za-z0-9]+$")))]
     pub extensions: Vec<String>,
     /// `/x/y.js` means the worktree's root.
     pub allow_absolute_repo_imports: bool,
@@ -33,25 +39,27 @@ text_enum! {
         Close = "close",
         /// A new worker replaces it, which has run the startup files and nothing else.
         Restart = "restart",
-        /// A fork of the frozen copy that was made before the execution continues.
+        /// It continues with the state before the execution, as a fork of a frozen copy.
         Rollback = "rollback",
     }
 }
 
 text_enum! {
-    /// The meaning, for a file, of the errors that TypeScript's compiler finds in it. In the order of their strictness.
+    /// The check of files before they run, by TypeScript's compiler, the package `typescript` of the worktree. Only for engine
+    /// `quickjs`.
     TypeCheck {
         /// The compiler is not run.
         Off = "off",
-        /// They are recorded with the execution, which goes on.
+        /// Errors are recorded with the execution, and the file runs.
         Warn = "warn",
-        /// The execution ends with them before anything of the file runs.
+        /// With errors the execution ends as `TYPE_ERRORS`, without a result of the check as `TYPE_CHECK_FAILED`, before anything of
+        /// the file runs.
         Error = "error",
     }
 }
 
-/// How code is run.
-#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize, Deserialize)]
+/// Settings of the JavaScript runtime.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct RuntimeSettings {
     /// run-file treats `.js` as a module; `import` startup files are allowed.
@@ -60,13 +68,13 @@ pub struct RuntimeSettings {
     pub strict: bool,
     /// There is a `console` global.
     pub console: bool,
-    /// The action when the worker exits unexpectedly.
+    /// What follows when the worker exits by itself.
     pub on_crash: OnCrash,
     /// A session ends this long after its creation (seconds), 0 = never.
     pub ttl_s: u32,
     /// A session ends this long after its last execution (seconds), 0 = never.
     pub idle_timeout_s: u32,
-    /// The check of types of worktree files that are run.
+    /// The check of files before they run.
     pub typecheck: TypeCheck,
 }
 
@@ -85,7 +93,7 @@ impl Default for RuntimeSettings {
 }
 
 /// All settings of a template.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Encode, Decode, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Encode, Decode, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Settings {
     /// The limits of executions.

@@ -5,6 +5,7 @@ use crate::codec::{Decode, Encode};
 use crate::ids::{CapabilityId, StartupFileId, TemplateId};
 use crate::json::JsonText;
 use crate::time::Timestamp;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 text_enum! {
@@ -44,7 +45,7 @@ text_enum! {
 }
 
 /// A profile from which sessions are created.
-#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize, Deserialize, JsonSchema)]
 pub struct Template {
     pub id: TemplateId,
     /// Unique among the owner's templates.
@@ -54,11 +55,11 @@ pub struct Template {
     pub is_active: bool,
     /// Names of host modules that sessions may require.
     pub exposed_modules: Vec<String>,
-    /// `name-version` of libraries that sessions get.
+    /// `id-version` of libraries that sessions get.
     pub libraries: Vec<String>,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
-    /// The built-in template: visible to all users, cannot be changed.
+    /// True for the built-in template, which all users see and nobody can change; otherwise absent.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub built_in: bool,
 }
@@ -75,10 +76,10 @@ pub struct TemplateDetail {
 }
 
 /// A right that a template grants, narrows or withdraws.
-#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize, Deserialize, JsonSchema)]
 pub struct Capability {
     pub id: CapabilityId,
-    /// The template (the original's field name).
+    /// The template; the field has its name in the original system.
     pub vm_id: TemplateId,
     pub kind: CapabilityKind,
     /// The name of the module, global, …
@@ -86,14 +87,15 @@ pub struct Capability {
     /// Whether the row grants (true) or withdraws (false) the right.
     pub enabled: bool,
     /// An object that narrows the right.
+    #[schemars(with = "serde_json::Map<String, serde_json::Value>")]
     pub config: JsonText,
 }
 
 /// A file that every new session runs.
-#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize, Deserialize, JsonSchema)]
 pub struct StartupFile {
     pub id: StartupFileId,
-    /// The template (the original's field name).
+    /// The template; the field has its name in the original system.
     pub vm_id: TemplateId,
     /// Relative to the session's worktree.
     pub path: String,

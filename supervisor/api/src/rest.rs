@@ -7,11 +7,12 @@
 //! Reading order:
 //! - `server`, `connection`, `deadline`: accepting, one connection, write deadlines
 //! - `gate`: checks of every request before its handler; `tokens`, `auth`, `local_uid`: its caller
-//! - `envelope`, `input`, `request`: responses, bodies and queries, one verb
+//! - `envelope`, `input`, `query`, `request`: responses, bodies and queries, one verb
 //! - `representation`: entity tags and compression
 //! - `runtime`, `templates`, `parts`, `sessions`, `executions`, `programs`, `durable`, `archives`: the handlers, one file per
 //!   noun; `sse`: live events
-//! - `routes`, `openapi`: the table of routes and its description
+//! - `routes`, `endpoint`, `shapes`, `openapi`: the table of routes; the signatures of handlers and the shapes of values, of which
+//!   the description of the API is made
 //! - `mcp`: the MCP API at its path; `upgrade`: the control API over a connection; `ui`: files for browsers
 
 mod archives;
@@ -19,6 +20,7 @@ mod auth;
 mod connection;
 mod deadline;
 mod durable;
+mod endpoint;
 mod envelope;
 mod executions;
 mod filters;
@@ -33,6 +35,7 @@ pub mod openapi;
 mod pages;
 mod parts;
 mod programs;
+mod query;
 mod representation;
 mod request;
 mod restorations;
@@ -40,6 +43,7 @@ mod routes;
 mod runtime;
 mod server;
 mod sessions;
+mod shapes;
 mod sse;
 mod templates;
 mod tokens;

@@ -58,6 +58,7 @@ mod waiting;
 pub use idempotency::IdempotencyKey;
 pub use ops::{Ops, OpsOptions};
 pub use request::{ApiRefusal, Caller, ClientPresence, VerbHandler, VerbRequest};
+pub use vm_system_policy::AnyCapability;
 pub use vm_system_runtime::{RuntimeApi, RuntimeCondition, RuntimeFacts};
 
 pub(crate) use ops::{LARGE_READ_BYTES, LIST_ROWS, REPLY_BYTES, VerbCall, fitting, now, page, rows_of};

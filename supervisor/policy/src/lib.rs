@@ -15,6 +15,7 @@
 //! - [`usage`]: an execution's use of host modules, and the events about it
 
 mod effective;
+mod forms;
 pub mod globals;
 mod net;
 mod outside;
@@ -25,6 +26,7 @@ mod row;
 mod usage;
 
 pub use effective::{EffectivePolicy, Operator, Snapshot, effective};
+pub use forms::AnyCapability;
 pub use net::{AllowedRequest, MAX_NET_PATTERNS, NetLimits, NetPattern, NetRights, NetRule, Secret};
 pub use outside::{from_host, seen_from_worktree};
 pub use permit::{Denial, HttpPermit, Permit, judge};

@@ -1,12 +1,14 @@
 //! One capability row: the meaning of its name and its config. Unknown names, unknown keys and numbers out of range are
 //! refused when a row is added; an invalid stored row grants nothing.
 
+use super::forms::{ADDRESS, PATH};
 use super::globals;
 use super::net::{
     MAX_NET_METHODS, MAX_NET_PATTERNS, MAX_NET_SECRETS, NetLimits, NetPattern, NetRule, SECRET_NAME_BYTES,
 };
 use super::paths::{MAX_PATTERNS, PathRules, Pattern};
 use super::rights::{DatabaseRights, ExecRights, FsRights};
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use std::collections::BTreeSet;
@@ -77,7 +79,7 @@ pub fn read_row(kind: CapabilityKind, name: &str, config: &JsonText) -> Result<C
     match kind {
         CapabilityKind::Module => module(name, config),
         CapabilityKind::Fs => {
-            let Paths { paths } = parse(config, "paths")?;
+            let FilesConfig { paths } = parse(config, "paths")?;
             let rules = paths.map_or(Ok(PathRules::everything()), |paths| rules("paths", &paths))?;
             match name {
                 "read" => Ok(CapabilityRow::Read(rules)),
@@ -86,7 +88,7 @@ pub fn read_row(kind: CapabilityKind, name: &str, config: &JsonText) -> Result<C
             }
         }
         CapabilityKind::Global => {
-            let Empty {} = parse(config, "none")?;
+            let NoConfig {} = parse(config, "none")?;
             match globals::SWITCHABLE.iter().find(|known| **known == name) {
                 Some(name) => Ok(CapabilityRow::Global(name)),
                 None => wrong(
@@ -96,7 +98,7 @@ pub fn read_row(kind: CapabilityKind, name: &str, config: &JsonText) -> Result<C
             }
         }
         CapabilityKind::Env => {
-            let Variable { value } = parse(config, "value")?;
+            let VariableConfig { value } = parse(config, "value")?;
             let sane = |text: &str| !text.contains('\0');
             let is_name = |char: char| !(char == '=' || char.is_whitespace() || char.is_control());
             if name.is_empty() || name.chars().count() > NAME_CHARS || !name.chars().all(is_name) {
@@ -127,9 +129,11 @@ fn module(name: &str, config: &JsonText) -> Result<CapabilityRow, RowError> {
         "fs" => fs_config(config).map(CapabilityRow::Fs),
         "database" => database_config(config).map(CapabilityRow::Database),
         "exec" => exec_config(config).map(CapabilityRow::Exec),
-        "http" => parse::<Empty>(config, "none").map(|Empty {}| CapabilityRow::Nothing),
+        "http" => parse::<NoConfig>(config, "none").map(|NoConfig {}| CapabilityRow::Nothing),
         _ => match globals::of_built_in(name) {
-            Some(global) => parse::<Empty>(config, "none").map(|Empty {}| CapabilityRow::Global(global)),
+            Some(global) => {
+                parse::<NoConfig>(config, "none").map(|NoConfig {}| CapabilityRow::Global(global))
+            }
             None => wrong(
                 format!("there is no module {name:?}"),
                 format!("modules: {}; built in: {}", MODULES.join(", "), globals::built_ins().join(", ")),
@@ -138,53 +142,77 @@ fn module(name: &str, config: &JsonText) -> Result<CapabilityRow, RowError> {
     }
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Empty {}
+pub(super) struct NoConfig {}
 
-#[derive(Deserialize, Default)]
+#[derive(Deserialize, JsonSchema, Default)]
 #[serde(deny_unknown_fields, default)]
-struct Paths {
+pub(super) struct FilesConfig {
+    /// Patterns of paths beneath the worktree; absent: all.
+    #[schemars(length(max = MAX_PATTERNS), inner(length(min = 1, max = 1024), regex(pattern = PATH)))]
     paths: Option<Vec<String>>,
 }
 
-#[derive(Deserialize, Default)]
+#[derive(Deserialize, JsonSchema, Default)]
 #[serde(deny_unknown_fields, default)]
-struct Variable {
+pub(super) struct VariableConfig {
+    /// The value of the variable; absent: that of the client.
+    #[schemars(length(max = VALUE_BYTES), regex(pattern = r"^[^\u0000]*$"))]
     value: Option<String>,
 }
 
-#[derive(Deserialize, Default)]
+#[derive(Deserialize, JsonSchema, Default)]
 #[serde(deny_unknown_fields, default)]
-struct FsConfig {
+pub(super) struct FsConfig {
+    /// Patterns of paths beneath the worktree; absent: all.
+    #[schemars(length(max = MAX_PATTERNS), inner(length(min = 1, max = 1024), regex(pattern = PATH)))]
     read: Option<Vec<String>>,
+    /// Patterns of paths beneath the worktree; absent: all.
+    #[schemars(length(max = MAX_PATTERNS), inner(length(min = 1, max = 1024), regex(pattern = PATH)))]
     write: Option<Vec<String>>,
+    #[schemars(range(min = 1, max = u32::MAX))]
     max_calls: Option<u32>,
+    #[schemars(range(min = 1, max = u32::MAX))]
     max_total_kb: Option<u32>,
+    #[schemars(range(min = 1, max = 65_536))]
     max_file_kb: Option<u32>,
+    #[schemars(range(min = 1, max = 100_000))]
     max_entries: Option<u32>,
+    #[schemars(range(min = 1, max = u32::MAX))]
     write_quota_kb: Option<u32>,
 }
 
-#[derive(Deserialize, Default)]
+#[derive(Deserialize, JsonSchema, Default)]
 #[serde(deny_unknown_fields, default)]
-struct DatabaseConfig {
+pub(super) struct DatabaseConfig {
     read_only: bool,
+    #[schemars(range(min = 1, max = u32::MAX))]
     max_calls: Option<u32>,
+    #[schemars(range(min = 1, max = 1_000_000))]
     max_rows: Option<u32>,
+    #[schemars(range(min = 1, max = 32_768))]
     max_result_kb: Option<u32>,
+    #[schemars(range(min = 1, max = 1_073_741_824))]
     max_database_kb: Option<u32>,
+    #[schemars(range(min = 1, max = MAX_SQL_MS))]
     timeout_ms: Option<u32>,
 }
 
-#[derive(Deserialize, Default)]
+#[derive(Deserialize, JsonSchema, Default)]
 #[serde(deny_unknown_fields, default)]
-struct ExecConfig {
+pub(super) struct ExecConfig {
+    #[schemars(inner(length(min = 1, max = NAME_CHARS), regex(pattern = "^[A-Za-z0-9._+-]+$")))]
     commands: Vec<String>,
+    #[schemars(range(min = 1, max = u32::MAX))]
     max_calls: Option<u32>,
+    #[schemars(range(min = 1, max = MAX_EXEC_MS))]
     timeout_ms: Option<u32>,
+    #[schemars(range(min = 1, max = 16_384))]
     max_output_kb: Option<u32>,
+    #[schemars(range(min = 1, max = 1_048_576))]
     memory_mb: Option<u32>,
+    #[schemars(range(min = 1, max = 4_096))]
     processes: Option<u32>,
 }
 
@@ -301,19 +329,30 @@ fn exec_config(config: &JsonText) -> Result<ExecRights, RowError> {
     })
 }
 
-#[derive(Deserialize, Default)]
+#[derive(Deserialize, JsonSchema, Default)]
 #[serde(deny_unknown_fields, default)]
-struct NetConfig {
+pub(super) struct NetConfig {
+    /// `[SCHEME://]HOST[:PORT][/PREFIX]`, with `*.NAME`, or `*` for all hosts and for all ports.
+    #[schemars(length(max = MAX_NET_PATTERNS), inner(length(min = 1, max = 2048), regex(pattern = ADDRESS)))]
     allow: Vec<String>,
+    #[schemars(length(max = MAX_NET_METHODS), inner(length(max = HTTP_METHOD_BYTES), regex(pattern = "^[A-Z]*$")))]
     methods: Vec<String>,
     private: bool,
+    #[schemars(length(max = MAX_NET_SECRETS), inner(length(max = SECRET_NAME_BYTES)))]
     secrets: Vec<String>,
+    #[schemars(range(min = 1, max = 1_000_000))]
     max_requests: Option<u32>,
+    #[schemars(range(min = 1, max = 256))]
     concurrency: Option<u32>,
+    #[schemars(range(min = 1, max = 1_073_741_824))]
     max_request_kb: Option<u32>,
+    #[schemars(range(min = 1, max = 1_073_741_824))]
     max_response_kb: Option<u32>,
+    #[schemars(range(min = 1, max = u32::MAX))]
     max_total_kb: Option<u32>,
+    #[schemars(range(min = 1, max = MAX_NET_MS))]
     headers_ms: Option<u32>,
+    #[schemars(range(min = 1, max = MAX_NET_MS))]
     timeout_ms: Option<u32>,
 }
 

@@ -2,8 +2,10 @@
 
 use super::App;
 use super::envelope::{RestError, RestResult, created};
-use super::input::{PathSegments, QueryParams, is_json};
+use super::input::{PathSegments, is_json};
+use super::query::{Query, query};
 use super::request::RestRequest;
+use super::shapes::{ArchiveLines, FolderPath, Name, Uuid};
 use axum::body::{Body, Bytes};
 use axum::extract::FromRequest;
 use axum::http::{HeaderValue, Request, Response, StatusCode, header};
@@ -17,53 +19,88 @@ use tokio::sync::mpsc;
 use tokio::time::timeout;
 use vm_system_protocol::control::{
     ArchiveExport, ArchiveKind, ExportCursor, ExportPart, ImportBegin, ImportDrop, ImportEnd, ImportPart,
-    PART_BYTES,
+    ImportedObject, PART_BYTES,
 };
+use vm_system_protocol::model::{Program, Run};
 use vm_system_runtime::shares::Share;
 
 /// Each piece of this size must arrive within [`RestLimits::body`](super::RestLimits::body) (bytes).
 const PIECE_BYTES: usize = 128 << 10;
 
-/// A program with all its versions, as a file that can be imported.
 pub(super) async fn export_program(
     request: RestRequest,
     PathSegments(program): PathSegments<String>,
-) -> RestResult {
+) -> RestResult<ArchiveLines> {
     export(request, ArchiveKind::Program, program).await
 }
 
-/// A waiting or ended execution of a program, with its program version, states, tasks and output, as a file that can be
-/// imported. The file has all data of the program.
 pub(super) async fn export_execution(
     request: RestRequest,
     PathSegments(execution): PathSegments<String>,
-) -> RestResult {
+) -> RestResult<ArchiveLines> {
     export(request, ArchiveKind::Execution, execution).await
 }
 
-/// Create a program from a file, under a new id.
-pub(super) async fn import_program(request: RestRequest, params: QueryParams, upload: Upload) -> RestResult {
-    let name = params.one("name")?.map(str::to_owned);
-    let new = ImportBegin { kind: Some(ArchiveKind::Program), name, ..ImportBegin::default() };
-    import(request, new, upload).await
+query! {
+    /// The query of an import of a program.
+    ProgramImportQuery {
+        /// Name to use instead of the name in the file.
+        #[schemars(with = "Name")]
+        name: Option<String>,
+    }
 }
 
-/// Create an execution from a file, under a new id; its program is created too, unless the same one exists.
+query! {
+    /// The query of an import of an execution.
+    ExecutionImportQuery {
+        /// Name to use instead of the name in the file.
+        #[schemars(with = "Name")]
+        name: Option<String>,
+        /// Name of the program, instead of the name in the file.
+        #[schemars(with = "Name")]
+        program_name: Option<String>,
+        /// A template of engine `cvm`; absent: the built-in one.
+        #[schemars(with = "Uuid")]
+        template_id: Option<String>,
+        /// The folder whose files the program may use; absent: none.
+        #[schemars(with = "FolderPath")]
+        worktree_path: Option<String>,
+        /// For administrators: the user with whose rights the folder is used, a name or a number; absent: the caller's own.
+        as_user: Option<String>,
+    }
+}
+
+pub(super) async fn import_program(
+    request: RestRequest,
+    Query(query): Query<ProgramImportQuery>,
+    upload: Upload,
+) -> RestResult<Program> {
+    let new = ImportBegin { kind: Some(ArchiveKind::Program), name: query.name, ..ImportBegin::default() };
+    match import(request, new, upload).await? {
+        ImportedObject::Program(program) => created(&program),
+        ImportedObject::Run(_) => Err(RestError::internal("the import of a program has made an execution")),
+    }
+}
+
 pub(super) async fn import_execution(
     request: RestRequest,
-    params: QueryParams,
+    Query(query): Query<ExecutionImportQuery>,
     upload: Upload,
-) -> RestResult {
-    let text = |name: &str| Ok::<_, RestError>(params.one(name)?.map(str::to_owned));
+) -> RestResult<Run> {
     let new = ImportBegin {
         kind: Some(ArchiveKind::Execution),
-        name: text("name")?,
-        program_name: text("program_name")?,
-        template: text("template_id")?,
-        worktree_path: text("worktree_path")?,
-        as_user: text("as_user")?,
+        name: query.name,
+        program_name: query.program_name,
+        template: query.template_id,
+        worktree_path: query.worktree_path,
+        as_user: query.as_user,
     };
-    import(request, new, upload).await
+    match import(request, new, upload).await? {
+        ImportedObject::Run(run) => created(&run),
+        ImportedObject::Program(_) => {
+            Err(RestError::internal("the import of an execution has made a program alone"))
+        }
+    }
 }
 
 async fn part(
@@ -77,7 +114,7 @@ async fn part(
 }
 
 /// An error of the first part is a refusal; a later one ends the response early.
-async fn export(request: RestRequest, kind: ArchiveKind, reference: String) -> RestResult {
+async fn export(request: RestRequest, kind: ArchiveKind, reference: String) -> RestResult<ArchiveLines> {
     let share = request.stream_share()?;
     let first = part(&request, kind, &reference, None).await?;
     let mut piece = Ok(request.reserved_part(Bytes::from(first.text))?);
@@ -103,7 +140,7 @@ async fn export(request: RestRequest, kind: ArchiveKind, reference: String) -> R
     });
     let mut response = Response::new(Body::new(Pieces { receiver, _share: share }));
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    Ok(response)
+    Ok(response.into())
 }
 
 /// The body of an export.
@@ -178,7 +215,11 @@ impl Drop for Incomplete<'_> {
     }
 }
 
-async fn import(request: RestRequest, new: ImportBegin, mut upload: Upload) -> RestResult {
+async fn import(
+    request: RestRequest,
+    new: ImportBegin,
+    mut upload: Upload,
+) -> Result<ImportedObject, RestError> {
     let import = request.op(new).await?;
     let mut incomplete = Incomplete { request: &request, import: Some(import.clone()) };
     let mut at = 0;
@@ -195,5 +236,5 @@ async fn import(request: RestRequest, new: ImportBegin, mut upload: Upload) -> R
     }
     // From here on the verb has the file, to its end.
     incomplete.import = None;
-    created(&request.op(ImportEnd { import }).await?)
+    request.op(ImportEnd { import }).await
 }

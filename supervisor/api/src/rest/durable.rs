@@ -1,11 +1,16 @@
 //! Routes of executions of programs: tasks, states, rewind and fork.
 
-use super::envelope::{RestError, RestResult, created, json, ok};
+use super::endpoint::Paged;
+use super::envelope::{DoneStatus, RestError, RestResult, created, json, ok};
 use super::executions::variables;
-use super::input::{JsonBody, OptionalJsonBody, PathSegments, QueryParams, id, required, whole};
+use super::filters::TaskQuery;
+use super::input::{JsonBody, OptionalJsonBody, PathSegments, id, required, whole};
+use super::pages;
+use super::query::{Flag, Query, Sequence, query};
 use super::request::RestRequest;
-use super::{filters, pages};
+use super::shapes::{FolderPath, Name, NotBlank, NotEmpty, Reference, Uuid, Variables};
 use axum::http::StatusCode;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -17,62 +22,90 @@ use vm_system_protocol::control::{
 use vm_system_protocol::ids::ExecutionId;
 use vm_system_protocol::input::json_for_script;
 use vm_system_protocol::json::JsonText;
+use vm_system_protocol::model::{CheckpointInfo, ListedTask, ProgramState, Run, TaskStatus};
 
 /// The program to run, by id or name, and its input.
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(extend("x-forms" = {
+    "ProgramRunById": { "required": ["program_id"], "without": ["name"] },
+    "ProgramRunByName": { "required": ["name"], "without": ["program_id", "version"] },
+}))]
+#[schemars(extend("dependentSchemas" = {
+    "as_user": { "properties": { "worktree_path": { "type": "string" } }, "required": ["worktree_path"] },
+}))]
 pub(super) struct ProgramRunBody {
+    /// Id of the program.
+    #[schemars(with = "Uuid")]
+    #[serde(default)]
     program_id: Option<String>,
-    /// Name of the program, or `NAME@VERSION`; a program with exactly this name is meant first.
+    /// Name of the program, or `NAME@VERSION` for an older version; a program with exactly this name is meant first.
+    #[schemars(with = "Name")]
+    #[serde(default)]
     name: Option<String>,
     /// With `program_id`: the version to run; absent: the newest.
-    #[serde(deserialize_with = "whole")]
+    #[serde(default, deserialize_with = "whole")]
+    #[schemars(range(min = 1))]
     version: Option<u32>,
     /// A name for the execution: unique among those of the owner that have not ended.
+    #[schemars(with = "Option<Name>")]
     execution_id: Option<String>,
     /// The program's `args`.
     args: Option<Vec<String>>,
     /// The program's `env`.
+    #[schemars(with = "Option<Variables>")]
     env: Option<BTreeMap<String, Value>>,
     /// A template of engine `cvm`; absent: the built-in one.
+    #[schemars(with = "Option<Uuid>")]
     template_id: Option<String>,
     /// The folder whose files the program may use; absent: none.
+    #[schemars(with = "Option<FolderPath>")]
     worktree_path: Option<String>,
     /// For administrators: the user with whose rights the folder is used, a name or a number; absent: the caller's own.
+    /// Only beside `worktree_path`.
+    #[schemars(with = "Option<NotEmpty>")]
     as_user: Option<String>,
 }
 
 /// An answer to a task.
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(extend("required" = ["result"]))]
 pub(super) struct AnswerBody {
     /// Id of the task that is answered; absent: the pending one.
+    #[schemars(with = "Option<Uuid>")]
     task_id: Option<String>,
     /// If the task has a schema, a value that matches it: `"42"` is a string, not a number. Otherwise any string, or the JSON
     /// of any other value.
-    #[serde(deserialize_with = "present")]
+    #[serde(default, deserialize_with = "present")]
+    #[schemars(with = "JsonText")]
     result: Option<Box<RawValue>>,
 }
 
 /// A change of one variable.
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(extend("required" = ["name", "value"]))]
 pub(super) struct VariableBody {
+    #[schemars(with = "NotBlank")]
     name: Option<String>,
     /// Any JSON, also `null`.
-    #[serde(deserialize_with = "present")]
+    #[serde(default, deserialize_with = "present")]
+    #[schemars(with = "JsonText")]
     value: Option<Box<RawValue>>,
-    /// Index in the state's `frames`; 0, the innermost, if absent.
-    #[serde(deserialize_with = "whole")]
+    /// Index in the state's `frames`; if absent, the innermost frame that has the variable.
+    #[serde(default, deserialize_with = "whole")]
     frame: Option<u32>,
 }
 
 /// The checkpoint to rewind to.
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(extend("required" = ["checkpoint"]))]
 pub(super) struct RewindBody {
     /// `seq` of a checkpoint.
-    #[serde(deserialize_with = "whole")]
+    #[serde(default, deserialize_with = "whole")]
+    #[schemars(required, range(max = i64::MAX))]
     checkpoint: Option<u64>,
 }
 
@@ -82,23 +115,32 @@ fn present<'de, D: serde::Deserializer<'de>>(value: D) -> Result<Option<Box<RawV
 }
 
 /// Where to fork, and under which name.
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub(super) struct ForkBody {
     /// `seq` of a checkpoint; absent: the current state.
-    #[serde(deserialize_with = "whole")]
+    #[serde(default, deserialize_with = "whole")]
+    #[schemars(range(max = i64::MAX))]
     checkpoint: Option<u64>,
     /// A name for the new execution.
+    #[schemars(with = "Option<Name>")]
     name: Option<String>,
 }
 
-/// Run a program to its first pause or its end.
+query! {
+    /// The query of a start.
+    StartQuery {
+        /// false: respond with 202 as soon as the execution is recorded.
+        wait: Flag<true>,
+    }
+}
+
 pub(super) async fn start(
     request: RestRequest,
-    params: QueryParams,
+    Query(query): Query<StartQuery>,
     JsonBody(body): JsonBody<ProgramRunBody>,
-) -> RestResult {
-    let wait = params.flag("wait", true)?;
+) -> RestResult<Run> {
+    let wait = query.wait.0;
     let program = match (body.program_id, body.name, body.version) {
         (Some(program), None, None) => id("program_id", &program)?,
         (Some(program), None, Some(version)) => format!("{}@{version}", id("program_id", &program)?),
@@ -122,60 +164,70 @@ pub(super) async fn start(
     json(status, &request.op(new).await?)
 }
 
-#[derive(Serialize)]
-struct Deleted {
-    status: &'static str,
+/// A deleted execution.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct ExecutionForgotten {
+    status: DoneStatus,
     execution_id: ExecutionId,
 }
 
-/// Delete an execution of a program with its output and states; if it has not ended, it is ended first.
 pub(super) async fn forget(
     request: RestRequest,
     PathSegments(execution): PathSegments<String>,
-) -> RestResult {
+) -> RestResult<ExecutionForgotten> {
     let run = request.op(RunDelete { execution: execution.clone() }).await?;
-    ok(&Deleted { status: "ok", execution_id: run.execution.id })
+    ok(&ExecutionForgotten { status: DoneStatus::Ok, execution_id: run.execution.id })
 }
 
 /// The new current execution.
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub(super) struct CurrentBody {
     /// Id or name of the execution.
+    #[schemars(with = "Reference")]
     execution_id: Option<String>,
 }
 
-/// The current execution of a client: the one that its requests use if they name none. Clients of
-/// `vm-system mcp --client NAME` are called `client NAME`.
-pub(super) async fn current(request: RestRequest, PathSegments(client): PathSegments<String>) -> RestResult {
+pub(super) async fn current(
+    request: RestRequest,
+    PathSegments(client): PathSegments<String>,
+) -> RestResult<Run> {
     let message = "no current execution is set for this client";
     let run = request.op(CurrentGet { client }).await?;
     ok(&run.ok_or_else(|| OpError::new(ErrorCode::ExecutionNotFound, message))?)
 }
 
-/// Set the current execution of a client.
 pub(super) async fn set_current(
     request: RestRequest,
     PathSegments(client): PathSegments<String>,
     JsonBody(body): JsonBody<CurrentBody>,
-) -> RestResult {
+) -> RestResult<Run> {
     let execution = required("execution_id", body.execution_id)?;
     ok(&request.op(CurrentSet { client, execution: execution.clone() }).await?)
 }
 
-/// Status of an execution of a program, and its pending task. Reading it changes nothing.
-pub(super) async fn task(request: RestRequest, PathSegments(execution): PathSegments<String>) -> RestResult {
+pub(super) async fn task(
+    request: RestRequest,
+    PathSegments(execution): PathSegments<String>,
+) -> RestResult<TaskStatus> {
     ok(&request.op(TaskGet { execution: execution.clone() }).await?)
 }
 
-/// Submit an answer; the response follows when the program has reached its next pause or its end.
+query! {
+    /// The query of an answer.
+    SubmitQuery {
+        /// false: respond with 202 as soon as the answer is stored.
+        wait: Flag<true>,
+    }
+}
+
 pub(super) async fn submit(
     request: RestRequest,
     PathSegments(execution): PathSegments<String>,
-    params: QueryParams,
+    Query(query): Query<SubmitQuery>,
     JsonBody(body): JsonBody<AnswerBody>,
-) -> RestResult {
-    let wait = params.flag("wait", true)?;
+) -> RestResult<Run> {
+    let wait = query.wait.0;
     let task = body.task_id.map(|task| id("task_id", &task)).transpose()?;
     let result = body.result.ok_or_else(|| RestError::invalid("result is missing"))?;
     // The parser of raw text accepts what no value is: unpaired surrogates, numbers out of range, any nesting.
@@ -187,30 +239,38 @@ pub(super) async fn submit(
     json(status, &request.op(op).await?)
 }
 
-/// Pending tasks, oldest first; with a `status`, tasks that have ended, newest first.
-pub(super) async fn tasks(request: RestRequest, params: QueryParams) -> RestResult {
-    let page = pages::requested(&params, pages::MOST)?;
-    let filter = filters::tasks(&params, page)?;
+pub(super) async fn tasks(
+    request: RestRequest,
+    Query(query): Query<TaskQuery>,
+) -> RestResult<Vec<ListedTask>, Paged> {
+    let filter = query.filter()?;
+    let page = filter.page;
     let tasks = request.op(filter).await?;
     pages::response(page, &tasks)
 }
 
-/// Frames and variables of a program that waits or has ended.
+query! {
+    /// The query of a state.
+    StateQuery {
+        /// State at this checkpoint; absent: the current state.
+        checkpoint: Option<Sequence>,
+    }
+}
+
 pub(super) async fn state(
     request: RestRequest,
     PathSegments(execution): PathSegments<String>,
-    params: QueryParams,
-) -> RestResult {
-    let checkpoint = params.number("checkpoint", 0)?;
+    Query(query): Query<StateQuery>,
+) -> RestResult<ProgramState> {
+    let checkpoint = query.checkpoint.map(|Sequence(seq)| seq);
     ok(&request.op(StateGet { execution: execution.clone(), checkpoint }).await?)
 }
 
-/// Change a variable of a waiting execution.
 pub(super) async fn set(
     request: RestRequest,
     PathSegments(execution): PathSegments<String>,
     JsonBody(body): JsonBody<VariableBody>,
-) -> RestResult {
+) -> RestResult<Run> {
     let name = required("name", body.name)?;
     let value = body.value.ok_or_else(|| RestError::invalid("value is missing"))?;
     let value = JsonText::from_untrusted(value.get().to_owned());
@@ -218,32 +278,27 @@ pub(super) async fn set(
     ok(&request.op(op).await?)
 }
 
-/// The stored checkpoints of an execution.
 pub(super) async fn checkpoints(
     request: RestRequest,
     PathSegments(execution): PathSegments<String>,
-) -> RestResult {
+) -> RestResult<Vec<CheckpointInfo>> {
     ok(&request.op(CheckpointList { execution: execution.clone() }).await?)
 }
 
-/// Start a new execution from a checkpoint; it takes over the name, and the old one ends as `cancelled`. The response follows when it
-/// has reached its next pause or its end.
 pub(super) async fn rewind(
     request: RestRequest,
     PathSegments(execution): PathSegments<String>,
     JsonBody(body): JsonBody<RewindBody>,
-) -> RestResult {
+) -> RestResult<Run> {
     let checkpoint = body.checkpoint.ok_or_else(|| RestError::invalid("checkpoint is missing"))?;
     ok(&request.op(RunRewind { execution: execution.clone(), checkpoint }).await?)
 }
 
-/// Start a new execution from a checkpoint; the old one is not changed. The response follows when it has reached its next pause or
-/// its end.
 pub(super) async fn branch_off(
     request: RestRequest,
     PathSegments(execution): PathSegments<String>,
     OptionalJsonBody(body): OptionalJsonBody<ForkBody>,
-) -> RestResult {
+) -> RestResult<Run> {
     let ForkBody { checkpoint, name } = body;
     let op = RunFork { execution: execution.clone(), checkpoint, name };
     created(&request.op(op).await?)

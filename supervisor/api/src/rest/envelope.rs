@@ -1,16 +1,46 @@
 //! Responses: JSON, and the envelope of every error: `{"error":{"code","message","details"?}}`.
 
+use super::endpoint::Whole;
+use super::shapes::Object;
 use super::upgrade;
 use axum::body::Body;
 use axum::http::header::{self, HeaderValue};
 use axum::http::{Response, StatusCode};
 use axum::response::IntoResponse;
+use schemars::JsonSchema;
 use serde::Serialize;
+use std::marker::PhantomData;
 use vm_system_protocol::control::{ErrorCode, OpError};
 use vm_system_protocol::json::JsonText;
 
-/// The result of a handler.
-pub(super) type RestResult = Result<Response<Body>, RestError>;
+/// The result of a handler: a response with a value of a type, in a form.
+pub(super) type RestResult<T, F = Whole> = Result<Answer<T, F>, RestError>;
+
+/// A response whose body is a `T` as JSON.
+pub(super) struct Answer<T, F = Whole> {
+    pub(super) response: Response<Body>,
+    value: PhantomData<fn() -> (T, F)>,
+}
+
+impl<T, F> From<Response<Body>> for Answer<T, F> {
+    fn from(response: Response<Body>) -> Self {
+        Self { response, value: PhantomData }
+    }
+}
+
+impl<T, F> IntoResponse for Answer<T, F> {
+    fn into_response(self) -> Response<Body> {
+        self.response
+    }
+}
+
+/// The status of a response about something that was done.
+#[derive(Debug, Clone, Copy, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(inline)]
+pub(super) enum DoneStatus {
+    Ok,
+}
 
 /// Value of `Retry-After` (seconds).
 const RETRY_AFTER_S: &str = "1";
@@ -105,16 +135,23 @@ impl From<OpError> for RestError {
     }
 }
 
-#[derive(Serialize)]
-struct Envelope<'a> {
-    error: Inner<'a>,
+/// The error of every refused request.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Envelope<'a> {
+    error: Refusal<'a>,
 }
 
-#[derive(Serialize)]
-struct Inner<'a> {
+/// Why a request was refused.
+#[derive(Serialize, JsonSchema)]
+struct Refusal<'a> {
+    /// The error code, for programs to match on.
+    #[schemars(extend("examples" = ["VALIDATION_ERROR"]))]
     code: &'a str,
+    /// What happened, for people; may change.
     message: &'a str,
+    /// Data of the error, for programs.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<Object>")]
     details: Option<&'a JsonText>,
 }
 
@@ -122,7 +159,7 @@ impl IntoResponse for RestError {
     fn into_response(self) -> Response<Body> {
         let Self { status, code, message, details, challenge } = self;
         let bytes =
-            |details| serde_json::to_vec(&Envelope { error: Inner { code, message: &message, details } });
+            |details| serde_json::to_vec(&Envelope { error: Refusal { code, message: &message, details } });
         // Invalid JSON in the details is a bug; the code and the message are sent without them.
         let body = bytes(details.as_ref()).or_else(|_| bytes(None)).unwrap_or_default();
         let mut response = json_bytes(status, body);
@@ -145,20 +182,20 @@ impl IntoResponse for RestError {
 pub(super) struct RefusalCode(pub(super) &'static str);
 
 /// A value as compact JSON.
-pub(super) fn json(status: StatusCode, value: &impl Serialize) -> RestResult {
+pub(super) fn json<T: Serialize>(status: StatusCode, value: &T) -> RestResult<T> {
     match serde_json::to_vec(value) {
-        Ok(bytes) => Ok(json_bytes(status, bytes)),
+        Ok(bytes) => Ok(json_bytes(status, bytes).into()),
         Err(error) => Err(RestError::internal(&format!("a response cannot be written: {error}"))),
     }
 }
 
 /// 200 with a value.
-pub(super) fn ok(value: &impl Serialize) -> RestResult {
+pub(super) fn ok<T: Serialize>(value: &T) -> RestResult<T> {
     json(StatusCode::OK, value)
 }
 
 /// 201 with a value.
-pub(super) fn created(value: &impl Serialize) -> RestResult {
+pub(super) fn created<T: Serialize>(value: &T) -> RestResult<T> {
     json(StatusCode::CREATED, value)
 }
 

@@ -1,70 +1,95 @@
 //! Routes of executions.
 
-use super::envelope::{RestError, RestResult, json, ok};
-use super::input::{JsonBody, PathSegments, QueryParams, id, object, required};
+use super::endpoint::{Paged, Streamed};
+use super::envelope::{DoneStatus, RestError, RestResult, json, ok};
+use super::filters::{self, ExecutionQuery};
+use super::input::{JsonBody, PathSegments, id, object, required};
+use super::pages::{self, EventQuery};
+use super::query::{Flag, IdText, Positive, Query, query};
 use super::request::RestRequest;
-use super::{filters, pages, programs, sse};
+use super::shapes::{NotEmpty, Uuid, Variables, WorktreePath};
+use super::sse;
 use axum::http::{HeaderMap, StatusCode, header};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
-use vm_system_protocol::control::{ExecCancel, ExecEvents, ExecGet, ExecList, ExecStart, RunGet};
+use vm_system_protocol::control::{
+    ExecCancel, ExecEvents, ExecGet, ExecList, ExecStart, ExecutionState, RunGet,
+};
+use vm_system_protocol::ids::ExecutionId;
 use vm_system_protocol::json::JsonText;
-use vm_system_protocol::model::{Execution, ExecutionKind};
+use vm_system_protocol::model::{Event, Execution, ExecutionKind, Run};
 
 /// Default number of executions in a list.
 const DEFAULT_LIMIT: u32 = 50;
 
 /// Input to evaluate.
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub(super) struct ReplBody {
+    #[schemars(with = "Uuid")]
     session_id: Option<String>,
+    #[schemars(with = "NotEmpty")]
     input: Option<String>,
 }
 
 /// A file to run.
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub(super) struct RunFileBody {
+    #[schemars(with = "Uuid")]
     session_id: Option<String>,
-    /// Relative to the worktree.
+    /// Relative to the worktree, or the absolute path of a file in it.
+    #[schemars(with = "WorktreePath")]
     path: Option<String>,
     /// The script's `args`.
+    #[schemars(with = "Option<BTreeMap<String, JsonText>>")]
     args: Option<Box<RawValue>>,
     /// The script's `process.env`.
+    #[schemars(with = "Option<Variables>")]
     env: Option<BTreeMap<String, Value>>,
 }
 
-/// Evaluate input in a session.
+query! {
+    /// The query of an execution in a session.
+    WaitQuery {
+        /// false: respond with 202 as soon as the execution runs.
+        wait: Flag<true>,
+        /// true: if the client disconnects before the response, does not come back within 2 s (with the same Idempotency-Key), and
+        /// nobody else waits for the execution or follows it, it is cancelled. A request that is repeated later with the same key gets
+        /// the cancelled execution. Not with wait=false.
+        cancel_on_disconnect: Flag<false>,
+    }
+}
+
 pub(super) async fn repl(
     request: RestRequest,
-    params: QueryParams,
+    Query(query): Query<WaitQuery>,
     JsonBody(body): JsonBody<ReplBody>,
-) -> RestResult {
-    let wait = params.flag("wait", true)?;
+) -> RestResult<ExecutionState> {
+    let wait = query.wait.0;
     let session = id("session_id", &required("session_id", body.session_id)?)?;
     let input = body.input.filter(|input| !input.is_empty());
     let input = input.ok_or_else(|| RestError::invalid("input is missing"))?;
     let new = ExecStart { input: Some(input), wait, ..ExecStart::new(session, ExecutionKind::Repl) };
-    start(&request, &params, new).await
+    start(&request, &query, new).await
 }
 
-/// Run a file of the worktree in a session.
 pub(super) async fn run_file(
     request: RestRequest,
-    params: QueryParams,
+    Query(query): Query<WaitQuery>,
     JsonBody(body): JsonBody<RunFileBody>,
-) -> RestResult {
-    let wait = params.flag("wait", true)?;
+) -> RestResult<ExecutionState> {
+    let wait = query.wait.0;
     let args = object("args", body.args.as_deref())?.unwrap_or_else(JsonText::empty_object);
     let env = variables(body.env.unwrap_or_default())?;
     let session = id("session_id", &required("session_id", body.session_id)?)?;
     let path = body.path.ok_or_else(|| RestError::invalid("path is missing"))?;
     let new =
         ExecStart { path: Some(path), args, env, wait, ..ExecStart::new(session, ExecutionKind::RunFile) };
-    start(&request, &params, new).await
+    start(&request, &query, new).await
 }
 
 /// Variables are strings; numbers and booleans are converted as `process.env` does.
@@ -80,8 +105,8 @@ pub(super) fn variables(env: BTreeMap<String, Value>) -> Result<Vec<(String, Str
     env.into_iter().map(text).collect()
 }
 
-async fn start(request: &RestRequest, params: &QueryParams, new: ExecStart) -> RestResult {
-    let cancel_on_disconnect = params.flag("cancel_on_disconnect", false)?;
+async fn start(request: &RestRequest, query: &WaitQuery, new: ExecStart) -> RestResult<ExecutionState> {
+    let cancel_on_disconnect = query.cancel_on_disconnect.0;
     if cancel_on_disconnect && !new.wait {
         return Err(RestError::invalid("cancel_on_disconnect is for requests that wait for the end"));
     }
@@ -89,72 +114,75 @@ async fn start(request: &RestRequest, params: &QueryParams, new: ExecStart) -> R
     json(status, &request.waiting_op(new, cancel_on_disconnect).await?)
 }
 
-/// Executions of a session, or of programs; newest first, without events and tasks; with filters.
-pub(super) async fn list(request: RestRequest, params: QueryParams) -> RestResult {
-    match (params.one("session_id")?, params.one("kind")?) {
+pub(super) async fn list(
+    request: RestRequest,
+    Query(query): Query<ExecutionQuery>,
+) -> RestResult<Vec<ExecutionState>, Paged> {
+    let session = match (&query.session_id, query.kind.as_deref()) {
         (None, Some("program")) => {
-            let program = params.one("program")?.map(str::to_owned);
-            return programs::runs(&request, program, &params).await;
+            let filter = query.of_programs();
+            let page = filter.page;
+            let runs: Vec<Run> = request.op(filter).await?;
+            return pages::response(page, &runs.into_iter().map(ExecutionState::Run).collect::<Vec<_>>());
         }
         (Some(_), Some(_)) => return Err(RestError::invalid("give one of session_id and kind")),
         (None, Some(_)) => return Err(RestError::invalid("kind must be program")),
-        (_, None) => {}
-    }
-    let session = params.one("session_id")?.ok_or_else(|| {
-        RestError::invalid("give session_id, or kind=program for the executions of all programs")
-    })?;
-    let session = id("session_id", session)?;
-    for of_programs in ["program", "name", "owner"] {
-        if params.one(of_programs)?.is_some() {
-            return Err(RestError::invalid(format!(
-                "{of_programs} selects executions of programs: give kind=program"
-            )));
+        (None, None) => {
+            let message = "give session_id, or kind=program for the executions of all programs";
+            return Err(RestError::invalid(message));
         }
+        (Some(IdText(session)), None) => session.clone(),
+    };
+    let of_programs = [("program", &query.program), ("name", &query.name), ("owner", &query.owner)];
+    if let Some((name, _)) = of_programs.iter().find(|(_, value)| value.is_some()) {
+        return Err(RestError::invalid(format!("{name} selects executions of programs: give kind=program")));
     }
-    let (status, period) = (filters::execution_status(&params)?, filters::period(&params)?);
-    let page = pages::requested(&params, DEFAULT_LIMIT)?;
-    let executions = request.op(ExecList { session, status, period, page }).await?;
-    pages::response(page, &executions)
+    let status = query.status;
+    let (period, page) = filters::of_session(query, DEFAULT_LIMIT);
+    let executions: Vec<Execution> = request.op(ExecList { session, status, period, page }).await?;
+    pages::response(page, &executions.into_iter().map(ExecutionState::Execution).collect::<Vec<_>>())
 }
 
-/// One execution, by id or name; for an execution of a program also the program, its version and the pending task.
-pub(super) async fn get(request: RestRequest, PathSegments(execution): PathSegments<String>) -> RestResult {
+pub(super) async fn get(
+    request: RestRequest,
+    PathSegments(execution): PathSegments<String>,
+) -> RestResult<ExecutionState> {
     let found = find(&request, &execution).await?;
     if found.kind != ExecutionKind::Program {
-        return ok(&found);
+        return ok(&ExecutionState::Execution(found));
     }
-    ok(&request.op(RunGet { execution: found.id.to_string() }).await?)
+    let run: Run = request.op(RunGet { execution: found.id.to_string() }).await?;
+    ok(&ExecutionState::Run(run))
 }
 
 async fn find(request: &RestRequest, reference: &str) -> Result<Execution, RestError> {
     request.op(ExecGet { execution: reference.to_owned() }).await
 }
 
-#[derive(Serialize)]
-struct Cancelled {
-    status: &'static str,
-    execution_id: String,
+/// A cancelled execution.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct ExecutionCancelled {
+    status: DoneStatus,
+    execution_id: ExecutionId,
 }
 
-/// End a running execution as `cancelled`. Does nothing if it has already ended.
 pub(super) async fn cancel(
     request: RestRequest,
     PathSegments(execution): PathSegments<String>,
-) -> RestResult {
-    let execution_id = find(&request, &execution).await?.id.to_string();
-    request.op(ExecCancel { execution: execution_id.clone() }).await?;
-    json(StatusCode::ACCEPTED, &Cancelled { status: "ok", execution_id })
+) -> RestResult<ExecutionCancelled> {
+    let execution_id = find(&request, &execution).await?.id;
+    request.op(ExecCancel { execution: execution_id.to_string() }).await?;
+    json(StatusCode::ACCEPTED, &ExecutionCancelled { status: DoneStatus::Ok, execution_id })
 }
 
-/// Events of an execution, in order; as a live stream with `Accept: text/event-stream`.
 pub(super) async fn events(
     request: RestRequest,
     PathSegments(execution): PathSegments<String>,
-    params: QueryParams,
+    Query(query): Query<EventQuery>,
     headers: HeaderMap,
-) -> RestResult {
-    let after_seq = pages::after_seq(&params)?;
-    let limit = params.number("limit", 1)?.unwrap_or_default();
+) -> RestResult<Vec<Event>, Streamed> {
+    let after_seq = query.after();
+    let limit = query.limit.map_or(0, |Positive(limit)| limit);
     let last_event_id = sse::last_event_id(&headers)?;
     let found = find(&request, &execution).await?;
     if sse::is_requested(&headers) {

@@ -1,69 +1,207 @@
-//! Query parameters that select the elements of a list.
+//! Queries that select the elements of a list.
 
 use super::envelope::RestError;
-use super::input::QueryParams;
-use vm_system_protocol::control::{ListPage, Period, ProgramList, RunList, TaskList};
-use vm_system_protocol::model::{ExecutionStatus, TaskState};
+use super::pages;
+use super::query::{Flag, IdText, PageCursor, Positive, query};
+use vm_system_protocol::control::{ListPage, Period, ProgramList, RunList, SessionList, TaskList};
+use vm_system_protocol::model::{Engine, ExecutionStatus, SessionStatus, TaskState};
 use vm_system_protocol::time::Timestamp;
 
-/// `since` and `until`.
-pub(super) fn period(params: &QueryParams) -> Result<Period, RestError> {
-    Ok(Period { since: time(params, "since")?, until: time(params, "until")? })
+query! {
+    /// Templates.
+    TemplateQuery {
+        /// Include the built-in template, after all others.
+        built_in: Flag<false>,
+        /// Elements of a page: at most 1000, also with a larger number; `X-Next-Cursor` continues behind them. Absent: 1000.
+        limit: Option<Positive>,
+        /// `X-Next-Cursor` of the part before.
+        cursor: Option<PageCursor>,
+    }
 }
 
-fn time(params: &QueryParams, name: &str) -> Result<Option<Timestamp>, RestError> {
-    let Some(text) = params.one(name)? else { return Ok(None) };
-    text.parse()
-        .map(Some)
-        .map_err(|_| RestError::invalid(format!("{name} must be a time such as 2030-01-31T18:00:00Z")))
+query! {
+    /// Sessions.
+    SessionQuery {
+        /// Only sessions with this status.
+        status: Option<SessionStatus>,
+        /// Only sessions of this template.
+        template_id: Option<IdText>,
+        /// Only sessions of this workspace.
+        workspace_id: Option<String>,
+        /// `cvm`: the sessions of durable programs, which are otherwise left out unless `template_id` names a template of that engine.
+        engine: Option<Engine>,
+        /// Elements of a page: at most 1000, also with a larger number; `X-Next-Cursor` continues behind them. Absent: 1000.
+        limit: Option<Positive>,
+        /// `X-Next-Cursor` of the part before.
+        cursor: Option<PageCursor>,
+    }
 }
 
-/// `status` of an execution.
-pub(super) fn execution_status(params: &QueryParams) -> Result<Option<ExecutionStatus>, RestError> {
-    let names = ExecutionStatus::ALL.iter().map(|status| status.as_str()).collect::<Vec<_>>().join(", ");
-    params.name("status", &names)
+impl SessionQuery {
+    pub(super) fn filter(self) -> SessionList {
+        SessionList {
+            status: self.status,
+            template: self.template_id.map(|IdText(id)| id),
+            workspace_id: self.workspace_id,
+            engine: self.engine,
+            page: pages::requested(self.limit, self.cursor, pages::MOST),
+        }
+    }
 }
 
-/// Executions of programs.
-pub(super) fn runs(
-    params: &QueryParams,
-    program: Option<String>,
-    page: ListPage,
-) -> Result<RunList, RestError> {
-    Ok(RunList {
-        status: execution_status(params)?,
-        program,
-        name: text(params, "name")?,
-        period: period(params)?,
-        owner: text(params, "owner")?,
-        page,
-    })
+query! {
+    /// Executions of a session or of programs.
+    ExecutionQuery {
+        /// Only executions of this session; required unless `kind` is given.
+        session_id: Option<IdText>,
+        /// `program`: executions of all programs, including deleted ones.
+        #[schemars(extend("enum" = ["program"]))]
+        kind: Option<String>,
+        /// Only executions with this status.
+        status: Option<ExecutionStatus>,
+        /// With `kind`: only executions of this program, by id or name.
+        program: Option<String>,
+        /// With `kind`: only executions with exactly this name.
+        name: Option<String>,
+        /// Only executions that were started at or after this time.
+        since: Option<Timestamp>,
+        /// Only executions that were started before this time.
+        until: Option<Timestamp>,
+        /// With `kind`: only what belongs to this owner, `uid:1000` or the name of a token; for administrators.
+        owner: Option<String>,
+        /// Elements of a page: at most 1000, also with a larger number; `X-Next-Cursor` continues behind them. Absent: 50, with `kind`
+        /// 1000.
+        limit: Option<Positive>,
+        /// `X-Next-Cursor` of the part before.
+        cursor: Option<PageCursor>,
+    }
 }
 
-/// Tasks; without a `status` pending ones.
-pub(super) fn tasks(params: &QueryParams, page: ListPage) -> Result<TaskList, RestError> {
-    let names = TaskState::ALL.iter().map(|state| state.as_str()).collect::<Vec<_>>().join(", ");
-    let status = match params.one("status")? {
-        Some("all") => None,
-        None => Some(TaskState::Pending),
-        Some(_) => params.name("status", &format!("{names}, all"))?,
-    };
-    Ok(TaskList {
-        status,
-        execution: text(params, "execution_id")?,
-        program: text(params, "program")?,
-        period: period(params)?,
-        owner: text(params, "owner")?,
-        page,
-    })
+impl ExecutionQuery {
+    /// As a query about executions of programs.
+    pub(super) fn of_programs(self) -> RunList {
+        RunList {
+            status: self.status,
+            program: self.program,
+            name: self.name,
+            period: Period { since: self.since, until: self.until },
+            owner: self.owner,
+            page: pages::requested(self.limit, self.cursor, pages::MOST),
+        }
+    }
 }
 
-/// Programs.
-pub(super) fn programs(params: &QueryParams, page: ListPage) -> Result<ProgramList, RestError> {
-    let (name, owner) = (text(params, "name")?, text(params, "owner")?);
-    Ok(ProgramList { name, period: period(params)?, owner, page })
+query! {
+    /// Executions of one program.
+    RunQuery {
+        /// Only executions with this status.
+        status: Option<ExecutionStatus>,
+        /// Only executions with exactly this name.
+        name: Option<String>,
+        /// Only executions that were started at or after this time.
+        since: Option<Timestamp>,
+        /// Only executions that were started before this time.
+        until: Option<Timestamp>,
+        /// Only what belongs to this owner, `uid:1000` or the name of a token; for administrators.
+        owner: Option<String>,
+        /// Elements of a page: at most 1000, also with a larger number; `X-Next-Cursor` continues behind them. Absent: 1000.
+        limit: Option<Positive>,
+        /// `X-Next-Cursor` of the part before.
+        cursor: Option<PageCursor>,
+    }
 }
 
-fn text(params: &QueryParams, name: &str) -> Result<Option<String>, RestError> {
-    Ok(params.one(name)?.map(str::to_owned))
+impl RunQuery {
+    pub(super) fn filter(self, program: String) -> RunList {
+        RunList {
+            status: self.status,
+            program: Some(program),
+            name: self.name,
+            period: Period { since: self.since, until: self.until },
+            owner: self.owner,
+            page: pages::requested(self.limit, self.cursor, pages::MOST),
+        }
+    }
+}
+
+query! {
+    /// Programs.
+    ProgramQuery {
+        /// Only programs with exactly this name.
+        name: Option<String>,
+        /// Only programs that were first loaded at or after this time.
+        since: Option<Timestamp>,
+        /// Only programs that were first loaded before this time.
+        until: Option<Timestamp>,
+        /// Only what belongs to this owner, `uid:1000` or the name of a token; for administrators.
+        owner: Option<String>,
+        /// Elements of a page: at most 1000, also with a larger number; `X-Next-Cursor` continues behind them. Absent: 1000.
+        limit: Option<Positive>,
+        /// `X-Next-Cursor` of the part before.
+        cursor: Option<PageCursor>,
+    }
+}
+
+impl ProgramQuery {
+    pub(super) fn filter(self) -> ProgramList {
+        let period = Period { since: self.since, until: self.until };
+        let page = pages::requested(self.limit, self.cursor, pages::MOST);
+        ProgramList { name: self.name, period, owner: self.owner, page }
+    }
+}
+
+query! {
+    /// Tasks.
+    TaskQuery {
+        /// Only tasks with this status; `all`: pending ones and those that have ended. Absent: `pending`.
+        #[schemars(extend("enum" = task_states().collect::<Vec<_>>()))]
+        status: Option<String>,
+        /// Only tasks of this execution, by id or name, in the order in which it created them.
+        execution_id: Option<String>,
+        /// Only tasks of executions of this program, by id or name.
+        program: Option<String>,
+        /// Only tasks that were created at or after this time.
+        since: Option<Timestamp>,
+        /// Only tasks that were created before this time.
+        until: Option<Timestamp>,
+        /// Only what belongs to this owner, `uid:1000` or the name of a token; for administrators.
+        owner: Option<String>,
+        /// Elements of a page: at most 1000, also with a larger number; `X-Next-Cursor` continues behind them. Absent: 1000.
+        limit: Option<Positive>,
+        /// `X-Next-Cursor` of the part before.
+        cursor: Option<PageCursor>,
+    }
+}
+
+/// The names of the states of tasks, and `all`.
+fn task_states() -> impl Iterator<Item = &'static str> {
+    TaskState::ALL.iter().map(|state| state.as_str()).chain(["all"])
+}
+
+impl TaskQuery {
+    pub(super) fn filter(self) -> Result<TaskList, RestError> {
+        let invalid = || {
+            let names = task_states().collect::<Vec<_>>().join(", ");
+            RestError::invalid(format!("status must be one of {names}"))
+        };
+        let status = match self.status.as_deref() {
+            Some("all") => None,
+            None => Some(TaskState::Pending),
+            Some(name) => Some(name.parse().map_err(|_| invalid())?),
+        };
+        Ok(TaskList {
+            status,
+            execution: self.execution_id,
+            program: self.program,
+            period: Period { since: self.since, until: self.until },
+            owner: self.owner,
+            page: pages::requested(self.limit, self.cursor, pages::MOST),
+        })
+    }
+}
+
+/// The page and the period of a query about executions of a session.
+pub(super) fn of_session(query: ExecutionQuery, otherwise: u32) -> (Period, ListPage) {
+    let period = Period { since: query.since, until: query.until };
+    (period, pages::requested(query.limit, query.cursor, otherwise))
 }

@@ -251,11 +251,9 @@ impl WholeNumber for u64 {
 /// The parameters of a query; unknown ones were refused before (`routes`).
 pub(super) struct QueryParams(Vec<(String, String)>);
 
-impl FromRequestParts<Arc<App>> for QueryParams {
-    type Rejection = RestError;
-
-    async fn from_request_parts(parts: &mut Parts, _: &Arc<App>) -> Result<Self, RestError> {
-        let query = parts.uri.query().unwrap_or_default();
+impl QueryParams {
+    /// The parameters of a query; the error says that there are too many.
+    pub(super) fn of(query: &str) -> Result<Self, RestError> {
         let pairs: Vec<(String, String)> = form_urlencoded::parse(query.as_bytes())
             .take(PARAMETERS + 1)
             .map(|(name, value)| (name.into_owned(), value.into_owned()))
@@ -265,9 +263,7 @@ impl FromRequestParts<Arc<App>> for QueryParams {
         }
         Ok(Self(pairs))
     }
-}
 
-impl QueryParams {
     /// The value of a parameter; an empty one counts as absent.
     pub(super) fn one(&self, name: &str) -> Result<Option<&str>, RestError> {
         let mut found = self.0.iter().filter(|(key, _)| key == name).map(|(_, value)| value.as_str());

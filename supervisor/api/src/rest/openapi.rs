@@ -1,63 +1,33 @@
-//! The description of the REST API (OpenAPI 3.1): `docs/openapi.json`, written by hand and served unchanged. Tests compare it with
-//! the routes, and with every request and response of the contract (`tests/tests/system/rest/contract.rs`).
+//! The description of the REST API (OpenAPI 3.1): `docs/openapi.json`, served unchanged. `generate`, a part of the tests alone, makes it
+//! from the table of routes and the types of their handlers; a test compares, and every request and response of the contract
+//! (`tests/tests/system/rest/contract.rs`) is checked against it.
 
-use axum::http::Method;
-use serde_json::Value;
-use std::collections::HashMap;
-use std::sync::LazyLock;
+#[cfg(test)]
+mod generate;
+#[cfg(test)]
+mod schemas;
+#[cfg(test)]
+pub(super) use generate::DescribedOperation;
 
 /// The description as text.
 pub const TEXT: &str = include_str!("../../../../docs/openapi.json");
 
-/// Names of the query parameters of each route that has any (`GET /sessions`).
-static QUERY_PARAMETERS: LazyLock<HashMap<String, Vec<String>>> = LazyLock::new(|| {
-    let document: Value = serde_json::from_str(TEXT).unwrap_or_default();
-    let paths = document["paths"].as_object().into_iter().flatten();
-    let operations = paths.flat_map(|(path, item)| {
-        let methods = item.as_object().into_iter().flatten();
-        methods.map(move |(method, operation)| (format!("{} {path}", method.to_uppercase()), operation))
-    });
-    let named = |parameter: &Value| {
-        let parameter = match parameter["$ref"].as_str().and_then(|to| to.strip_prefix('#')) {
-            Some(to) => document.pointer(to).unwrap_or(&Value::Null),
-            None => parameter,
-        };
-        let name = parameter["name"].as_str().filter(|_| parameter["in"] == "query");
-        name.map(str::to_owned)
-    };
-    let names = |operation: &Value| {
-        let parameters = operation["parameters"].as_array().into_iter().flatten();
-        parameters.filter_map(named).collect()
-    };
-    operations.map(|(route, operation)| (route, names(operation))).collect()
-});
-
-/// Names of the query parameters of a route.
-pub(super) fn query_parameters(method: &Method, path: &str) -> Vec<&'static str> {
-    let names = QUERY_PARAMETERS.get(&format!("{method} {path}")).into_iter().flatten();
-    names.map(String::as_str).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rest::{PREFIX, routes};
+    use crate::rest::routes;
+    use serde_json::Value;
     use std::collections::BTreeSet;
 
     #[test]
-    fn the_description_has_every_route_and_no_other() {
-        let document: serde_json::Value = serde_json::from_str(TEXT).expect("json");
-        let mut described = BTreeSet::new();
-        for (path, item) in document["paths"].as_object().expect("paths") {
-            for method in item.as_object().expect("operations").keys() {
-                described.insert(format!("{} {path}", method.to_uppercase()));
-            }
+    fn the_description_is_that_of_the_code() {
+        let current = generate::document();
+        if std::env::var_os("VM_SYSTEM_BLESS").is_some() {
+            let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/openapi.json");
+            std::fs::write(path, current).expect("written");
+            return;
         }
-        let served: BTreeSet<String> = routes::table().listed.into_iter().collect();
-        assert_eq!(described, served);
-        assert_eq!(document["openapi"], "3.1.0");
-        assert_eq!(document["info"]["version"], env!("CARGO_PKG_VERSION"));
-        assert_eq!(document["servers"][0]["url"], PREFIX);
+        assert!(TEXT == current, "docs/openapi.json is out of date: VM_SYSTEM_BLESS=1 writes it");
     }
 
     #[test]
@@ -65,13 +35,6 @@ mod tests {
         use vm_system_protocol::control::{UPGRADE_NAME, UPGRADE_PROTOCOL};
         assert_eq!(TEXT.matches(&format!("{UPGRADE_NAME}/")).count(), TEXT.matches(UPGRADE_PROTOCOL).count());
         assert!(TEXT.contains(UPGRADE_PROTOCOL));
-    }
-
-    #[test]
-    fn parameters_of_a_route_are_those_of_its_query() {
-        assert_eq!(query_parameters(&Method::GET, "/programs/{program}"), ["version"]);
-        assert_eq!(query_parameters(&Method::GET, "/templates"), ["built_in", "limit", "cursor"]);
-        assert!(query_parameters(&Method::GET, "/health").is_empty());
     }
 
     #[test]
@@ -123,6 +86,6 @@ mod tests {
     fn every_operation_has_an_id_of_its_own() {
         let ids: Vec<&str> = TEXT.split("\"operationId\": \"").skip(1).collect();
         let named: BTreeSet<&str> = ids.iter().filter_map(|text| text.split('"').next()).collect();
-        assert_eq!((named.len(), ids.len()), (ids.len(), routes::table().listed.len()));
+        assert_eq!((named.len(), ids.len()), (ids.len(), routes::rows().len()));
     }
 }

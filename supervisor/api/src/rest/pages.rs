@@ -1,10 +1,11 @@
 //! Parts of lists: `limit` and `cursor`. Lists are plain arrays, so the cursor of the next part is in a header.
 
-use super::envelope::{RestError, RestResult, ok};
-use super::input::QueryParams;
+use super::endpoint::{Paged, Streamed};
+use super::envelope::{RestResult, ok};
+use super::query::{PageCursor, Positive, Sequence, query};
 use axum::http::{HeaderName, HeaderValue};
 use serde::Serialize;
-use vm_system_protocol::control::{ListCursor, ListPage, Listed};
+use vm_system_protocol::control::{ListPage, Listed};
 
 /// Cursor of the next part of a list; absent after the last part.
 const NEXT: HeaderName = HeaderName::from_static("x-next-cursor");
@@ -15,15 +16,44 @@ const SURELY_WHOLE: usize = 1 << 20;
 pub(super) const MOST: u32 = 1_000;
 
 /// The requested part of a list; without a `limit` at most `otherwise` elements.
-pub(super) fn requested(params: &QueryParams, otherwise: u32) -> Result<ListPage, RestError> {
-    let limit = params.number("limit", 1)?.unwrap_or(otherwise).min(MOST);
-    let after = params.one("cursor")?.map(parse).transpose()?;
-    Ok(ListPage { limit: Some(limit), after })
+pub(super) fn requested(limit: Option<Positive>, cursor: Option<PageCursor>, otherwise: u32) -> ListPage {
+    let limit = limit.map_or(otherwise, |Positive(limit)| limit).min(MOST);
+    ListPage { limit: Some(limit), after: cursor.map(|PageCursor(cursor)| cursor) }
+}
+
+query! {
+    /// The query of a list without filters.
+    PageQuery {
+        /// Elements of a page: at most 1000, also with a larger number; `X-Next-Cursor` continues behind them. Absent: 1000.
+        limit: Option<Positive>,
+        /// `X-Next-Cursor` of the part before.
+        cursor: Option<PageCursor>,
+    }
+}
+
+query! {
+    /// The query of a list of events.
+    EventQuery {
+        /// Only events after this sequence number.
+        after_seq: Option<Sequence>,
+        /// Elements of a page: at most 1000, also with a larger number; `X-Next-Cursor` continues behind them. Absent: 1000. Ignored for
+        /// streams.
+        limit: Option<Positive>,
+        /// `X-Next-Cursor` of the part before: another name of `after_seq`, before which it takes precedence.
+        cursor: Option<Sequence>,
+    }
+}
+
+impl EventQuery {
+    /// The number behind which the events begin.
+    pub(super) fn after(&self) -> u64 {
+        self.cursor.or(self.after_seq).map_or(0, |Sequence(seq)| seq)
+    }
 }
 
 /// The response with a part of a list, and the cursor of the next part if there may be more.
-pub(super) fn response<T: Serialize + Listed>(page: ListPage, items: &[T]) -> RestResult {
-    let mut response = ok(&items)?;
+pub(super) fn response<T: Serialize + Listed>(page: ListPage, items: &[T]) -> RestResult<Vec<T>, Paged> {
+    let mut response = ok(&items)?.response;
     let full = page.limit.is_some_and(|limit| items.len() >= limit as usize);
     let length = http_body::Body::size_hint(response.body()).exact();
     let whole = !full && length.is_some_and(|length| length < SURELY_WHOLE as u64);
@@ -33,27 +63,21 @@ pub(super) fn response<T: Serialize + Listed>(page: ListPage, items: &[T]) -> Re
             response.headers_mut().insert(NEXT, cursor);
         }
     }
-    Ok(response)
-}
-
-/// The number behind which a part of a list of events begins.
-pub(super) fn after_seq(params: &QueryParams) -> Result<u64, RestError> {
-    let after_seq = params.number("after_seq", 0)?;
-    Ok(params.number("cursor", 0)?.or(after_seq).unwrap_or_default())
+    Ok(response.into())
 }
 
 /// The response with a part of a list of events, and as its cursor the number of the last one if there may be more.
-pub(super) fn events<T: Serialize>(limit: u32, items: &[T], seq: impl Fn(&T) -> u64) -> RestResult {
-    let mut response = ok(&items)?;
+pub(super) fn events<T: Serialize>(
+    limit: u32,
+    items: &[T],
+    seq: impl Fn(&T) -> u64,
+) -> RestResult<Vec<T>, Streamed> {
+    let mut response = ok(&items)?.response;
     let most = if limit == 0 { MOST } else { limit.min(MOST) };
     let length = http_body::Body::size_hint(response.body()).exact();
     let whole = items.len() < most as usize && length.is_some_and(|length| length < SURELY_WHOLE as u64);
     if let Some(last) = items.last().filter(|_| !whole) {
         response.headers_mut().insert(NEXT, HeaderValue::from(seq(last)));
     }
-    Ok(response)
-}
-
-fn parse(text: &str) -> Result<ListCursor, RestError> {
-    text.parse().map_err(|_| RestError::invalid("cursor is not a value of X-Next-Cursor"))
+    Ok(response.into())
 }

@@ -1,47 +1,65 @@
 //! Routes of programs.
 
-use super::envelope::{RestError, RestResult, created, ok};
-use super::input::{JsonBody, PathSegments, QueryParams, required};
+use super::endpoint::Paged;
+use super::envelope::{DoneStatus, RestError, RestResult, created, ok};
+use super::filters::{ProgramQuery, RunQuery};
+use super::input::{JsonBody, PathSegments, required};
+use super::pages::{self, PageQuery};
+use super::query::{Positive, Query, query};
 use super::request::RestRequest;
-use super::{filters, pages};
+use super::shapes::{BlockId, Name, NotEmpty, Object, SourceFiles, SourceName};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 use vm_system_protocol::control::{
-    PlanCheck, PlanLoad, ProgramDelete, ProgramGet, ProgramLoad, ProgramVersions,
+    CompiledPlan, PlanCheck, PlanLoad, ProgramDelete, ProgramGet, ProgramLoad, ProgramVersions,
 };
 use vm_system_protocol::ids::ProgramId;
+use vm_system_protocol::model::{Program, ProgramVersion, Run};
 
 /// A new program; under the name of an existing one, its next version.
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub(super) struct NewProgram {
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(extend("x-forms" = {
+    "ProgramOfSource": { "required": ["source"], "without": ["plan", "done"] },
+    "ProgramOfPlan": { "required": ["plan"], "without": ["source", "typescript", "file", "files"] },
+}))]
+pub(super) struct ProgramBody {
     /// Unique among the owner's programs.
+    #[schemars(with = "Name")]
     name: Option<String>,
     /// Source text; absent if `plan` is given.
     source: Option<String>,
     /// A compiled plan, as `POST /plans` returns it: the program is the built-in one that goes through the plan.
+    #[schemars(with = "Option<Object>")]
     plan: Option<Box<RawValue>>,
     /// Ids of the plan's blocks that are already done.
+    #[schemars(with = "Option<Vec<BlockId>>")]
     done: Option<Vec<String>>,
-    /// Whether the source is TypeScript (true) or JavaScript (false); absent: both are tried.
+    /// Whether the source is TypeScript (true) or JavaScript (false). Absent: as the name ends (`.ts`, `.js`), otherwise JavaScript,
+    /// unless the source has syntax of TypeScript and compiles only so.
     typescript: Option<bool>,
-    /// Name of the source's file, which it and its other files may import; absent: the program's name.
+    /// Name of the source's file, which it and its other files may import; absent: the last part
+    /// of the program's name.
+    #[schemars(with = "Option<SourceName>")]
     file: Option<String>,
-    /// Texts of the other files that the program imports, by their names relative to the source's folder.
+    /// Texts of the other files that the program imports, by their names relative to the source's folder: `lib/tax.ts`.
+    #[schemars(with = "Option<SourceFiles>")]
     files: Option<BTreeMap<String, String>>,
 }
 
-/// Programs, newest first, without sources; with filters.
-pub(super) async fn list(request: RestRequest, params: QueryParams) -> RestResult {
-    let page = pages::requested(&params, pages::MOST)?;
-    let filter = filters::programs(&params, page)?;
+pub(super) async fn list(
+    request: RestRequest,
+    Query(query): Query<ProgramQuery>,
+) -> RestResult<Vec<Program>, Paged> {
+    let filter = query.filter();
+    let page = filter.page;
     let programs = request.op(filter).await?;
     pages::response(page, &programs)
 }
 
-/// Compile a source text and store it as a program.
-pub(super) async fn load(request: RestRequest, JsonBody(body): JsonBody<NewProgram>) -> RestResult {
+pub(super) async fn load(request: RestRequest, JsonBody(body): JsonBody<ProgramBody>) -> RestResult<Program> {
     let name = required("name", body.name)?;
     let program = match (body.source, body.plan) {
         (Some(source), None) => {
@@ -63,18 +81,22 @@ pub(super) async fn load(request: RestRequest, JsonBody(body): JsonBody<NewProgr
 }
 
 /// A plan as Markdown.
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub(super) struct PlanBody {
     /// Name of its file.
+    #[schemars(with = "Option<NotEmpty>")]
     file: Option<String>,
+    #[schemars(with = "NotEmpty")]
     text: Option<String>,
     /// Texts of the files that the plan lists, by the listed names.
     files: Option<BTreeMap<String, String>>,
 }
 
-/// Compile a plan, or report its errors; nothing is stored.
-pub(super) async fn check_plan(request: RestRequest, JsonBody(body): JsonBody<PlanBody>) -> RestResult {
+pub(super) async fn check_plan(
+    request: RestRequest,
+    JsonBody(body): JsonBody<PlanBody>,
+) -> RestResult<CompiledPlan> {
     let plan = PlanCheck {
         file: body.file.unwrap_or_else(|| "plan.md".to_owned()),
         text: body.text.ok_or_else(|| RestError::invalid("text is missing"))?,
@@ -83,52 +105,55 @@ pub(super) async fn check_plan(request: RestRequest, JsonBody(body): JsonBody<Pl
     ok(&request.op(plan).await?)
 }
 
-/// One program with its source, by id or name.
+query! {
+    /// The query of a program.
+    VersionQuery {
+        /// The source of this version; absent: the newest.
+        version: Option<Positive>,
+    }
+}
+
 pub(super) async fn get(
     request: RestRequest,
     PathSegments(program): PathSegments<String>,
-    params: QueryParams,
-) -> RestResult {
-    let version = params.number("version", 1)?;
+    Query(query): Query<VersionQuery>,
+) -> RestResult<Program> {
+    let version = query.version.map(|Positive(version)| version);
     ok(&request.op(ProgramGet { program, version }).await?)
 }
 
-/// Versions of a program, newest first, without sources.
 pub(super) async fn versions(
     request: RestRequest,
     PathSegments(program): PathSegments<String>,
-    params: QueryParams,
-) -> RestResult {
-    let page = pages::requested(&params, pages::MOST)?;
+    Query(query): Query<PageQuery>,
+) -> RestResult<Vec<ProgramVersion>, Paged> {
+    let page = pages::requested(query.limit, query.cursor, pages::MOST);
     let versions = request.op(ProgramVersions { program, page }).await?;
     pages::response(page, &versions)
 }
 
-#[derive(Serialize)]
-struct Deleted {
-    status: &'static str,
+/// A deleted program.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct ProgramDeleted {
+    status: DoneStatus,
     program_id: ProgramId,
 }
 
-/// Delete a program; its executions continue, its name is free again.
-pub(super) async fn delete(request: RestRequest, PathSegments(program): PathSegments<String>) -> RestResult {
+pub(super) async fn delete(
+    request: RestRequest,
+    PathSegments(program): PathSegments<String>,
+) -> RestResult<ProgramDeleted> {
     let program = request.op(ProgramDelete { program }).await?;
-    ok(&Deleted { status: "ok", program_id: program.id })
+    ok(&ProgramDeleted { status: DoneStatus::Ok, program_id: program.id })
 }
 
-/// Executions of a program, newest first, without tasks; with filters.
 pub(super) async fn executions(
     request: RestRequest,
     PathSegments(program): PathSegments<String>,
-    params: QueryParams,
-) -> RestResult {
-    runs(&request, Some(program), &params).await
-}
-
-/// Executions of one program, or of all.
-pub(super) async fn runs(request: &RestRequest, program: Option<String>, params: &QueryParams) -> RestResult {
-    let page = pages::requested(params, pages::MOST)?;
-    let filter = filters::runs(params, program, page)?;
+    Query(query): Query<RunQuery>,
+) -> RestResult<Vec<Run>, Paged> {
+    let filter = query.filter(program);
+    let page = filter.page;
     let runs = request.op(filter).await?;
     pages::response(page, &runs)
 }

@@ -1,19 +1,23 @@
 //! Routes of restorations.
 
 use super::envelope::{RestError, RestResult, created, ok};
-use super::input::{OptionalJsonBody, PathSegments, QueryParams, id, whole_number};
+use super::input::{OptionalJsonBody, PathSegments, id, whole_number};
+use super::query::{Flag, Query, Sequence, query};
 use super::request::RestRequest;
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 use vm_system_protocol::control::{GivenInput, RestorationGet, SessionRestore};
+use vm_system_protocol::model::SessionRestoration;
 
 /// What the record of a session's inputs does not have.
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub(super) struct RestoreBody {
     /// Repeat inputs that had effects outside of the session, too.
     repeat_effects: Option<bool>,
     /// Redacted values, arguments and sent texts, by the numbers of their inputs.
+    #[schemars(with = "Option<Vec<GivenInput>>")]
     inputs: Option<Value>,
 }
 
@@ -28,30 +32,44 @@ fn given(mut inputs: Value) -> Result<Vec<GivenInput>, String> {
     GivenInput::list(inputs)
 }
 
-/// Repeat the successful inputs of an ended session in a new one.
+query! {
+    /// The query of a new restoration.
+    RestoreQuery {
+        /// false: respond as soon as the startup files of the new session have run.
+        wait: Flag<true>,
+    }
+}
+
+query! {
+    /// The query of a restoration.
+    RestorationQuery {
+        /// While this many inputs were repeated and no more, wait up to 20 s.
+        wait_after: Option<Sequence>,
+    }
+}
+
 pub(super) async fn restore(
     request: RestRequest,
     PathSegments(session): PathSegments<String>,
-    params: QueryParams,
+    Query(query): Query<RestoreQuery>,
     OptionalJsonBody(body): OptionalJsonBody<RestoreBody>,
-) -> RestResult {
+) -> RestResult<SessionRestoration> {
     let new = SessionRestore {
         session: id("session_id", &session)?,
         repeat_effects: body.repeat_effects.unwrap_or(false),
         inputs: body.inputs.map_or(Ok(Vec::new()), given).map_err(RestError::invalid)?,
-        wait: params.flag("wait", true)?,
+        wait: query.wait.0,
     };
     let restoration = request.op(new).await?;
     created(&restoration)
 }
 
-/// How far the restoration in a new session is, or its result.
 pub(super) async fn get(
     request: RestRequest,
     PathSegments(session): PathSegments<String>,
-    params: QueryParams,
-) -> RestResult {
-    let wait_after = params.number("wait_after", 0)?;
+    Query(query): Query<RestorationQuery>,
+) -> RestResult<SessionRestoration> {
+    let wait_after = query.wait_after.map(|Sequence(count)| count);
     let restoration = request.op(RestorationGet { session: id("session_id", &session)?, wait_after }).await?;
     ok(&restoration)
 }

@@ -1,49 +1,63 @@
 //! Routes of sessions.
 
-use super::envelope::{RestError, RestResult, created, json, ok};
-use super::input::{
-    JsonBody, OptionalJsonBody, PathSegments, QueryParams, id, required, whole, whole_number,
-};
+use super::endpoint::{Paged, Streamed};
+use super::envelope::{DoneStatus, RestError, RestResult, created, json, ok};
+use super::filters::SessionQuery;
+use super::input::{JsonBody, OptionalJsonBody, PathSegments, id, required, whole, whole_number};
+use super::pages::{self, EventQuery};
+use super::query::{Positive, Query};
 use super::request::RestRequest;
-use super::{pages, sse};
+use super::shapes::{
+    CheckpointName, CheckpointReference, FolderPath, Label, Name, NotEmpty, SignalReference, Uuid,
+};
+use super::sse;
 use axum::http::{HeaderMap, StatusCode};
 use nix::sys::signal::Signal;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use vm_system_protocol::control::{
     SessionAddCheckpoint, SessionCheckpoints, SessionClose, SessionCreate, SessionDeleteCheckpoint,
-    SessionFork, SessionGet, SessionInspect, SessionKill, SessionList, SessionRename, SessionResume,
-    SessionRollback, SessionSuspend,
+    SessionFork, SessionGet, SessionInspect, SessionKill, SessionRename, SessionResume, SessionRollback,
+    SessionSuspend,
 };
-use vm_system_protocol::model::{Engine, SessionStatus};
+use vm_system_protocol::model::{Session, SessionCheckpoint, SessionEvent, SessionInspection};
 
 /// A new session.
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub(super) struct SessionBody {
+    #[schemars(with = "Uuid")]
     template_id: Option<String>,
     /// Any name. Sessions of one owner and workspace share its database files.
+    #[schemars(with = "Label")]
     workspace_id: Option<String>,
     /// Any text; only recorded.
+    #[schemars(with = "Label")]
     base_commit_oid: Option<String>,
     /// Absolute path of an existing folder.
+    #[schemars(with = "FolderPath")]
     worktree_path: Option<String>,
     /// For administrators: the user with whose rights the folder is used, a name or a number; by default the caller.
+    #[schemars(with = "Option<NotEmpty>")]
     as_user: Option<String>,
     /// For people.
+    #[schemars(with = "Option<Name>")]
     name: Option<String>,
     /// Not longer than the template's (seconds).
-    #[serde(deserialize_with = "whole")]
+    #[serde(default, deserialize_with = "whole")]
     ttl_s: Option<u32>,
     /// Not longer than the template's (seconds).
-    #[serde(deserialize_with = "whole")]
+    #[serde(default, deserialize_with = "whole")]
     idle_timeout_s: Option<u32>,
 }
 
 /// The signal to send.
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub(super) struct KillBody {
-    /// Name or number of a signal; `KILL` by default.
+    /// Name (signal(7), in upper or lower case) or number of a signal, by default `KILL`.
+    #[serde(default)]
+    #[schemars(with = "SignalReference")]
     signal: Option<serde_json::Value>,
 }
 
@@ -70,24 +84,20 @@ impl KillBody {
     }
 }
 
-/// Sessions, newest first.
-pub(super) async fn list(request: RestRequest, params: QueryParams) -> RestResult {
-    let names = SessionStatus::ALL.iter().map(|status| status.as_str()).collect::<Vec<_>>().join(", ");
-    let engines = Engine::ALL.iter().map(|engine| engine.as_str()).collect::<Vec<_>>().join(", ");
-    let filter = SessionList {
-        status: params.name("status", &names)?,
-        template: params.one("template_id")?.map(|text| id("template_id", text)).transpose()?,
-        workspace_id: params.one("workspace_id")?.map(str::to_owned),
-        engine: params.name("engine", &engines)?,
-        page: pages::requested(&params, pages::MOST)?,
-    };
+pub(super) async fn list(
+    request: RestRequest,
+    Query(query): Query<SessionQuery>,
+) -> RestResult<Vec<Session>, Paged> {
+    let filter = query.filter();
     let page = filter.page;
     let sessions = request.op(filter).await?;
     pages::response(page, &sessions)
 }
 
-/// Create a session and wait until it is ready.
-pub(super) async fn create(request: RestRequest, JsonBody(body): JsonBody<SessionBody>) -> RestResult {
+pub(super) async fn create(
+    request: RestRequest,
+    JsonBody(body): JsonBody<SessionBody>,
+) -> RestResult<Session> {
     let new = SessionCreate {
         template: id("template_id", &required("template_id", body.template_id)?)?,
         workspace_id: required("workspace_id", body.workspace_id)?,
@@ -101,113 +111,124 @@ pub(super) async fn create(request: RestRequest, JsonBody(body): JsonBody<Sessio
     created(&request.op(new).await?)
 }
 
-/// One session.
-pub(super) async fn get(request: RestRequest, PathSegments(session): PathSegments<String>) -> RestResult {
+pub(super) async fn get(
+    request: RestRequest,
+    PathSegments(session): PathSegments<String>,
+) -> RestResult<Session> {
     ok(&request.op(SessionGet { session: id("session_id", &session)? }).await?)
 }
 
 /// The new name.
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub(super) struct RenameBody {
+    /// 1 to 200 printable characters; unique among the sessions of the owner that have not ended.
+    #[schemars(with = "Name")]
     name: Option<String>,
 }
 
-/// Give a session that has not ended another name.
 pub(super) async fn rename(
     request: RestRequest,
     PathSegments(session): PathSegments<String>,
     JsonBody(body): JsonBody<RenameBody>,
-) -> RestResult {
+) -> RestResult<Session> {
     let name = body.name.ok_or_else(|| RestError::invalid("name is missing"))?;
     ok(&request.op(SessionRename { session: id("session_id", &session)?, name }).await?)
 }
 
-/// End a session; a running execution becomes `cancelled` first. Idempotent.
-pub(super) async fn close(request: RestRequest, PathSegments(session): PathSegments<String>) -> RestResult {
+pub(super) async fn close(
+    request: RestRequest,
+    PathSegments(session): PathSegments<String>,
+) -> RestResult<Session> {
     ok(&request.op(SessionClose { session: id("session_id", &session)? }).await?)
 }
 
-/// The same as `close`.
-pub(super) async fn delete(request: RestRequest, PathSegments(session): PathSegments<String>) -> RestResult {
+pub(super) async fn delete(
+    request: RestRequest,
+    PathSegments(session): PathSegments<String>,
+) -> RestResult<Session> {
     close(request, PathSegments(session)).await
 }
 
-/// A session's process as the kernel reports it.
-pub(super) async fn inspect(request: RestRequest, PathSegments(session): PathSegments<String>) -> RestResult {
+pub(super) async fn inspect(
+    request: RestRequest,
+    PathSegments(session): PathSegments<String>,
+) -> RestResult<SessionInspection> {
     ok(&request.op(SessionInspect { session: id("session_id", &session)? }).await?)
 }
 
 /// The number of copies.
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub(super) struct SessionForkBody {
     /// Number of new sessions (1 to 64, default 1).
-    #[serde(deserialize_with = "whole")]
+    #[serde(default, deserialize_with = "whole")]
+    #[schemars(range(min = 1, max = 64))]
     count: Option<u32>,
 }
 
-/// Create copies of an idle session, each with its current state; if one fails, none is created.
 pub(super) async fn fork(
     request: RestRequest,
     PathSegments(session): PathSegments<String>,
     OptionalJsonBody(body): OptionalJsonBody<SessionForkBody>,
-) -> RestResult {
+) -> RestResult<Vec<Session>> {
     let session = id("session_id", &session)?;
     let sessions = request.op(SessionFork { session, count: body.count.unwrap_or(1) }).await?;
     created(&sessions)
 }
 
 /// A new checkpoint.
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub(super) struct CheckpointBody {
-    /// Unique in the session; no number.
+    /// Unique in the session; 1 to 64 printable characters, no number, no `/`.
+    #[schemars(with = "Option<CheckpointName>")]
     name: Option<String>,
 }
 
-/// Checkpoints of a live session, oldest first.
 pub(super) async fn checkpoints(
     request: RestRequest,
     PathSegments(session): PathSegments<String>,
-) -> RestResult {
+) -> RestResult<Vec<SessionCheckpoint>> {
     let checkpoints = request.op(SessionCheckpoints { session: id("session_id", &session)? }).await?;
     ok(&checkpoints)
 }
 
-/// Keep a frozen copy of an idle session, to which it can be rolled back.
 pub(super) async fn checkpoint(
     request: RestRequest,
     PathSegments(session): PathSegments<String>,
     OptionalJsonBody(body): OptionalJsonBody<CheckpointBody>,
-) -> RestResult {
+) -> RestResult<SessionCheckpoint> {
     let session = id("session_id", &session)?;
     let checkpoint = request.op(SessionAddCheckpoint { session, name: body.name }).await?;
     created(&checkpoint)
 }
 
-/// Give up a checkpoint.
 pub(super) async fn delete_checkpoint(
     request: RestRequest,
     PathSegments((session, checkpoint)): PathSegments<(String, String)>,
-) -> RestResult {
+) -> RestResult<CheckpointDeleted> {
     let session = id("session_id", &session)?;
-    let deleted = CheckpointDeleted { status: "ok", checkpoint: checkpoint.clone() };
+    let deleted = CheckpointDeleted { status: DoneStatus::Ok, checkpoint: checkpoint.clone() };
     request.op(SessionDeleteCheckpoint { session, checkpoint }).await?;
     ok(&deleted)
 }
 
-#[derive(Serialize)]
-struct CheckpointDeleted {
-    status: &'static str,
+/// A deleted checkpoint.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct CheckpointDeleted {
+    status: DoneStatus,
+    /// Its number or name, as in the request.
     checkpoint: String,
 }
 
 /// The checkpoint to continue from.
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub(super) struct RollbackBody {
     /// Number or name; the newest by default.
+    #[serde(default)]
+    #[schemars(with = "CheckpointReference")]
     checkpoint: Option<serde_json::Value>,
 }
 
@@ -224,37 +245,39 @@ impl RollbackBody {
     }
 }
 
-/// Continue an idle session from a checkpoint, which stays.
 pub(super) async fn rollback(
     request: RestRequest,
     PathSegments(session): PathSegments<String>,
     OptionalJsonBody(body): OptionalJsonBody<RollbackBody>,
-) -> RestResult {
+) -> RestResult<Session> {
     let session = id("session_id", &session)?;
     let checkpoint = body.reference()?;
     ok(&request.op(SessionRollback { session, checkpoint }).await?)
 }
 
-/// Stop the worker of an idle session until a request needs it.
-pub(super) async fn suspend(request: RestRequest, PathSegments(session): PathSegments<String>) -> RestResult {
+pub(super) async fn suspend(
+    request: RestRequest,
+    PathSegments(session): PathSegments<String>,
+) -> RestResult<Session> {
     ok(&request.op(SessionSuspend { session: id("session_id", &session)? }).await?)
 }
 
-/// Let the worker of a suspended session run again.
-pub(super) async fn resume(request: RestRequest, PathSegments(session): PathSegments<String>) -> RestResult {
+pub(super) async fn resume(
+    request: RestRequest,
+    PathSegments(session): PathSegments<String>,
+) -> RestResult<Session> {
     ok(&request.op(SessionResume { session: id("session_id", &session)? }).await?)
 }
 
-/// Events of a session's life, in order; as a live stream with `Accept: text/event-stream`.
 pub(super) async fn events(
     request: RestRequest,
     PathSegments(session): PathSegments<String>,
-    params: QueryParams,
+    Query(query): Query<EventQuery>,
     headers: HeaderMap,
-) -> RestResult {
+) -> RestResult<Vec<SessionEvent>, Streamed> {
     let session = id("session_id", &session)?;
-    let after_seq = pages::after_seq(&params)?;
-    let limit = params.number("limit", 1)?.unwrap_or(pages::MOST);
+    let after_seq = query.after();
+    let limit = query.limit.map_or(pages::MOST, |Positive(limit)| limit);
     let last_event_id = sse::last_event_id(&headers)?;
     if sse::is_requested(&headers) {
         return sse::session_stream(request, session, last_event_id, after_seq).await;
@@ -263,20 +286,21 @@ pub(super) async fn events(
     pages::events(limit, &page.events, |event| event.seq)
 }
 
-#[derive(Serialize)]
-struct Killed {
-    status: &'static str,
+/// A session whose worker was sent a signal.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct SessionKilled {
+    status: DoneStatus,
+    #[schemars(with = "Uuid")]
     session_id: String,
 }
 
-/// Send a session's worker a signal.
 pub(super) async fn kill(
     request: RestRequest,
     PathSegments(session): PathSegments<String>,
     OptionalJsonBody(body): OptionalJsonBody<KillBody>,
-) -> RestResult {
+) -> RestResult<SessionKilled> {
     let session_id = id("session_id", &session)?;
     let signal = body.number()?;
     request.op(SessionKill { session: session_id.clone(), signal }).await?;
-    json(StatusCode::ACCEPTED, &Killed { status: "ok", session_id })
+    json(StatusCode::ACCEPTED, &SessionKilled { status: DoneStatus::Ok, session_id })
 }

@@ -6,6 +6,7 @@
 //! that reads nothing exceeds the connection's write deadline. The events that wait for a reader have a reservation of their owner's
 //! memory.
 
+use super::endpoint::Streamed;
 use super::envelope::{RestError, RestResult};
 use super::executions::accepts;
 use super::memory::with_share;
@@ -102,13 +103,13 @@ pub(super) async fn session_stream(
     session: String,
     last_event_id: Option<u64>,
     after_seq: u64,
-) -> RestResult {
+) -> RestResult<Vec<SessionEvent>, Streamed> {
     let mut after = last_event_id.unwrap_or(after_seq);
     let first = session_events(&request, &session, (after, SESSION_EVENTS), false).await?;
     if last_event_id.is_some() && first.is_last && first.events.is_empty() {
         let mut response = Response::new(Body::empty());
         *response.status_mut() = StatusCode::NO_CONTENT;
-        return Ok(response);
+        return Ok(response.into());
     }
     let share = request.stream_share()?;
     let (sender, receiver) = mpsc::channel(QUEUED_BATCHES);
@@ -140,18 +141,23 @@ pub(super) async fn session_stream(
     });
     // Without an end the client connects again, and then gets the error.
     let end = async move { followed.await.ok().flatten().unwrap_or_default() };
-    Ok(streamed(receiver, Box::pin(end), every, Box::pin(closed), share))
+    Ok(streamed(receiver, Box::pin(end), every, Box::pin(closed), share).into())
 }
 
 /// Events of a session in one batch of a stream.
 const SESSION_EVENTS: u32 = 200;
 
 /// The stream of an execution's events after a sequence number.
-pub(super) fn stream(request: RestRequest, execution: &Execution, after_seq: u64, again: bool) -> RestResult {
+pub(super) fn stream(
+    request: RestRequest,
+    execution: &Execution,
+    after_seq: u64,
+    again: bool,
+) -> RestResult<Vec<Event>, Streamed> {
     if again && execution.status.is_final() && after_seq >= execution.metrics.events {
         let mut response = Response::new(Body::empty());
         *response.status_mut() = StatusCode::NO_CONTENT;
-        return Ok(response);
+        return Ok(response.into());
     }
     let share = request.stream_share()?;
     // The memory that the verbs before the stream have reserved is returned.
@@ -173,7 +179,7 @@ pub(super) fn stream(request: RestRequest, execution: &Execution, after_seq: u64
             _ => Bytes::new(),
         }
     };
-    Ok(streamed(receiver, Box::pin(end), every, Box::pin(closing), share))
+    Ok(streamed(receiver, Box::pin(end), every, Box::pin(closing), share).into())
 }
 
 fn streamed<B: StreamBatch>(

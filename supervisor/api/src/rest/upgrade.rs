@@ -5,6 +5,7 @@
 //! For programs only: a browser cannot send these fields, and a request that has a page's origin is refused, also of this API's
 //! own pages.
 
+use super::endpoint::Switched;
 use super::envelope::{RestError, RestResult};
 use super::{App, RestOptions, TokenBook};
 use crate::control::{ServerState, UpgradedClients};
@@ -47,8 +48,7 @@ pub(super) fn clients(
     UpgradedClients::new(Arc::new(known), state.clone())
 }
 
-/// `GET /control`
-pub(super) async fn begin(mut request: Request) -> RestResult {
+pub(super) async fn begin(mut request: Request) -> RestResult<(), Switched> {
     let headers = request.headers();
     if OF_PAGES.iter().any(|field| headers.contains_key(field)) {
         return Err(RestError::forbidden("the control protocol is not for pages in a browser"));
@@ -73,7 +73,7 @@ pub(super) async fn begin(mut request: Request) -> RestResult {
     *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
     add_fields(response.headers_mut());
     response.extensions_mut().insert(Upgrading { caller, connection });
-    Ok(response)
+    Ok(response.into())
 }
 
 /// The fields with which a response names this protocol.

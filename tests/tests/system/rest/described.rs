@@ -68,7 +68,7 @@ impl Description {
         named(&self.operation(method, path).ok()?["requestBody"]["content"]["application/json"]["schema"])
     }
 
-    /// The fields of all request bodies: `NewTemplate.name`.
+    /// The fields of all request bodies: `TemplateBody.name`.
     pub(super) fn request_fields(&self) -> BTreeSet<String> {
         let paths = self.0["paths"].as_object().expect("paths");
         let operations = paths.values().flat_map(|item| item.as_object().expect("operations").values());
@@ -116,8 +116,12 @@ impl Description {
             // Beside properties, the choice is which of them are required.
             let schemas = schema.get(choice).filter(|_| schema.get("properties").is_none());
             if let Some(schemas) = schemas.and_then(Value::as_array) {
-                let fits = schemas.iter().any(|schema| self.holds(schema, value).is_ok());
-                return if fits { Ok(()) } else { Err(format!("{value} matches no schema of {choice}")) };
+                let fitting = schemas.iter().filter(|schema| self.holds(schema, value).is_ok()).count();
+                return match (fitting, choice) {
+                    (0, _) => Err(format!("{value} matches no schema of {choice}")),
+                    (2.., "oneOf") => Err(format!("{value} matches {fitting} schemas of oneOf")),
+                    _ => Ok(()),
+                };
             }
         }
         if let Some(members) = schema.get("enum").and_then(Value::as_array) {
@@ -131,8 +135,15 @@ impl Description {
             return Err(format!("{value} is not {}", schema["const"]));
         }
         Self::is_of_type(schema, value)?;
+        Self::is_in_bounds(schema, value)?;
         match value {
             Value::Object(object) if schema.get("properties").is_some() => self.object(schema, object),
+            Value::Object(object) if schema.get("additionalProperties").is_some_and(Value::is_object) => {
+                let schema = &schema["additionalProperties"];
+                object.iter().try_for_each(|(name, value)| {
+                    self.holds(schema, value).map_err(|why| format!("{name}: {why}"))
+                })
+            }
             Value::Array(array) => {
                 let items = schema.get("items").unwrap_or(&Value::Null);
                 array
@@ -157,8 +168,28 @@ impl Description {
             }
         }
         for (name, value) in object {
-            let schema = properties.get(name).ok_or_else(|| format!("{name} is not described"))?;
+            let schema = match properties.get(name) {
+                Some(schema) => schema,
+                None if schema.get("additionalProperties") == Some(&Value::Bool(true)) => continue,
+                None => return Err(format!("{name} is not described")),
+            };
             self.holds(schema, value).map_err(|why| format!("{name}: {why}"))?;
+        }
+        Ok(())
+    }
+
+    fn is_in_bounds(schema: &Value, value: &Value) -> Result<(), String> {
+        let (least, most, size) = match value {
+            Value::Number(number) => ("minimum", "maximum", number.as_f64()),
+            Value::String(text) => ("minLength", "maxLength", Some(text.chars().count() as f64)),
+            Value::Array(array) => ("minItems", "maxItems", Some(array.len() as f64)),
+            Value::Object(object) => ("minProperties", "maxProperties", Some(object.len() as f64)),
+            _ => return Ok(()),
+        };
+        let size = size.ok_or_else(|| format!("{value} is out of range"))?;
+        let bound = |name: &str| schema.get(name).and_then(Value::as_f64);
+        if bound(least).is_some_and(|least| size < least) || bound(most).is_some_and(|most| size > most) {
+            return Err(format!("{value} is not within {least} and {most} of {schema}"));
         }
         Ok(())
     }

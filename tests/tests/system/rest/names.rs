@@ -86,22 +86,22 @@ fn each_enum_of_the_description_has_the_names_of_its_source() {
     });
     for (place, names) in [
         ("PlainModuleCapability/properties/name/enum", set(built_ins())),
-        ("GlobalCapability/properties/name/enum", set(SWITCHABLE)),
+        ("GlobalCapability/properties/name/examples", set(SWITCHABLE)),
         ("ModuleNameBody/properties/name/examples", set(MODULES)),
         ("KillBody/properties/signal/oneOf/2/enum", set(signals)),
         ("CapabilityKind/enum", set(CapabilityKind::ALL)),
         ("ConsoleLevel/enum", set(ConsoleLevel::ALL)),
         ("Engine/enum", set(Engine::ALL)),
-        ("NewTemplate/properties/engine/enum", set(Engine::ALL)),
-        ("EventType/enum", event_types()),
         ("ExecutionKind/enum", set(ExecutionKind::ALL)),
         ("ExecutionStatus/enum", set(ExecutionStatus::ALL)),
         ("JsType/enum", set(JsType::ALL)),
         ("OnCrash/enum", set(OnCrash::ALL)),
-        ("SessionEvent/properties/type/enum", set(SessionEventType::ALL)),
+        ("SessionEventType/enum", set(SessionEventType::ALL)),
         ("SessionStatus/enum", set(SessionStatus::ALL)),
         ("StartupMode/enum", set(StartupMode::ALL)),
     ] {
         assert_eq!(described(&document, &schemas(place)), names, "{place}");
     }
+    let forms = document.pointer(&schemas("Event/discriminator/mapping")).and_then(Value::as_object);
+    assert_eq!(set(forms.expect("a mapping").keys()), event_types());
 }
