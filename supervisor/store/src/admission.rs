@@ -68,6 +68,7 @@ impl Admission {
     ) -> Result<Booking, StorageLimit> {
         let limits = &self.limits;
         let mut accounts = self.accounts();
+        // Queued bytes count as stored: otherwise many batches at once would be admitted for the same free bytes.
         let after = accounts.database_bytes.saturating_add(accounts.queued_bytes).saturating_add(bytes);
         let is_too_large = accounts.is_too_large_for(owner, after, limits);
         let account = accounts.account_of(owner, limits, now);
@@ -79,6 +80,7 @@ impl Admission {
             return Err(StorageLimit::OwnerQuota);
         }
         account.refill(limits.owner_write_bytes, now);
+        // Last: a state that a quota refuses uses up nothing of the rate.
         let Some(left) = account.budget_bytes.checked_sub(bytes) else {
             return Err(StorageLimit::WriteRate);
         };
@@ -159,6 +161,7 @@ impl Account {
         let passed =
             u64::try_from(now.duration_since(self.at).as_millis()).unwrap_or(u64::MAX).min(MINUTE_MS);
         let refill = per_minute / MINUTE_MS * passed + per_minute % MINUTE_MS * passed / MINUTE_MS;
+        // The time moves only with a whole byte: frequent requests must not lose the refill.
         if refill > 0 {
             self.budget_bytes = self.budget_bytes.saturating_add(refill).min(per_minute);
             self.at = now;

@@ -53,6 +53,7 @@ impl Background {
         }
         if let Some(execution) = before.staging {
             self.staging.remove(&execution);
+            // The part that was written belongs to no checkpoint now.
             self.may_sweep |= verdict.is_err();
         }
         if verdict.is_err() {
@@ -117,6 +118,7 @@ impl Background {
         let mut rows = statement.query([])?;
         while let Some(row) = rows.next()? {
             let execution = ExecutionId::from_bytes(row.get(0)?);
+            // A batch that is still written in pieces needs its pages.
             if !self.staging.contains(&execution) {
                 return Ok(Some((execution, row.get(1)?, FROM_THE_FIRST)));
             }

@@ -57,6 +57,7 @@ impl Checkpoints {
 
     /// To be called after a commit of `batches` with this much content on the connection `writer`.
     pub(super) fn after_commit(&mut self, writer: &Connection, batches: usize, content_bytes: usize) {
+        // An estimate: reading the state of the log after each commit would cost a call of SQLite.
         self.unseen_bytes += batches * BATCH_BYTES + content_bytes;
         if self.unseen_bytes < CHECK_BYTES {
             return;
@@ -67,6 +68,7 @@ impl Checkpoints {
         let short = log.pages / REST_SHARE;
         self.behind = log.is_behind();
         let worth_it = if log.pages < HARD_PAGES { SOFT_PAGES } else { short };
+        // Here the writer waits for the copy: a log without a bound fills the disk and slows down each query.
         if log.pages >= FULL_PAGES {
             checkpoint(&self.connection.lock().unwrap_or_else(PoisonError::into_inner));
         } else if log.pages >= HARD_PAGES && rest <= short {
@@ -114,6 +116,7 @@ impl Checkpoints {
     pub(super) fn stop(mut self) {
         self.wake = None;
         if let Some(thread) = self.thread.take() {
+            // The log is emptied with the last connection, which must be the writer's.
             let _ = thread.join();
         }
     }

@@ -28,6 +28,7 @@ pub(super) fn insert(
 ) -> Result<u64, SqliteFailure> {
     let snapshot = serde_json::to_string(policy)
         .map_err(|error| StoreError::Corrupt(format!("a snapshot has no JSON form: {error}")))?;
+    // By its hash: the sessions of one template, however many, share one row.
     let hash: [u8; 32] = Sha256::digest(snapshot.as_bytes()).into();
     run(
         c,
@@ -125,6 +126,7 @@ pub(super) fn restoring(
     at: Timestamp,
     detail: &str,
 ) -> Result<u64, SqliteFailure> {
+    // The number in the same statement: the next worker counts its messages from 1.
     let sql = "UPDATE sessions SET status = 'starting', worker_seq = 0 WHERE id = ?1 AND status = ?2";
     if run(c, sql, params![id.as_bytes(), "ready"])? == 0 {
         // A restart that failed is followed by another one; no trigger writes its event.
@@ -262,6 +264,7 @@ pub(super) fn host_restart(
              WHERE session = ?1 AND status IN ('running', 'waiting')",
             params![id, at.0, reason, gone_because],
         )?;
+        // The execution ended with its worker; the session goes on with another one.
         if continued.contains(&id) {
             continue;
         }
