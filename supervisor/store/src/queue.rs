@@ -209,7 +209,7 @@ impl LaneQueue {
         let (mut held, mut made, mut passed) = (HashSet::new(), Vec::new(), Vec::new());
         let (mut index, mut is_saving) = (0, false);
         while let Some(job) = self.jobs.get(index) {
-            // Its executions are noted: a batch about one of them must not pass it.
+            // The executions are noted: a batch about one of them must not pass it.
             if job.is_large() {
                 held.extend(job.states_of());
                 made.extend(job.makes());

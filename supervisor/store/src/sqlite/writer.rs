@@ -305,7 +305,7 @@ impl Writer {
                 self.connection = None;
                 self.singly(jobs)
             }
-            // Another attempt would fail in the same way, and everybody behind would wait for it.
+            // Another attempt would fail in the same way, and all batches behind it would wait.
             Err(error) if hopeless(&error) || jobs.len() == 1 => all(jobs, &self.failed(&error)),
             Err(error) => {
                 self.failed(&error);
