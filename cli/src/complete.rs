@@ -39,7 +39,7 @@ fn command() -> Command {
 
 fn with_values(command: Command, parent: &str) -> Command {
     let path = format!("{parent} {}", command.get_name());
-    let command = command.mut_args(|arg| match Kind::of(&path, &arg) {
+    let command = command.mut_args(|arg| match Kind::from_arg(&path, &arg) {
         Some(kind) => arg.add(ArgValueCompleter::new(move |begin: &OsStr| candidates(kind, begin))),
         None => arg,
     });
@@ -72,7 +72,7 @@ enum Kind {
 }
 
 impl Kind {
-    fn of(command: &str, arg: &Arg) -> Option<Self> {
+    fn from_arg(command: &str, arg: &Arg) -> Option<Self> {
         let value = arg.get_value_names().and_then(|names| names.first())?.as_str();
         Some(match (command, value) {
             (_, "SESSION") => Self::Session,

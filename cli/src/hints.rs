@@ -41,10 +41,10 @@ pub(crate) fn names_state_dir() -> bool {
 
 /// The text with the given options in the commands that it names.
 pub(crate) fn with_options(text: &str) -> Cow<'_, str> {
-    with(GIVEN.get().map_or("", String::as_str), text)
+    add_options(GIVEN.get().map_or("", String::as_str), text)
 }
 
-fn with<'a>(options: &str, text: &'a str) -> Cow<'a, str> {
+fn add_options<'a>(options: &str, text: &'a str) -> Cow<'a, str> {
     if options.is_empty() || !text.contains(COMMAND) {
         return Cow::Borrowed(text);
     }
@@ -77,8 +77,8 @@ mod tests {
     fn commands_that_reach_a_daemon_get_the_options() {
         let text = "start one with `vm-system serve`; `vm-system run` needs none, `vm-system help x` neither";
         let expected = "start one with `vm-system --state-dir /s serve`; `vm-system run` needs none, `vm-system help x` neither";
-        assert_eq!(with("--state-dir /s ", text), expected);
-        assert_eq!(with("", text), text);
+        assert_eq!(add_options("--state-dir /s ", text), expected);
+        assert_eq!(add_options("", text), text);
     }
 
     #[test]

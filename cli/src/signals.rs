@@ -36,15 +36,15 @@ const READER_WAIT: Duration = Duration::from_secs(2);
 impl Interrupts {
     /// All signals that end a command. Must be called inside the runtime.
     pub(crate) fn listen() -> Result<Self, CliError> {
-        Self::to(&[SIGINT, SIGTERM, SIGHUP])
+        Self::listen_to(&[SIGINT, SIGTERM, SIGHUP])
     }
 
     /// Only Ctrl-C, for a shell, which must not survive the other signals while it waits for its terminal.
     pub(crate) fn listen_to_ctrl_c() -> Result<Self, CliError> {
-        Self::to(&[SIGINT])
+        Self::listen_to(&[SIGINT])
     }
 
-    fn to(signals: &[i32]) -> Result<Self, CliError> {
+    fn listen_to(signals: &[i32]) -> Result<Self, CliError> {
         Self::register(signals).map_err(|error| {
             let failed = CliError::internal(format!("cannot listen for signals: {error}"));
             match error.raw_os_error().map(Errno::from_raw) {

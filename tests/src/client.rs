@@ -37,11 +37,11 @@ impl Client {
 
     /// As [`Client::connect`]; the reason of a refusal.
     pub fn try_connect(socket: &Path) -> Result<Self, String> {
-        Self::over(UnixStream::connect(socket).expect("connect"))
+        Self::over_stream(UnixStream::connect(socket).expect("connect"))
     }
 
     /// Exchanges hello messages over a stream.
-    pub fn over(stream: UnixStream) -> Result<Self, String> {
+    pub fn over_stream(stream: UnixStream) -> Result<Self, String> {
         stream.set_read_timeout(Some(PATIENCE)).expect("deadline");
         let mut client = Self { stream, cancel_on_disconnect: false, next: 1 };
         let hello = ClientHello { protocol: CONTROL_PROTOCOL, version: "test".to_owned() };
@@ -237,7 +237,7 @@ impl Client {
 
     /// Polls until the session is in this state: there is no notification of its end. Fails at the deadline.
     #[track_caller]
-    pub fn until(&mut self, session: &Session, status: SessionStatus) -> Session {
+    pub fn wait_for(&mut self, session: &Session, status: SessionStatus) -> Session {
         let mut watch = Watch::begin();
         loop {
             let record = self.session_record(session);

@@ -130,7 +130,7 @@ impl Daemon {
         serve.stdout(Stdio::null()).stderr(log);
         // A process that another test is just starting may still have the new file of a program open for writing (ETXTBSY).
         let mut started = None;
-        crate::watch::until(
+        crate::watch::wait_until(
             || {
                 started = Some(serve.spawn());
                 !matches!(&started, Some(Err(error)) if error.kind() == std::io::ErrorKind::ExecutableFileBusy)

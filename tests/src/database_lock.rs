@@ -18,7 +18,7 @@ impl DatabaseLock {
     /// # Panics
     /// No daemon has opened the database.
     pub fn take(database: &Path) -> Self {
-        Self::on(index_of(database))
+        Self::on_index(index_of(database))
     }
 
     /// Takes the lock right after the next commit that follows this action; with what the action returned.
@@ -35,11 +35,11 @@ impl DatabaseLock {
             assert!(begun.elapsed() < PATIENCE, "nothing is committed");
             std::hint::spin_loop();
         }
-        (Self::on(index), result)
+        (Self::on_index(index), result)
     }
 
     /// Byte 120 of the log's index (`walformat.html`, section 2.3.1 of SQLite).
-    fn on(index: File) -> Self {
+    fn on_index(index: File) -> Self {
         let lock = libc::flock {
             l_type: libc::F_WRLCK as _,
             l_whence: libc::SEEK_SET as _,

@@ -65,7 +65,7 @@ impl Http {
     pub fn unix(socket: &Path) -> Self {
         let stream = UnixStream::connect(socket).expect("connect");
         stream.set_read_timeout(Some(PATIENCE)).expect("deadline");
-        Self::over(stream)
+        Self::over_stream(stream)
     }
 
     /// Over TCP.
@@ -73,12 +73,12 @@ impl Http {
         let stream = TcpStream::connect(address).expect("connect");
         stream.set_read_timeout(Some(PATIENCE)).expect("deadline");
         stream.set_nodelay(true).expect("a TCP socket");
-        let mut http = Self::over(stream);
+        let mut http = Self::over_stream(stream);
         http.fields = vec![("host".to_owned(), address.to_string())];
         http
     }
 
-    fn over(stream: impl Stream + 'static) -> Self {
+    fn over_stream(stream: impl Stream + 'static) -> Self {
         let fields = vec![("host".to_owned(), "localhost".to_owned())];
         Self { stream: Box::new(stream), buffer: Vec::new(), fields }
     }
@@ -183,7 +183,7 @@ impl Http {
 
     /// The head of a response: status and header fields.
     pub fn head(&mut self) -> Option<(u16, Vec<(String, String)>)> {
-        let head = self.until(b"\r\n\r\n")?;
+        let head = self.read_until(b"\r\n\r\n")?;
         let head = String::from_utf8(head).expect("a head is text");
         let mut lines = head.lines();
         let status = lines.next()?.split(' ').nth(1)?.parse().expect("a status");
@@ -195,7 +195,7 @@ impl Http {
 
     /// The next chunk of a chunked body; `None` at its end, or the end of the connection.
     pub fn chunk(&mut self) -> Option<Vec<u8>> {
-        let line = String::from_utf8(self.until(b"\r\n")?).expect("a length is text");
+        let line = String::from_utf8(self.read_until(b"\r\n")?).expect("a length is text");
         let length = usize::from_str_radix(line.trim(), 16).expect("a length");
         while self.buffer.len() < length + 2 {
             self.more().then_some(())?;
@@ -210,7 +210,7 @@ impl Http {
         self.buffer.is_empty() && !self.more()
     }
 
-    fn until(&mut self, mark: &[u8]) -> Option<Vec<u8>> {
+    fn read_until(&mut self, mark: &[u8]) -> Option<Vec<u8>> {
         loop {
             if let Some(place) = self.buffer.windows(mark.len()).position(|bytes| bytes == mark) {
                 return Some(self.buffer.drain(..place + mark.len()).collect());

@@ -40,11 +40,11 @@ pub struct Bench {
 impl Bench {
     /// A bench whose template exposes these modules.
     pub fn new(user: User, modules: &[&str]) -> Self {
-        Self::with(user, modules, &DaemonOptions::default())
+        Self::with_modules(user, modules, &DaemonOptions::default())
     }
 
     /// A bench whose template exposes these modules, with these options of the daemon.
-    pub fn with(user: User, modules: &[&str], options: &DaemonOptions) -> Self {
+    pub fn with_modules(user: User, modules: &[&str], options: &DaemonOptions) -> Self {
         let daemon = Daemon::start_with(TestDir::new(user), options);
         let mut client = daemon.client();
         let template = client.template(Settings::default(), modules);

@@ -38,16 +38,16 @@ pub struct Scene {
 impl Scene {
     /// A scene with [`small`] limits and the `fs` module.
     pub fn new(user: User) -> Self {
-        Self::with(user, small())
+        Self::with_settings(user, small())
     }
 
     /// A scene with these settings.
-    pub fn with(user: User, settings: Settings) -> Self {
-        Self::on(Daemon::start_with(TestDir::new(user), &DaemonOptions::default()), settings)
+    pub fn with_settings(user: User, settings: Settings) -> Self {
+        Self::on_daemon(Daemon::start_with(TestDir::new(user), &DaemonOptions::default()), settings)
     }
 
     /// A scene with a daemon that runs already.
-    pub fn on(daemon: Daemon, settings: Settings) -> Self {
+    pub fn on_daemon(daemon: Daemon, settings: Settings) -> Self {
         let mut client = daemon.client();
         let template = client.template(settings, &["fs"]);
         let worktree = daemon.place.worktree();
@@ -99,7 +99,7 @@ impl Scene {
     /// The session must end as crashed, with this reason.
     #[track_caller]
     pub fn crashed(&mut self, session: &Session, reason: &str) {
-        let record = self.client.until(session, SessionStatus::Crashed);
+        let record = self.client.wait_for(session, SessionStatus::Crashed);
         assert_eq!(record.close_reason.as_deref(), Some(reason));
         assert!(record.closed_at.is_some());
     }
@@ -124,7 +124,7 @@ impl Scene {
         // A broker exits after its session ended, without a notification.
         let most = self.descriptors + LAZY_DESCRIPTORS;
         let too_many = || format!("{} descriptors, {} before", observe::descriptors(pid), self.descriptors);
-        watch::until(|| observe::descriptors(pid) <= most, too_many);
+        watch::wait_until(|| observe::descriptors(pid) <= most, too_many);
         let grown = observe::anonymous_kib(pid).saturating_sub(self.memory_kib);
         assert!(grown <= GROWTH_KIB, "the supervisor's memory grew by {grown} KiB");
         drop(self.client);

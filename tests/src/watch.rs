@@ -55,7 +55,7 @@ pub fn let_pass(time: Duration) {
 
 /// Checks until `so` is true.
 #[track_caller]
-pub fn until(mut so: impl FnMut() -> bool, otherwise: impl Fn() -> String) {
+pub fn wait_until(mut so: impl FnMut() -> bool, otherwise: impl Fn() -> String) {
     let mut watch = Watch::begin();
     while !so() {
         watch.pause(&otherwise);

@@ -114,7 +114,7 @@ async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) 
     tokio::task::spawn_blocking(work).await.expect("no panic")
 }
 
-fn file(folder: &Path, name: &str, (uid, gid, mode): (u32, u32, u32)) {
+fn file(folder: &Path, name: &str, (uid, gid): (u32, u32), mode: u32) {
     let path = folder.join(name);
     std::fs::write(&path, name).expect("a file");
     chown(&path, Some(uid), Some(gid)).expect("root may");
@@ -131,10 +131,10 @@ async fn an_agent_has_exactly_the_rights_of_its_user() {
     let (user, other) = (WorktreeClient::User(ALICE), WorktreeClient::User(BOB));
     let open = world.folder("open", BOB, 0o755);
     let gid = nix::unistd::User::from_uid(ALICE.into()).expect("NSS").expect("a user").gid.as_raw();
-    file(&open, "of-all", (BOB, BOB, 0o644));
-    file(&open, "of-bob", (BOB, BOB, 0o600));
-    file(&open, "of-alice", (ALICE, ALICE, 0o600));
-    file(&open, "not-of-her-group", (BOB, gid, 0o604));
+    file(&open, "of-all", (BOB, BOB), 0o644);
+    file(&open, "of-bob", (BOB, BOB), 0o600);
+    file(&open, "of-alice", (ALICE, ALICE), 0o600);
+    file(&open, "not-of-her-group", (BOB, gid), 0o604);
     std::fs::write(open.join("large"), vec![b'x'; 1 + CAP as usize]).expect("a file");
     std::fs::write(open.join("pieces"), vec![b'x'; CAP as usize]).expect("a file");
     // A folder that belongs to another user, and that her rights reach.
@@ -182,7 +182,7 @@ async fn an_agent_has_exactly_the_rights_of_its_user() {
 async fn a_recorded_worktree_is_opened_by_the_rule_of_its_creation() {
     let Some(world) = World::new(program::PRODUCT, &FilesAgentConfig::default()) else { return };
     let path = world.folder("hers", ALICE, 0o700);
-    file(&path, "file", (ALICE, ALICE, 0o600));
+    file(&path, "file", (ALICE, ALICE), 0o600);
     let user = |uid| nix::unistd::User::from_uid(uid).expect("NSS").expect("a user").name;
     let first = world.open(&path, WorktreeClient::AdministratorAs(ALICE.to_string())).await.expect("hers");
     let recorded = RecordedWorktree::clone(first.recorded().expect("not the operator's"));
@@ -254,7 +254,7 @@ async fn agent_that_its_user_kills_is_replaced_and_worktrees_stay_usable() {
     let Some(world) = World::new(program::PRODUCT, &FilesAgentConfig::default()) else { return };
     let [hers, his] = [("alice", ALICE), ("bob", BOB)].map(|(name, uid)| {
         let folder = world.folder(name, uid, 0o700);
-        file(&folder, "file", (uid, uid, 0o600));
+        file(&folder, "file", (uid, uid), 0o600);
         folder
     });
     let worktree = world.open(&hers, WorktreeClient::User(ALICE)).await.expect("hers");
@@ -485,7 +485,7 @@ async fn helper_that_is_killed_is_replaced_by_its_standby_again_and_again() {
     world.open(&folder, WorktreeClient::User(ALICE)).await.expect("an agent");
     for _ in 0..3 {
         let before = helper.pid();
-        watch::until(|| standby_of(before).is_some(), || "the helper has no standby".to_owned());
+        watch::wait_until(|| standby_of(before).is_some(), || "the helper has no standby".to_owned());
         let agents = agents_of(before);
         vm_system_sandbox::pidfd::PidFd::open(before).expect("it runs").kill().expect("root may");
         observe::all_end(&agents);
@@ -504,7 +504,7 @@ async fn helper_that_is_killed_is_replaced_by_its_standby_again_and_again() {
     let standby = standby_of(helper.pid()).expect("a standby");
     standby.kill().expect("root may");
     observe::all_end(&[standby]);
-    watch::until(|| standby_of(helper.pid()).is_some(), || "the helper has no standby".to_owned());
+    watch::wait_until(|| standby_of(helper.pid()).is_some(), || "the helper has no standby".to_owned());
     let left = [standby_of(helper.pid()).expect("seen a moment ago"), open_process(helper.pid())];
     world.end().await;
     // The last one: both end with it.
@@ -516,7 +516,7 @@ async fn helper_that_is_killed_is_replaced_by_its_standby_again_and_again() {
 async fn agents_end_with_their_helper_also_when_they_are_stopped_and_no_other_is_started() {
     let Some(world) = World::new(program::PRODUCT, &FilesAgentConfig::default()) else { return };
     let folder = world.folder("open", ALICE, 0o755);
-    file(&folder, "file", (ALICE, ALICE, 0o644));
+    file(&folder, "file", (ALICE, ALICE), 0o644);
     let worktree = world.open(&folder, WorktreeClient::User(ALICE)).await.expect("hers");
     world.open(&folder, WorktreeClient::User(BOB)).await.expect("open");
     let helper = world.helper().clone();
@@ -525,7 +525,7 @@ async fn agents_end_with_their_helper_also_when_they_are_stopped_and_no_other_is
     for agent in &agents {
         agent.signal(nix::libc::SIGSTOP).expect("root may");
     }
-    watch::until(|| standby_of(helper.pid()).is_some(), || "the helper has no standby".to_owned());
+    watch::wait_until(|| standby_of(helper.pid()).is_some(), || "the helper has no standby".to_owned());
     let standby = standby_of(helper.pid()).expect("seen a moment ago");
     // Both at once: neither can replace the other.
     let process = vm_system_sandbox::pidfd::PidFd::open(helper.pid()).expect("it runs");

@@ -62,7 +62,8 @@ async fn in_embedded(context: &Context, args: Args) -> Result<u8, CliError> {
         Some(folder) => embedded::existing_folder(folder)?,
         None => current.clone(),
     };
-    let files: Vec<String> = args.files.iter().map(|file| within(&folder, file)).collect::<Result<_, _>>()?;
+    let files: Vec<String> =
+        args.files.iter().map(|file| path_within(&folder, file)).collect::<Result<_, _>>()?;
     let shown = if folder == current { String::new() } else { format!("{folder}/") };
     let as_value = !context.out.is_table();
     let print = PrintedCheck {
@@ -147,7 +148,7 @@ fn print_report(context: &Context, execution: &Execution) -> Result<u64, CliErro
 }
 
 /// The path of a file beneath the folder; an error if it is no file that can be read.
-fn within(folder: &str, file: &Path) -> Result<String, CliError> {
+fn path_within(folder: &str, file: &Path) -> Result<String, CliError> {
     let current = std::env::current_dir().map_err(|error| CliError::file("the current folder", &error))?;
     let Some(path) = beneath(Path::new(folder), &current.join(file)) else {
         let message = format!("{} is not in the folder {folder}", file.display());

@@ -146,7 +146,7 @@ async fn in_embedded(context: &Context, args: Args, script: Script) -> Result<u8
     for name in args.allow_env.iter().filter(|name| std::env::var_os(name).is_none()) {
         context.out.note(&format!("warning: --allow-env {name}: your environment has no such variable"));
     }
-    let grants = Grants::of(&args)?;
+    let grants = Grants::from_args(&args)?;
     let stdin = if script.is_stdin() { None } else { Some(stdin::of_this_process()?) };
     let own = tokio::select! {
         own = embedded::start(args.sandbox, grants.operator.clone(), stdin) => own?,
@@ -206,7 +206,7 @@ pub(crate) struct Grants {
 }
 
 impl Grants {
-    fn of(args: &Args) -> Result<Self, CliError> {
+    fn from_args(args: &Args) -> Result<Self, CliError> {
         let mut grants = Self::default();
         let row =
             |kind, name: &str, config| NewCapability { kind, name: name.to_owned(), enabled: true, config };

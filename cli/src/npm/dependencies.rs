@@ -129,14 +129,14 @@ fn get(folder: &Path, needed: &[Needed], packages: &mut Vec<(String, Package)>) 
 mod tests {
     use super::{Needed, needed};
 
-    fn of(packages: &str) -> Result<Vec<Needed>, String> {
+    fn parse(packages: &str) -> Result<Vec<Needed>, String> {
         let lock = serde_json::from_str(&format!(r#"{{"packages": {{{packages}}}}}"#)).expect("a lock file");
         needed(lock, "node_modules/a").map_err(|error| error.to_string())
     }
 
     #[test]
     fn a_lock_file_names_the_packages_and_their_folders() {
-        let found = of(r#""": {}, "node_modules/a": {"version": "1.0.0"},
+        let found = parse(r#""": {}, "node_modules/a": {"version": "1.0.0"},
             "node_modules/@s/b": {"version": "2.0.0", "integrity": "sha512-x"},
             "node_modules/a/node_modules/c": {"name": "d", "version": "3.0.0", "integrity": "sha512-y"},
             "node_modules/a/node_modules/inside": {"version": "1.0.0", "inBundle": true},
@@ -170,7 +170,7 @@ mod tests {
                 "not a package with a version",
             ),
         ] {
-            let error = of(packages).expect_err(packages);
+            let error = parse(packages).expect_err(packages);
             assert!(error.contains(expected), "{packages}: {error}");
         }
     }

@@ -218,7 +218,7 @@ fn a_daemon_in_the_background_is_ready_when_its_command_returns() {
     let serve = |more: &[&str]| {
         let mut command = env.command(detach);
         command.arg(&state).args(more).env_remove("VM_SYSTEM_SOCKET");
-        Run::of(&command.output().unwrap())
+        Run::from_output(&command.output().unwrap())
     };
     assert!(serve(&["--ui-dir", "/nowhere"]).failed(1).contains("/nowhere"));
     let started = serve(&["--socket", elsewhere.to_str().unwrap(), "--output", "json"]).ok();

@@ -82,7 +82,7 @@ impl TestEnvironment {
     /// Runs the binary to its end.
     #[track_caller]
     pub(crate) fn run<S: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = S>) -> Run {
-        Run::of(&self.command(args).output().unwrap())
+        Run::from_output(&self.command(args).output().unwrap())
     }
 
     /// Runs the binary to its end with something on stdin.
@@ -94,7 +94,7 @@ impl TestEnvironment {
     ) -> Run {
         let mut child = self.command(args).stdin(Stdio::piped()).spawn().unwrap();
         child.stdin.take().unwrap().write_all(stdin.as_bytes()).unwrap();
-        Run::of(&child.wait_with_output().unwrap())
+        Run::from_output(&child.wait_with_output().unwrap())
     }
 
     /// Starts a daemon with this environment's state directory; it is ready.
@@ -138,7 +138,7 @@ impl TestEnvironment {
         let template = self.run(create).ok();
         let work = self.work();
         let args = ["-q", "session", "create", "--workspace-id", "w", "--base-commit", "c", "--template-id"];
-        let session = Run::of(
+        let session = Run::from_output(
             &self.command(args).arg(template.trim()).arg("--worktree-path").arg(work).output().unwrap(),
         );
         session.ok().trim().to_owned()
@@ -161,7 +161,7 @@ pub(crate) struct Run {
 }
 
 impl Run {
-    pub(crate) fn of(output: &Output) -> Self {
+    pub(crate) fn from_output(output: &Output) -> Self {
         Self {
             code: output.status.code(),
             stdout: String::from_utf8(output.stdout.clone()).unwrap(),

@@ -156,7 +156,7 @@ fn a_closed_stdout_is_no_error() {
     ] {
         let mut child = env.command(&args).spawn().unwrap();
         drop(child.stdout.take());
-        let run = crate::environment::Run::of(&child.wait_with_output().unwrap());
+        let run = crate::environment::Run::from_output(&child.wait_with_output().unwrap());
         assert_eq!(run.stderr, "", "{args:?}");
         assert!(matches!(run.code, Some(0 | 141)), "{args:?}: {run:?}");
     }
@@ -180,7 +180,8 @@ fn output_that_cannot_be_written_is_an_error() {
         &["run", "-e", "console.log(1)"],
     ] {
         let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
-        let error = crate::environment::Run::of(&env.command(args).stdout(full).output().unwrap()).failed(1);
+        let error =
+            crate::environment::Run::from_output(&env.command(args).stdout(full).output().unwrap()).failed(1);
         assert_eq!(
             error, "error: cannot write the output: No space left on device (os error 28)\n",
             "{args:?}"

@@ -30,7 +30,7 @@ fn run(env: &TestEnvironment, args: &[&str]) -> Run {
     if nix::unistd::geteuid().is_root() {
         command.uid(NOBODY).gid(NOBODY);
     }
-    Run::of(&command.output().unwrap())
+    Run::from_output(&command.output().unwrap())
 }
 
 /// An environment with a folder of the user, and a folder that the user cannot enter.

@@ -95,7 +95,7 @@ fn ids_and_names_are_completed_from_the_daemon() {
         let mut command = env.command(["--", "vm-system"].iter().chain(words));
         let place = (words.len()).to_string();
         command.env("COMPLETE", "bash").env("_CLAP_COMPLETE_INDEX", place).env("_CLAP_IFS", "\n");
-        crate::environment::Run::of(&command.output().unwrap()).ok()
+        crate::environment::Run::from_output(&command.output().unwrap()).ok()
     };
     assert_eq!(complete(&["sess"]).trim(), "session");
     assert_eq!(complete(&["help", "getting"]).trim(), "getting-started");
@@ -206,7 +206,7 @@ fn bash_completes_files_where_no_option_begins() {
         env.run(["completions", "bash"]).ok()
     );
     let output = env.program("/bin/bash").args(["-c", &script]).output().unwrap();
-    let run = crate::environment::Run::of(&output);
+    let run = crate::environment::Run::from_output(&output);
     let counts: Vec<&str> = run.stdout.lines().map(str::trim).collect();
     assert!(counts[0] == "0" && counts[1].starts_with("1 --args"), "{run:?}");
 }

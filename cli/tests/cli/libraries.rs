@@ -85,7 +85,7 @@ impl Registry {
         let mut command = self.env.command(["libs"].iter().chain(&args));
         let path = command.get_envs().find(|(name, _)| *name == "PATH").unwrap().1.unwrap().to_owned();
         let path = format!("{}:{}", self.env.path("home").display(), path.to_string_lossy());
-        Run::of(&command.env("PATH", path).output().unwrap())
+        Run::from_output(&command.env("PATH", path).output().unwrap())
     }
 
     fn calls(&self) -> Vec<String> {

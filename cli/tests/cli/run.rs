@@ -70,7 +70,7 @@ fn the_local_time_is_that_of_the_variable_tz() {
         ("UTC", "0 00:00:00 undefined\n"),
     ] {
         let output = env.command(["run", "-e", code]).env("TZ", zone).output().expect("it runs");
-        assert_eq!(Run::of(&output).ok(), printed, "{zone}");
+        assert_eq!(Run::from_output(&output).ok(), printed, "{zone}");
     }
 }
 
@@ -137,7 +137,7 @@ fn the_folder_of_a_script_can_be_given_and_a_failure_names_it() {
     std::fs::create_dir(env.work().join("elsewhere")).unwrap();
     let run = |args: &[&str]| {
         let mut command = env.command(args);
-        Run::of(&command.current_dir(env.work().join("elsewhere")).output().unwrap())
+        Run::from_output(&command.current_dir(env.work().join("elsewhere")).output().unwrap())
     };
     let error = run(&["run", "../app/main.js"]).failed(1);
     assert!(error.contains("elsewhere only") && error.contains("--worktree ../app"), "{error}");
@@ -344,7 +344,7 @@ fn a_reader_that_closes_the_pipe_ends_the_run() {
         .unwrap();
     first_line(&mut child);
     drop(child.stdout.take());
-    let run = Run::of(&child.wait_with_output().unwrap());
+    let run = Run::from_output(&child.wait_with_output().unwrap());
     assert_eq!((run.code, run.stderr.as_str()), (Some(141), ""));
 }
 
@@ -522,7 +522,7 @@ fn records_of_a_run_are_private_and_deleted_at_its_end() {
         command.env("TMPDIR", &temporary);
         command
     };
-    assert_eq!(Run::of(&run("6 * 7").output().unwrap()).ok(), "42\n");
+    assert_eq!(Run::from_output(&run("6 * 7").output().unwrap()).ok(), "42\n");
     assert_eq!(left_in(&temporary), [] as [PathBuf; 0]);
     for (signal, is_left) in [(Signal::SIGINT, false), (Signal::SIGKILL, true)] {
         let mut child = run("console.log('up'); for (;;) {}").spawn().unwrap();
@@ -538,14 +538,15 @@ fn records_of_a_run_are_private_and_deleted_at_its_end() {
             File::open(folder).unwrap().set_modified(an_hour_ago).unwrap();
         }
     }
-    assert_eq!(Run::of(&run("6 * 7").output().unwrap()).ok(), "42\n");
+    assert_eq!(Run::from_output(&run("6 * 7").output().unwrap()).ok(), "42\n");
     assert_eq!(left_in(&temporary), [] as [PathBuf; 0]);
 }
 
 #[test]
 fn a_run_without_a_folder_for_temporary_files_fails_with_a_hint() {
     let env = TestEnvironment::new();
-    let run = Run::of(&env.command(["run", "-e", "1"]).env("TMPDIR", env.path("none")).output().unwrap());
+    let run =
+        Run::from_output(&env.command(["run", "-e", "1"]).env("TMPDIR", env.path("none")).output().unwrap());
     let stderr = run.failed(2);
     assert!(stderr.contains("TMPDIR"), "{stderr}");
 }

@@ -201,7 +201,7 @@ fn two_concurrent_clients_use_two_sessions() {
         })
         .collect();
     let printed: Vec<_> =
-        children.into_iter().map(|child| Run::of(&child.wait_with_output().unwrap()).ok()).collect();
+        children.into_iter().map(|child| Run::from_output(&child.wait_with_output().unwrap()).ok()).collect();
     assert_eq!(printed, ["0\n", "200000\n"]);
 }
 

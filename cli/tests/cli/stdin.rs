@@ -11,7 +11,7 @@ use std::process::{Child, Stdio};
 fn with_bytes(env: &TestEnvironment, args: &[&str], stdin: &[u8]) -> Run {
     let mut child = env.command(args).stdin(Stdio::piped()).spawn().unwrap();
     child.stdin.take().unwrap().write_all(stdin).unwrap();
-    Run::of(&child.wait_with_output().unwrap())
+    Run::from_output(&child.wait_with_output().unwrap())
 }
 
 fn waiting(env: &TestEnvironment, args: &[&str]) -> Child {
@@ -93,12 +93,12 @@ fn bytes_arrive_as_they_are_from_a_pipe_and_from_a_file() {
         assert_eq!(with_bytes(&env, &["run", script], &bytes).ok(), "300000 true\n");
         let file = File::open(&path).unwrap();
         let output = env.command(["run", script]).stdin(file).output().unwrap();
-        assert_eq!(Run::of(&output).ok(), "300000 true\n");
+        assert_eq!(Run::from_output(&output).ok(), "300000 true\n");
     }
     let folder = File::open(env.path("")).unwrap();
     let code = "try { require('fs').readFileSync(0) } catch (e) { console.log(e.code, e.syscall, e.errno) }";
     let output = env.command(["run", "-e", code]).stdin(folder).output().unwrap();
-    assert_eq!(Run::of(&output).ok(), "EISDIR read -21\n");
+    assert_eq!(Run::from_output(&output).ok(), "EISDIR read -21\n");
 }
 
 #[test]
@@ -119,13 +119,13 @@ fn what_a_script_leaves_belongs_to_the_next_command() {
         |script: &str| env.program("/bin/sh").args(["-c", script]).stdin(Stdio::piped()).spawn().unwrap();
     let mut child = shell("vm-system run -e 'process.stdin; 1'; cat");
     child.stdin.take().unwrap().write_all(b"rest\n").unwrap();
-    assert_eq!(Run::of(&child.wait_with_output().unwrap()).ok(), "1\nrest\n");
+    assert_eq!(Run::from_output(&child.wait_with_output().unwrap()).ok(), "1\nrest\n");
     // One that has stopped to wait leaves what comes later.
     let code = "process.stdin.on(\"data\", () => {}); setTimeout(() => process.stdin.pause(), 1); 2";
     let mut child = shell(&format!("vm-system run -e '{code}'; cat"));
     assert_eq!(first_line(&mut child), "2");
     child.stdin.take().unwrap().write_all(b"late\n").unwrap();
-    assert_eq!(Run::of(&child.wait_with_output().unwrap()).ok(), "late\n");
+    assert_eq!(Run::from_output(&child.wait_with_output().unwrap()).ok(), "late\n");
 }
 
 #[test]
@@ -145,7 +145,7 @@ fn timers_run_while_a_script_waits_and_lines_arrive_one_by_one() {
         assert_eq!(first_line(&mut child), line);
     }
     drop(stdin);
-    assert_eq!(Run::of(&child.wait_with_output().unwrap()).ok(), "closed\n");
+    assert_eq!(Run::from_output(&child.wait_with_output().unwrap()).ok(), "closed\n");
 }
 
 /// A listener of the loopback device, and the arguments that let a script reach it.
@@ -200,7 +200,7 @@ fn a_script_waits_for_its_input_for_responses_and_for_timers_at_the_same_time() 
     assert_eq!(first_line(&mut child), "end");
     line(&mut child, "after the response");
     drop(stdin);
-    assert_eq!(Run::of(&child.wait_with_output().unwrap()).ok(), "closed\n");
+    assert_eq!(Run::from_output(&child.wait_with_output().unwrap()).ok(), "closed\n");
 }
 
 #[test]
@@ -219,7 +219,7 @@ fn neither_an_endless_input_nor_an_endless_response_keeps_the_other_waiting() {
     let child = env.command(args).stdin(zeros).spawn().unwrap();
     let mut connection = requested(&listener);
     write!(connection, "HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\ndone").unwrap();
-    assert_eq!(Run::of(&child.wait_with_output().unwrap()).ok(), "done\n");
+    assert_eq!(Run::from_output(&child.wait_with_output().unwrap()).ok(), "done\n");
 
     let code = format!(
         "{busy} process.stdin.on('data', (text) => {{ console.log(String(text)); process.exit(0) }});
@@ -231,7 +231,7 @@ fn neither_an_endless_input_nor_an_endless_response_keeps_the_other_waiting() {
     // Until the script has ended.
     let sender = std::thread::spawn(move || while connection.write_all(&[b'a'; 4_096]).is_ok() {});
     child.stdin.take().unwrap().write_all(b"input").unwrap();
-    assert_eq!(Run::of(&child.wait_with_output().unwrap()).ok(), "input\n");
+    assert_eq!(Run::from_output(&child.wait_with_output().unwrap()).ok(), "input\n");
     sender.join().unwrap();
 }
 
@@ -256,7 +256,7 @@ fn without_an_input_it_is_at_its_end() {
     let env = TestEnvironment::new();
     let code = "let n = 0; for await (const chunk of process.stdin) n += chunk.length; console.log(n, require('fs').readFileSync(0).length)";
     assert_eq!(
-        Run::of(&env.command(["run", "-e", code]).stdin(Stdio::null()).output().unwrap()).ok(),
+        Run::from_output(&env.command(["run", "-e", code]).stdin(Stdio::null()).output().unwrap()).ok(),
         "0 0\n"
     );
     assert_eq!(env.run_with_stdin(["run", "-"], code).ok(), "0 0\n");

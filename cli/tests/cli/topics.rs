@@ -38,7 +38,7 @@ fn runs(topic: &str) {
     } else {
         Some(env.serve())
     };
-    let run = Run::of(&env.program("sh").args(["-eux", "-c", &script]).output().unwrap());
+    let run = Run::from_output(&env.program("sh").args(["-eux", "-c", &script]).output().unwrap());
     let failed = run.stderr.contains("error:");
     assert!(run.code == Some(0) && !failed, "{topic}:\n{}\n{}", run.stdout, run.stderr);
 }

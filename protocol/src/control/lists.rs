@@ -24,7 +24,7 @@ impl ListPage {
     }
 
     /// The page behind an element; the first one if there is none.
-    pub fn behind(last: Option<&impl Listed>, limit: u32) -> Self {
+    pub fn after_last(last: Option<&impl Listed>, limit: u32) -> Self {
         Self { limit: Some(limit), after: last.map(Listed::position) }
     }
 }

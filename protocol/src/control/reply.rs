@@ -45,7 +45,7 @@ impl JsonSchema for ExecutionState {
 }
 
 impl ExecutionState {
-    /// Its record.
+    /// The record of the execution.
     pub fn execution(&self) -> &Execution {
         match self {
             Self::Execution(execution) => execution,

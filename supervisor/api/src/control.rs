@@ -47,7 +47,7 @@ pub struct ControlLimits {
 impl Default for ControlLimits {
     fn default() -> Self {
         Self {
-            connections: ShareLimits::of(CONNECTIONS),
+            connections: ShareLimits::at_most(CONNECTIONS),
             requests: 32,
             frame_bytes: limits::CONTROL_FRAME_BYTES,
             hello: Duration::from_millis(limits::HELLO_MS),

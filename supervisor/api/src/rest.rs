@@ -118,7 +118,7 @@ pub struct RestLimits {
 impl Default for RestLimits {
     fn default() -> Self {
         Self {
-            connections: ShareLimits::of(CONNECTIONS),
+            connections: ShareLimits::at_most(CONNECTIONS),
             body_bytes: 1 << 20,
             head_bytes: 32 << 10,
             headers: 64,

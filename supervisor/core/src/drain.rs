@@ -28,7 +28,7 @@ pub(super) struct Drain {
 }
 
 impl Drain {
-    pub(super) fn at(at: Timestamp, now: Now) -> Self {
+    pub(super) fn due_at(at: Timestamp, now: Now) -> Self {
         let left = at.0.saturating_sub(now.unix_ms).max(0).unsigned_abs();
         Self { at, due: Some(now.mono_ms + left) }
     }
@@ -66,7 +66,7 @@ impl SessionMachine {
 
     /// A fork of a session with a deadline has it, too.
     pub(super) fn begin_with_drain(&mut self, now: Now) {
-        self.drain = self.record.runtime_meta.drain_at.map(|at| Drain::at(at, now));
+        self.drain = self.record.runtime_meta.drain_at.map(|at| Drain::due_at(at, now));
     }
 
     /// Sets the deadline, or withdraws it; replies when that is stored.
@@ -86,7 +86,7 @@ impl SessionMachine {
         self.forget_drain();
         if let Some(at) = at {
             self.record.runtime_meta.drain_at = Some(at);
-            self.drain = Some(Drain::at(at, now));
+            self.drain = Some(Drain::due_at(at, now));
         }
         let mark = token.map_or(Mark::Nothing, |token| Mark::FactsChanged { token });
         self.store_facts(mark, None, out);

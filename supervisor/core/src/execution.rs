@@ -191,7 +191,7 @@ impl Running {
     fn new(job: &ExecutionJob, token: Option<Token<Executed>>, record: Arc<Execution>, now: Now) -> Self {
         let output =
             OutputCounters { next_seq: 1, last_ts: now.unix_ms, bytes: 0, own_events: 0, own_bytes: 0 };
-        let mut running = Self::with(record, &job.policy, output, now);
+        let mut running = Self::with_record(record, &job.policy, output, now);
         running.token = token;
         running.collected = job.request.collect_events.then(|| (Vec::new(), 0));
         running
@@ -209,7 +209,7 @@ impl Running {
             own_bytes: 0,
         };
         let started = Now { unix_ms: row.execution.started_at.0, ..now };
-        let mut running = Self::with(Arc::new(row.execution), &policy, output, now);
+        let mut running = Self::with_record(Arc::new(row.execution), &policy, output, now);
         let stored = running.record.metrics;
         // The calendar may have jumped meanwhile: no limit depends on it.
         let by_calendar = u64::try_from(now.unix_ms.saturating_sub(started.unix_ms)).unwrap_or(0);
@@ -225,7 +225,12 @@ impl Running {
         running
     }
 
-    fn with(record: Arc<Execution>, policy: &Arc<EffectivePolicy>, output: OutputCounters, now: Now) -> Self {
+    fn with_record(
+        record: Arc<Execution>,
+        policy: &Arc<EffectivePolicy>,
+        output: OutputCounters,
+        now: Now,
+    ) -> Self {
         let limits = &policy.wire.limits;
         Self {
             record,

@@ -51,7 +51,7 @@ impl PressureLevel {
 
     /// The level after a reading. Without any reading it is `Normal`: nothing is refused on a guess.
     #[must_use]
-    pub fn after(self, reading: MemoryReading, limits: &PressureLimits) -> Self {
+    pub fn level_after(self, reading: MemoryReading, limits: &PressureLimits) -> Self {
         [Self::Critical, Self::High]
             .into_iter()
             .find(|level| level.applies(reading, limits, self >= *level))
@@ -88,7 +88,7 @@ pub struct MemoryShares {
 
 impl MemoryShares {
     /// Sums up what was read of each process.
-    pub fn of(read: impl IntoIterator<Item = (Owner, u64)>) -> Self {
+    pub fn sum_up(read: impl IntoIterator<Item = (Owner, u64)>) -> Self {
         let mut held = HashMap::<Owner, u64>::new();
         for (owner, bytes) in read {
             let sum = held.entry(owner).or_default();
@@ -166,40 +166,44 @@ mod tests {
 
     #[test]
     fn the_worse_reading_decides_and_none_is_normal() {
-        let level = |available, stalled| PressureLevel::Normal.after(reading(available, stalled), &LIMITS);
+        let level =
+            |available, stalled| PressureLevel::Normal.level_after(reading(available, stalled), &LIMITS);
         assert_eq!(level(1_000, 0), PressureLevel::Normal);
         assert_eq!(level(999, 0), PressureLevel::High);
         assert_eq!(level(399, 0), PressureLevel::Critical);
         assert_eq!(level(5_000, 1_000), PressureLevel::High);
         assert_eq!(level(5_000, 3_000), PressureLevel::Critical);
-        assert_eq!(PressureLevel::Critical.after(MemoryReading::default(), &LIMITS), PressureLevel::Normal);
+        assert_eq!(
+            PressureLevel::Critical.level_after(MemoryReading::default(), &LIMITS),
+            PressureLevel::Normal
+        );
         let without_stalls =
             PressureLimits { suspend_stalled_percent: 0, refuse_stalled_percent: 0, ..LIMITS };
         assert_eq!(
-            PressureLevel::Normal.after(reading(5_000, 9_000), &without_stalls),
+            PressureLevel::Normal.level_after(reading(5_000, 9_000), &without_stalls),
             PressureLevel::Normal
         );
     }
 
     #[test]
     fn a_level_is_left_later_than_it_is_entered() {
-        assert_eq!(PressureLevel::Critical.after(reading(450, 0), &LIMITS), PressureLevel::Critical);
-        assert_eq!(PressureLevel::Critical.after(reading(500, 0), &LIMITS), PressureLevel::High);
-        assert_eq!(PressureLevel::High.after(reading(450, 0), &LIMITS), PressureLevel::High);
-        assert_eq!(PressureLevel::High.after(reading(1_200, 600), &LIMITS), PressureLevel::High);
-        assert_eq!(PressureLevel::High.after(reading(1_250, 499), &LIMITS), PressureLevel::Normal);
+        assert_eq!(PressureLevel::Critical.level_after(reading(450, 0), &LIMITS), PressureLevel::Critical);
+        assert_eq!(PressureLevel::Critical.level_after(reading(500, 0), &LIMITS), PressureLevel::High);
+        assert_eq!(PressureLevel::High.level_after(reading(450, 0), &LIMITS), PressureLevel::High);
+        assert_eq!(PressureLevel::High.level_after(reading(1_200, 600), &LIMITS), PressureLevel::High);
+        assert_eq!(PressureLevel::High.level_after(reading(1_250, 499), &LIMITS), PressureLevel::Normal);
     }
 
     #[test]
     fn what_is_missing_ends_the_critical_level() {
         assert_eq!(PressureLevel::missing_mb(reading(300, 0), &LIMITS), 200);
-        assert_eq!(PressureLevel::Critical.after(reading(500, 0), &LIMITS), PressureLevel::High);
+        assert_eq!(PressureLevel::Critical.level_after(reading(500, 0), &LIMITS), PressureLevel::High);
         assert_eq!(PressureLevel::missing_mb(reading(5_000, 4_000), &LIMITS), 0);
         assert_eq!(PressureLevel::missing_mb(MemoryReading::default(), &LIMITS), 0);
     }
 
     fn shares(held: &[(&str, u64)]) -> MemoryShares {
-        MemoryShares::of(held.iter().map(|(owner, bytes)| (Owner::new(owner), *bytes)))
+        MemoryShares::sum_up(held.iter().map(|(owner, bytes)| (Owner::new(owner), *bytes)))
     }
 
     #[test]

@@ -253,7 +253,7 @@ impl Bench {
         self.on_worker_message(FromWorker::HostCall { execution: EXECUTION, call, request });
     }
 
-    fn after(&mut self, ms: u64) {
+    fn pass_ms(&mut self, ms: u64) {
         self.now.mono_ms += ms;
         self.now.unix_ms += ms as i64;
         self.input(SessionInput::Tick);

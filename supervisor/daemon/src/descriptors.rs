@@ -130,7 +130,7 @@ mod tests {
 
     #[test]
     fn what_some_do_not_need_is_for_the_others_and_each_figure_that_is_lowered_is_named() {
-        let few = ShareLimits::of(10);
+        let few = ShareLimits::at_most(10);
         let configured = ShareConfig { connections: few, http_connections: few, ..ShareConfig::default() };
         let (shares, _, lowered) = divided(1_024, &configured);
         assert_eq!((shares.connections, shares.http_connections), (few, few));

@@ -52,7 +52,7 @@ impl Embedded {
             worktree_clients: WorktreeClients::new(|_| {
                 vm_system_runtime::worktree::WorktreeClient::Administrator
             }),
-            shares: ShareConfig { sessions: ShareLimits::of(SESSIONS), ..ShareConfig::default() },
+            shares: ShareConfig { sessions: ShareLimits::at_most(SESSIONS), ..ShareConfig::default() },
             lowered: None,
             suspend_after: None,
             pressure: PressureConfig::off(),

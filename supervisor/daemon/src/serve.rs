@@ -95,19 +95,35 @@ pub async fn serve(daemon: PreparedDaemon) -> Result<DaemonEnd, DaemonError> {
         }
     };
     let succession = Succession { kept, lifeline };
+    let prepared = PreparedServing {
+        configured: config,
+        divided,
+        roots,
+        passed,
+        store: store.clone(),
+        succession,
+        cgroups,
+    };
     tokio::select! {
-        served = serve_from((config, divided, roots, passed), (store.clone(), succession), cgroups, signals) => served,
+        served = serve_from(prepared, signals) => served,
         // In the same task: if it does not run, nothing is reported. Until the end, which may take as long as `drain`.
         never = watchdog::report(store) => match never {},
     }
 }
 
-async fn serve_from(
-    (configured, divided, roots, passed): (Config, Divided, Roots, PassedSockets),
-    (store, succession): (StoreHandle, Succession),
+/// The parts of a daemon whose store is open and whose predecessor has ended.
+struct PreparedServing {
+    configured: Config,
+    divided: Divided,
+    roots: Roots,
+    passed: PassedSockets,
+    store: StoreHandle,
+    succession: Succession,
     cgroups: Cgroups,
-    mut signals: StopSignals,
-) -> Result<DaemonEnd, DaemonError> {
+}
+
+async fn serve_from(prepared: PreparedServing, mut signals: StopSignals) -> Result<DaemonEnd, DaemonError> {
+    let PreparedServing { configured, divided, roots, passed, store, succession, cgroups } = prepared;
     let stop = CancellationToken::new();
     let Divided { shares, durable, lowered } = divided;
     let config = Config { shares, durable, ..configured.clone() };
@@ -146,8 +162,16 @@ async fn serve_from(
     let worktree_clients = worktree_clients(peers.clone(), Arc::clone(&http.options.tokens));
     let hands_over = succession.lifeline.is_some();
     let mut reload = Reload::new(&configured, &http.options, roots.clone());
-    let rest = (lowered, http.listeners.ports(), stop.clone());
-    let parts = parts(&config, library_store, (cgroups, succession), (roots, worktree_clients), rest);
+    let own_ports = http.listeners.ports();
+    let parts = parts(
+        &config,
+        library_store,
+        (cgroups, succession),
+        (roots, worktree_clients),
+        lowered,
+        own_ports,
+        stop.clone(),
+    );
     let assembly = Assembly::start(parts, std::future::ready(Ok(store))).await?;
     let state = ServerState::new(config.shares.streams, ClientMemory::new(config.shares.memory));
     let limits = ControlLimits { connections: config.shares.connections, ..ControlLimits::default() };
@@ -310,7 +334,9 @@ fn parts(
     library_store: LibraryStore,
     (cgroups, succession): (Cgroups, Succession),
     (roots, worktree_clients): (Roots, WorktreeClients),
-    (lowered, own_ports, stop): (Option<String>, Vec<u16>, CancellationToken),
+    lowered: Option<String>,
+    own_ports: Vec<u16>,
+    stop: CancellationToken,
 ) -> Parts {
     let namespace_maker = roots.agents().and_then(|agents| agents.starter().helper());
     let spawn = SpawnConfig {

@@ -31,14 +31,14 @@ pub struct ShareConfig {
 impl Default for ShareConfig {
     fn default() -> Self {
         Self {
-            connections: ShareLimits::of(control::CONNECTIONS),
-            http_connections: ShareLimits::of(rest::CONNECTIONS),
-            streams: ShareLimits::of(control::STREAMS),
-            sessions: ShareLimits::of(SESSIONS),
-            file_calls: ShareLimits::of(limits::FILE_CALLS),
-            host_calls: ShareLimits::of(limits::BROKER_CALLS),
-            memory: in_kib(ShareLimits::of(MEMORY_MIB)),
-            http_exchanges: ShareLimits::of(limits::HTTP_EXCHANGES_OF_ALL),
+            connections: ShareLimits::at_most(control::CONNECTIONS),
+            http_connections: ShareLimits::at_most(rest::CONNECTIONS),
+            streams: ShareLimits::at_most(control::STREAMS),
+            sessions: ShareLimits::at_most(SESSIONS),
+            file_calls: ShareLimits::at_most(limits::FILE_CALLS),
+            host_calls: ShareLimits::at_most(limits::BROKER_CALLS),
+            memory: in_kib(ShareLimits::at_most(MEMORY_MIB)),
+            http_exchanges: ShareLimits::at_most(limits::HTTP_EXCHANGES_OF_ALL),
         }
     }
 }
@@ -127,7 +127,7 @@ impl SharesFile {
         self.sessions.apply(&mut config.sessions);
         self.file_calls.apply(&mut config.file_calls);
         self.host_calls.apply(&mut config.host_calls);
-        let mut memory = ShareLimits::of(MEMORY_MIB);
+        let mut memory = ShareLimits::at_most(MEMORY_MIB);
         self.memory_mb.apply(&mut memory);
         config.memory = in_kib(memory);
         self.http_exchanges.apply(&mut config.http_exchanges);
@@ -147,7 +147,7 @@ impl ShareFile {
     pub(super) fn apply(self, limits: &mut ShareLimits) {
         let number = |count: Option<u32>| count.map(|count| count as usize);
         if let Some(most) = number(self.most) {
-            *limits = ShareLimits::of(most);
+            *limits = ShareLimits::at_most(most);
         }
         limits.per_owner = number(self.per_owner).unwrap_or(limits.per_owner);
         limits.reserved = number(self.reserved).unwrap_or(limits.reserved);

@@ -67,7 +67,7 @@ impl Ops {
     ) -> Result<Capability, OpError> {
         let detail = self.template(call, &template).await?.detail;
         let ids = detail.capabilities.iter().map(|row| row.id.to_string());
-        let place = super::resolve::among("capability", ids, &reference)?;
+        let place = super::resolve::find_among("capability", ids, &reference)?;
         let capability = place.and_then(|place| detail.capabilities.into_iter().nth(place));
         let capability = capability.ok_or_else(|| not_found(Entity::Capability, &reference))?;
         let template = detail.template.id;

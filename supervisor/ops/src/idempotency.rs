@@ -222,7 +222,7 @@ impl Ops {
         let expired_before = earlier(at, KEY_LIFE);
         let claim = KeyClaim { owner, key, request_hash, subject, at, expired_before, reply };
         let batch: Vec<Write> = release.into_iter().chain([Write::KeyClaim(Box::new(claim))]).collect();
-        self.store.of(&entry.name.0).apply(batch).await.map_err(claimed)?;
+        self.store.for_owner(&entry.name.0).apply(batch).await.map_err(claimed)?;
         Ok(subject)
     }
 
@@ -250,7 +250,7 @@ impl Ops {
             OnRepeat::FindOrRun => return,
             OnRepeat::Run => Write::KeyRelease { owner, key },
         };
-        if let Err(error) = self.store.of(&entry.name.0).apply(write).await {
+        if let Err(error) = self.store.for_owner(&entry.name.0).apply(write).await {
             tracing::warn!(%error, "the response for an idempotency key was not stored");
         }
     }

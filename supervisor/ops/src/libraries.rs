@@ -197,7 +197,7 @@ impl Ops {
             return Ok(Libraries::Installed(LibrarySet::default()));
         }
         let installed = self.installed().await?;
-        Ok(Libraries::of(names, &installed))
+        Ok(Libraries::find_installed(names, &installed))
     }
 
     /// Every installed library. They change rarely and every session needs them: a copy is kept until one is installed or

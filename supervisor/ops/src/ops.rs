@@ -139,12 +139,12 @@ impl Ops {
 
     /// The store, with what a caller writes in the lane of its owner.
     pub(crate) fn store_of(&self, call: &crate::VerbCall<'_>) -> StoreHandle {
-        self.store.of(&call.caller.owner)
+        self.store.for_owner(&call.caller.owner)
     }
 
     /// The store, with what a caller reads in the turns of its owner; administrators have those of the system.
     pub(crate) fn reads_of(&self, caller: &Caller) -> StoreHandle {
-        if caller.admin { self.store.clone() } else { self.store.of(&caller.owner) }
+        if caller.admin { self.store.clone() } else { self.store.for_owner(&caller.owner) }
     }
 
     /// Runs a verb; a row that it inserts gets the id `subject`.

@@ -45,7 +45,7 @@ struct Inner {
 impl Policies {
     pub(super) fn new(store: StoreHandle, ceilings: Limits) -> Self {
         Self {
-            built_in: Arc::new(under(&ceilings, built_in::row())),
+            built_in: Arc::new(under_ceilings(&ceilings, built_in::row())),
             store,
             ceilings,
             inner: Mutex::default(),
@@ -112,7 +112,7 @@ impl Policies {
             inner.changes
         };
         let row = self.store.template(&Scope::All, template).await.map_err(stored)?;
-        let known = row.map(|row| Arc::new(under(&self.ceilings, *row)));
+        let known = row.map(|row| Arc::new(under_ceilings(&self.ceilings, *row)));
         let mut inner = self.inner();
         if inner.changes == changes {
             let bytes = known.as_ref().map_or(0, |known| super::template_size::bytes(&known.detail));
@@ -128,7 +128,7 @@ impl Policies {
 }
 
 /// The policy of a template under the operator's ceilings.
-fn under(ceilings: &Limits, row: TemplateRow) -> ActiveTemplate {
+fn under_ceilings(ceilings: &Limits, row: TemplateRow) -> ActiveTemplate {
     let mut policy = PolicySnapshot::from(&row.detail);
     policy.settings.limits = policy.settings.limits.narrowed_by(ceilings);
     ActiveTemplate { owner: row.owner, detail: row.detail, policy: Arc::new(policy) }

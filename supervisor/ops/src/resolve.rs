@@ -309,7 +309,7 @@ fn one_of(
 }
 
 /// The position of the id that a reference means in a list: the whole id or a unique prefix of it.
-pub(super) fn among(
+pub(super) fn find_among(
     what: &str,
     ids: impl Iterator<Item = String>,
     reference: &str,

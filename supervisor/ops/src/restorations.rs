@@ -92,8 +92,8 @@ impl Ops {
         may_be_restored(&row.session)?;
         self.check_quota(call)?;
         // In the turns of the owner: a session may have many inputs.
-        let store = self.store.of(&row.owner);
-        let plan = RepeatedInputs::of(&store, &row).await?;
+        let store = self.store.for_owner(&row.owner);
+        let plan = RepeatedInputs::read(&store, &row).await?;
         let given = GivenInputs::new(inputs, plan.inputs.len())?;
         given.check(&store, &plan, repeat_effects, &row.session).await?;
         let SessionRow { owner, worktree, session: ended, .. } = row;

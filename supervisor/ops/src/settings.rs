@@ -115,13 +115,13 @@ fn limits(limits: &Limits, ceilings: &Limits) -> Result<(), OpError> {
         }
         // A limit of 0 may mean none, so that a ceiling narrows it without being smaller.
         if zero.narrower(value, ceiling.value) != value {
-            return Err(over(name, value, ceiling.value));
+            return Err(over_ceiling(name, value, ceiling.value));
         }
     }
     Ok(())
 }
 
-fn over(field: &str, value: u64, ceiling: u64) -> OpError {
+fn over_ceiling(field: &str, value: u64, ceiling: u64) -> OpError {
     let shown = if value == 0 { "no limit".to_owned() } else { value.to_string() };
     OpError::new(
         ErrorCode::LimitNotAllowed,

@@ -56,7 +56,7 @@ impl Ops {
             by_path
         } else {
             let ids = detail.startup_files.iter().map(|file| file.id.to_string());
-            super::resolve::among("startup file", ids, &reference)?
+            super::resolve::find_among("startup file", ids, &reference)?
         };
         let file = place.and_then(|place| detail.startup_files.into_iter().nth(place));
         let file = file.ok_or_else(|| not_found(Entity::StartupFile, &reference))?;

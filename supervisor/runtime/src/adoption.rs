@@ -5,7 +5,7 @@ use super::command::commands;
 use super::facade::Runtime;
 use super::jails::relay_rest;
 use super::registry::{LiveSession, Registry};
-use super::session_task::SessionTask;
+use super::session_task::{AdoptedSession, SessionTask};
 use super::specs::{spec_of, timestamp};
 use crate::worktree::Worktree;
 use std::collections::HashMap;
@@ -71,7 +71,7 @@ enum Plan {
 
 impl Plan {
     /// None: the creation of the session was not finished.
-    fn of(row: &LiveSessionRow) -> Option<Self> {
+    fn from_row(row: &LiveSessionRow) -> Option<Self> {
         match row.row.session.status {
             SessionStatus::Ready => Some(Self::Adopt),
             _ => Continuation::recorded(&row.row.session.runtime_meta).map(Self::Continue),
@@ -109,7 +109,7 @@ pub(super) async fn take_over(
     rows: Vec<LiveSessionRow>,
     registry: &Arc<Registry>,
 ) -> TakenOver {
-    let planned: Vec<_> = rows.into_iter().filter_map(|row| Some((Plan::of(&row)?, row))).collect();
+    let planned: Vec<_> = rows.into_iter().filter_map(|row| Some((Plan::from_row(&row)?, row))).collect();
     let process = |(plan, row): &(Plan, LiveSessionRow)| {
         Some((plan.process(row.row.session.id)?, row.row.owner.as_str().to_owned()))
     };
@@ -143,7 +143,8 @@ const STORE_AGAIN: Duration = Duration::from_secs(1);
 /// the ends are stored as soon as there is space.
 pub(super) async fn store_ends(
     store: &StoreHandle,
-    (alive, continued, earlier): (Vec<SessionId>, Vec<SessionId>, Vec<SessionId>),
+    (alive, continued): (Vec<SessionId>, Vec<SessionId>),
+    earlier: Vec<SessionId>,
     why: Option<String>,
 ) -> Result<(), StoreError> {
     let at = timestamp();
@@ -301,13 +302,7 @@ impl Runtime {
                         self.shared().registry.execution_began(running.execution.id, &live);
                     }
                     let task = (inbox, taking_over.clone());
-                    self.tasks().spawn(continue_session(
-                        runtime,
-                        live_row,
-                        live,
-                        task,
-                        (worker, jail, guard),
-                    ));
+                    self.tasks().spawn(continue_session(runtime, live_row, live, task, worker, jail, guard));
                 }
                 Way::Replacement(continuation, copy) => {
                     self.tasks().spawn(replace_worker(runtime, live_row, live, inbox, (continuation, copy)));
@@ -351,7 +346,7 @@ impl Runtime {
     async fn note_adoption(&self, live: &LiveSession) {
         let kind = SessionEventType::Adopted;
         let adopted = Write::SessionEvent { session: live.id, kind, at: timestamp(), detail: None };
-        if let Err(error) = self.shared().store.of(&live.owner).submit_lazy(adopted).await {
+        if let Err(error) = self.shared().store.for_owner(&live.owner).submit_lazy(adopted).await {
             tracing::warn!(session = %live.id, %error, "the adoption is not among the events of the session");
         }
     }
@@ -362,7 +357,9 @@ async fn continue_session(
     mut ready: LiveSessionRow,
     live: Arc<LiveSession>,
     (inbox, taking_over): (mpsc::Receiver<Command>, TakingOver),
-    (worker, jail, guard): (AdoptedWorker, Spawner, Option<GuardCopy>),
+    worker: AdoptedWorker,
+    jail: Spawner,
+    guard: Option<GuardCopy>,
 ) {
     let (running, worker_seq) = (ready.running.take(), ready.row.worker_seq);
     let (spec, worktree, rights) = runtime.spec_of_row(ready, &live).await;
@@ -372,7 +369,7 @@ async fn continue_session(
         AdoptedWorker::Running(handle) => (Some(handle), None),
         AdoptedWorker::Exited(exit) => (None, Some(exit)),
     };
-    let adopted = (spec, worker_seq, running);
+    let adopted = AdoptedSession { spec, worker_seq, running };
     let guard = guard.map(|(name, copy, jail)| (name, (copy, jail, runtime.share_of_adopted(&live))));
     let shared = (runtime.shared(), &live);
     let task = SessionTask::adopt(adopted, guard, shared, inbox, worktree, (handle, jail));

@@ -74,7 +74,7 @@ impl WorktreeClients {
     }
 
     /// The client of one owner.
-    pub fn of(&self, owner: &Owner) -> WorktreeClient {
+    pub fn client_of(&self, owner: &Owner) -> WorktreeClient {
         (self.0)(owner)
     }
 }

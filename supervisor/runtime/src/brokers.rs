@@ -64,7 +64,7 @@ impl Default for BrokerConfig {
             start_deadline: Duration::from_millis(limits::BROKER_START_MS),
             call_deadline: Duration::from_millis(limits::BROKER_CALL_MS),
             idle: Duration::from_millis(limits::BROKER_IDLE_MS),
-            calls: ShareLimits::of(limits::BROKER_CALLS),
+            calls: ShareLimits::at_most(limits::BROKER_CALLS),
             groups: None,
             agents_have_units: false,
         }
@@ -99,7 +99,7 @@ enum BrokerKind {
 }
 
 impl BrokerKind {
-    fn of(request: &BrokerCall) -> Self {
+    fn kind_of(request: &BrokerCall) -> Self {
         match request {
             BrokerCall::Fs { .. } | BrokerCall::Exec { .. } => Self::Files,
             BrokerCall::Database { .. } => Self::Databases,
@@ -128,12 +128,12 @@ impl From<CallFailure> for HostError {
 /// All brokers of a supervisor; cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Brokers {
-    shared: Arc<Shared>,
+    shared: Arc<BrokersState>,
 }
 
 /// State that the owner tasks share with [`Brokers`].
 #[derive(Debug)]
-struct Shared {
+struct BrokersState {
     config: BrokerConfig,
     sessions: Mutex<HashMap<(SessionId, BrokerKind), Entry>>,
     /// Bounds the replies in memory.
@@ -153,7 +153,7 @@ impl Brokers {
     /// No process is started before the first call. Must be used inside a tokio runtime.
     pub fn new(config: BrokerConfig) -> Self {
         let calls = Shares::new("calls of host modules", "host_calls", config.calls);
-        let shared = Shared {
+        let shared = BrokersState {
             config,
             sessions: Mutex::default(),
             calls,
@@ -168,7 +168,7 @@ impl Brokers {
     /// the broker.
     pub async fn call(&self, session: SessionId, call: AllowedCall) -> Result<BrokerReply, CallFailure> {
         let (responder, reply) = oneshot::channel();
-        let kind = BrokerKind::of(&call.request);
+        let kind = BrokerKind::kind_of(&call.request);
         let work = BrokerJob::Call(Box::new(Work { call, responder }));
         self.shared.enqueue((session, kind), work).map_err(CallFailure::Unanswered)?;
         reply.await.unwrap_or_else(|_| Err(CallFailure::Unanswered(broker_error("the session has ended"))))
@@ -213,7 +213,7 @@ impl Brokers {
     }
 }
 
-impl Shared {
+impl BrokersState {
     fn sessions(&self) -> MutexGuard<'_, HashMap<(SessionId, BrokerKind), Entry>> {
         // No holder of the lock can leave the map half changed.
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner)

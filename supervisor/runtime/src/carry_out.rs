@@ -45,8 +45,9 @@ impl SessionTask {
             Action::LoadSource { execution, path, format, policy } => {
                 let shared = Arc::clone(&self.shared);
                 let permitted = shared.permits(&self.host.worktree, &self.live.owner);
-                let of = (self.host.worktree.clone(), permitted, shared.holder(&self.live.owner));
-                self.host.work = Some(host::load_source(shared, of, execution, path, format, policy));
+                let holder = shared.holder(&self.live.owner);
+                let files = host::CallerFiles { worktree: self.host.worktree.clone(), permitted, holder };
+                self.host.work = Some(host::load_source(shared, files, execution, path, format, policy));
             }
             Action::CheckTypes { execution, path, text, policy } => {
                 // The worker does not have it yet; it can be followed and cancelled.
@@ -144,7 +145,7 @@ impl SessionTask {
         };
         let (sets, scope) = (Arc::clone(&self.shared.module_sets), self.modules.scope.clone());
         self.worker.spawning = Some(Box::pin(async move {
-            let jails = jails.of(&owner).await?;
+            let jails = jails.jails_of(&owner).await?;
             if let Some(scope) = scope
                 && let Some(set) = sets.ready(&scope, &jails.present())
             {

@@ -26,7 +26,7 @@ pub struct ClientMemory {
 
 impl Default for ClientMemory {
     fn default() -> Self {
-        Self::new(ShareLimits::of(MEMORY_MIB * 1024))
+        Self::new(ShareLimits::at_most(MEMORY_MIB * 1024))
     }
 }
 
@@ -56,23 +56,23 @@ impl ClientMemory {
     /// For the reply of one request of this holder.
     pub fn reply(&self, holder: Holder) -> ReplyMemory {
         let (budget, held) = (Arc::clone(&self.replies), Mutex::default());
-        ReplyMemory(Some(Arc::new(Inner { budget, holder, held, gone: CancellationToken::new() })))
+        ReplyMemory(Some(Arc::new(ReplyReservation { budget, holder, held, gone: CancellationToken::new() })))
     }
 }
 
 /// The memory of the reply of one request, and whether its client has gone. The default has no bound: requests within the process.
 #[derive(Debug, Clone, Default)]
-pub struct ReplyMemory(Option<Arc<Inner>>);
+pub struct ReplyMemory(Option<Arc<ReplyReservation>>);
 
 #[derive(Debug)]
-struct Inner {
+struct ReplyReservation {
     budget: Arc<Shares>,
     holder: Holder,
     held: Mutex<Option<Share>>,
     gone: CancellationToken,
 }
 
-impl Inner {
+impl ReplyReservation {
     fn held(&self) -> MutexGuard<'_, Option<Share>> {
         // Nothing panics while holding it.
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
@@ -147,7 +147,7 @@ mod tests {
 
     #[tokio::test]
     async fn replies_that_nobody_reads_keep_memory_from_their_owner_and_not_from_others() {
-        let memory = ClientMemory::new(ShareLimits::of(64 * 1024));
+        let memory = ClientMemory::new(ShareLimits::at_most(64 * 1024));
         let mut unread = Vec::new();
         loop {
             let reply = memory.reply(owner("greedy"));
@@ -172,7 +172,7 @@ mod tests {
 
     #[tokio::test]
     async fn what_a_reply_does_not_need_is_given_back_at_once() {
-        let memory = ClientMemory::new(ShareLimits { reserved: 0, ..ShareLimits::of(32 * 1024) });
+        let memory = ClientMemory::new(ShareLimits { reserved: 0, ..ShareLimits::at_most(32 * 1024) });
         let first = memory.reply(owner("o"));
         first.reserve(32 << 20).await.expect("all of it");
         let waiting = memory.reply(owner("other"));

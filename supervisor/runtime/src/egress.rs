@@ -57,7 +57,7 @@ impl Default for EgressConfig {
             socket: None,
             start_deadline: Duration::from_millis(EGRESS_START_MS),
             ping: Duration::from_millis(EGRESS_PING_MS),
-            exchanges: ShareLimits::of(HTTP_EXCHANGES_OF_ALL),
+            exchanges: ShareLimits::at_most(HTTP_EXCHANGES_OF_ALL),
             own_ports: Vec::new(),
         }
     }
@@ -65,10 +65,10 @@ impl Default for EgressConfig {
 
 /// The egress process of a supervisor; cheap to clone.
 #[derive(Debug, Clone)]
-pub struct Egress(Arc<Inner>);
+pub struct Egress(Arc<EgressState>);
 
 #[derive(Debug)]
-struct Inner {
+struct EgressState {
     config: EgressConfig,
     /// Held while a process is started.
     current: Mutex<Current>,
@@ -90,7 +90,7 @@ struct EgressFailure {
     at_start: bool,
 }
 
-impl Inner {
+impl EgressState {
     fn last_failure(&self) -> MutexGuard<'_, Option<EgressFailure>> {
         // No code panics while holding it.
         self.last_failure.lock().unwrap_or_else(PoisonError::into_inner)
@@ -111,7 +111,7 @@ impl Egress {
     /// No process is started before the first request.
     pub fn new(config: EgressConfig) -> Self {
         let exchanges = Shares::new("requests over the network", "http_exchanges", config.exchanges);
-        Self(Arc::new(Inner {
+        Self(Arc::new(EgressState {
             config,
             current: Mutex::default(),
             exchanges,

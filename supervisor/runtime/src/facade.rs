@@ -37,11 +37,11 @@ use vm_system_store::{BoxFuture, OpenError, StoreHandle};
 
 /// All live sessions. Cheap to clone.
 #[derive(Debug, Clone)]
-pub struct Runtime(Arc<Inner>);
+pub struct Runtime(Arc<RuntimeState>);
 
 /// A runtime, as long as there is one.
 #[derive(Debug)]
-pub(super) struct WeakRuntime(Weak<Inner>);
+pub(super) struct WeakRuntime(Weak<RuntimeState>);
 
 impl WeakRuntime {
     pub(super) fn upgrade(&self) -> Option<Runtime> {
@@ -50,7 +50,7 @@ impl WeakRuntime {
 }
 
 #[derive(Debug)]
-struct Inner {
+struct RuntimeState {
     shared: Arc<RuntimeContext>,
     durables: Arc<Durables>,
     sessions: Arc<Shares>,
@@ -106,7 +106,7 @@ impl Runtime {
             let taken = adoption::take_over(kept, &spawn, rows, &registry).await;
             let why = (!ended.is_empty()).then(|| ended.join("; "));
             let [alive, continued] = taken.sessions();
-            adoption::store_ends(&store, (alive, continued, earlier), why).await?;
+            adoption::store_ends(&store, (alive, continued), earlier, why).await?;
             Ok(taken)
         };
         let taken = match taken.await {
@@ -144,7 +144,7 @@ impl Runtime {
             pressure::watch(config.pressure, Arc::clone(&shared.pressure), Arc::clone(&shared.registry));
         let durables = Durables::start(Arc::clone(&shared), config.durable);
         let sessions = Shares::new("sessions", "sessions", config.sessions);
-        let runtime = Self(Arc::new(Inner { shared, durables, sessions, tasks: TaskTracker::new() }));
+        let runtime = Self(Arc::new(RuntimeState { shared, durables, sessions, tasks: TaskTracker::new() }));
         runtime.shared().type_checks.connect(WeakRuntime(Arc::downgrade(&runtime.0)));
         runtime.continue_sessions(taken).await;
         // Ends with the runtime.
@@ -342,7 +342,7 @@ impl RuntimeApi for Runtime {
     ) -> BoxFuture<'_, Result<Result<(), String>, RuntimeError>> {
         Box::pin(async move {
             let checked = async {
-                let jail = self.0.shared.jails.of(&owner).await?.present();
+                let jail = self.0.shared.jails.jails_of(&owner).await?.present();
                 jail.check_library(library).await
             };
             match checked.await {
@@ -415,11 +415,13 @@ impl RuntimeApi for Runtime {
             if let Some(mut tail) = tail {
                 // A follower that was too slow for the live events gets the rest from the store.
                 if tail.is_behind(&executed.record) {
-                    tail.stored(&self.store().of(&live.owner), id).await.map_err(RuntimeError::Store)?;
+                    tail.stored(&self.store().for_owner(&live.owner), id)
+                        .await
+                        .map_err(RuntimeError::Store)?;
                 }
                 return Ok(Arc::unwrap_or_clone(executed.record));
             }
-            Self::with_events(&self.store().of(&live.owner), executed, wants_events).await
+            Self::with_events(&self.store().for_owner(&live.owner), executed, wants_events).await
         })
     }
 

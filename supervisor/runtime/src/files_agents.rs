@@ -123,10 +123,10 @@ fn no_user(uid: u32, expected: Option<&str>, found: Option<&str>) -> String {
 
 /// All files agents of a supervisor; cheap to clone.
 #[derive(Debug, Clone)]
-pub struct FilesAgents(Arc<Shared>);
+pub struct FilesAgents(Arc<AgentsState>);
 
 #[derive(Debug)]
-struct Shared {
+struct AgentsState {
     starter: AgentStarter,
     config: FilesAgentConfig,
     users: Mutex<HashMap<u32, Arc<Mutex<AgentOfUser>>>>,
@@ -183,7 +183,7 @@ impl AgentOfUser {
 impl FilesAgents {
     /// No agent is started before the first call.
     pub fn new(starter: AgentStarter, config: FilesAgentConfig) -> Self {
-        Self(Arc::new(Shared {
+        Self(Arc::new(AgentsState {
             starter,
             config,
             users: Mutex::default(),
@@ -275,7 +275,9 @@ impl FilesAgents {
         let started = FilesAgent::start(
             (&self.0.starter, &self.0.config),
             (uid, name),
-            (&self.0.tasks, Arc::clone(&self.0.live), self.0.stop.child_token()),
+            &self.0.tasks,
+            Arc::clone(&self.0.live),
+            self.0.stop.child_token(),
         );
         match started {
             Ok(agent) => {

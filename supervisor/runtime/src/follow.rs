@@ -185,7 +185,7 @@ impl Runtime {
     ) -> Option<()> {
         let store = self
             .session_of(execution)
-            .map_or_else(|| self.store().clone(), |live| self.store().of(&live.owner));
+            .map_or_else(|| self.store().clone(), |live| self.store().for_owner(&live.owner));
         let Some(mut batches) = self.subscribe(execution).await else {
             return self.durables().follow(execution, after_seq, follower).await;
         };

@@ -21,15 +21,23 @@ use vm_system_spawn::ModuleSet;
 /// A host call that is under way; dropping it gives up the result.
 pub(super) type HostCallFuture = Pin<Box<dyn Future<Output = Input> + Send>>;
 
+/// The worktree of a call, and the owner's right to use it at this moment.
+pub(super) struct CallerFiles {
+    pub(super) worktree: Worktree,
+    pub(super) permitted: Result<(), WorktreeError>,
+    pub(super) holder: Holder,
+}
+
 /// Reads a file to run.
 pub(super) fn load_source(
     shared: Arc<RuntimeContext>,
-    (worktree, permitted, holder): (Worktree, Result<(), WorktreeError>, Holder),
+    files: CallerFiles,
     execution: ExecutionId,
     path: String,
     format: Option<SourceFormat>,
     policy: Arc<EffectivePolicy>,
 ) -> HostCallFuture {
+    let CallerFiles { worktree, permitted, holder } = files;
     Box::pin(async move {
         let cap = u64::from(policy.wire.limits.max_source_kb) * 1024;
         let format = format.unwrap_or_else(|| run_file_format(&path, policy.esm));

@@ -15,7 +15,7 @@ pub enum Libraries {
 
 impl Libraries {
     /// The installed libraries with these names of a template.
-    pub fn of(names: &[String], installed: &[LibraryRow]) -> Self {
+    pub fn find_installed(names: &[String], installed: &[LibraryRow]) -> Self {
         let library = |name: &String| {
             let row = row_of(name, installed).ok_or_else(|| full_library_name(name, installed))?;
             let LibraryRow { name, id, global, hash, .. } = row.clone();

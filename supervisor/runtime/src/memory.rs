@@ -17,7 +17,7 @@ pub(super) struct Reservation(Arc<Mutex<Vec<Share>>>);
 impl MemoryBudget {
     pub(super) fn new() -> Self {
         // In MiB. No reserve: administrators have no more need of it than others.
-        let limits = ShareLimits { reserved: 0, ..ShareLimits::of(REPLIES_MIB) };
+        let limits = ShareLimits { reserved: 0, ..ShareLimits::at_most(REPLIES_MIB) };
         Self(Shares::new("MiB for replies", "replies_mib", limits))
     }
 

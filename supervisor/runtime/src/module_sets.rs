@@ -42,7 +42,7 @@ pub(super) struct ModuleScope {
 
 impl ModuleScope {
     /// The scope of a session with these rights; none if it may change files, because then it decides what the next session loads.
-    pub(super) fn of(
+    pub(super) fn of_session(
         owner: &Owner,
         worktree: &Worktree,
         policy: &EffectivePolicy,
@@ -65,11 +65,11 @@ impl ModuleScope {
 #[derive(Debug)]
 pub(super) struct ModuleSets {
     jails: Arc<OwnerJails>,
-    table: Mutex<Table>,
+    table: Mutex<SetTable>,
 }
 
 #[derive(Debug, Default)]
-struct Table {
+struct SetTable {
     /// The one that was started last is the last.
     sets: Vec<(Arc<ModuleScope>, ModuleSet)>,
     /// Scopes that a session records, or that a zygote is started for.
@@ -92,7 +92,7 @@ impl ModuleSets {
         Arc::new(Self { jails, table: Mutex::default() })
     }
 
-    fn table(&self) -> MutexGuard<'_, Table> {
+    fn table(&self) -> MutexGuard<'_, SetTable> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -124,7 +124,7 @@ impl ModuleSets {
     }
 }
 
-impl Table {
+impl SetTable {
     fn claim(&mut self, scope: &Arc<ModuleScope>, now: Instant) -> bool {
         self.next_start.retain(|_, at| *at > now);
         let of_owner = self.claimed.iter().filter(|claimed| claimed.owner == scope.owner).count();
@@ -181,7 +181,7 @@ impl Recording {
         self.sets.table().next_start.insert(scope.owner.clone(), Instant::now() + PAUSE);
         tokio::spawn(async move {
             let kind = WorkerKind::Session(scope.libraries.clone(), Some(set.clone()));
-            let prepared = match self.sets.jails.of(&scope.owner).await {
+            let prepared = match self.sets.jails.jails_of(&scope.owner).await {
                 Ok(jails) => jails.present().prepare_kind(&kind).await,
                 Err(error) => Err(error),
             };
@@ -261,7 +261,7 @@ mod tests {
 
     #[test]
     fn one_session_of_a_scope_records_and_an_owner_waits_between_starts() {
-        let (mut table, begin) = (Table::default(), Instant::now());
+        let (mut table, begin) = (SetTable::default(), Instant::now());
         assert!(table.claim(&scope("a", "1"), begin));
         assert!(!table.claim(&scope("a", "1"), begin), "another session of this scope");
         assert!(table.claim(&scope("a", "2"), begin));
@@ -277,7 +277,7 @@ mod tests {
 
     #[test]
     fn all_owners_together_record_in_few_sessions() {
-        let mut table = Table::default();
+        let mut table = SetTable::default();
         let claimed =
             (0..2 * RECORDINGS_MAX).filter(|n| table.claim(&scope(&n.to_string(), "1"), Instant::now()));
         assert_eq!(claimed.count(), RECORDINGS_MAX);
@@ -285,8 +285,8 @@ mod tests {
 
     #[test]
     fn a_set_replaces_that_of_its_scope_and_the_oldest_are_removed() {
-        let mut table = Table::default();
-        let folders = |table: &Table| {
+        let mut table = SetTable::default();
+        let folders = |table: &SetTable| {
             let of = |(scope, _): &(Arc<ModuleScope>, ModuleSet)| {
                 format!("{}{}", scope.owner.as_str(), scope.worktree.beneath)
             };

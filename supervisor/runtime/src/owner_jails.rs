@@ -57,7 +57,7 @@ impl OwnerJails {
     }
 
     /// The jail of an owner.
-    pub(super) async fn of(&self, owner: &Owner) -> Result<Arc<Jails>, SpawnError> {
+    pub(super) async fn jails_of(&self, owner: &Owner) -> Result<Arc<Jails>, SpawnError> {
         let Some(own) = &self.own else { return Ok(Arc::clone(&self.common)) };
         let jails = {
             let mut own = lock(own);

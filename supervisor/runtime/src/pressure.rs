@@ -220,7 +220,7 @@ impl MemoryPressure {
                 "what each owner holds cannot be read: while memory is critical, all owners are refused alike"
             );
         }
-        let shares = MemoryShares::of(read.iter().map(|process| (process.owner.clone(), process.bytes)));
+        let shares = MemoryShares::sum_up(read.iter().map(|process| (process.owner.clone(), process.bytes)));
         let cause = shares.cause(above_share_mb << 20).cloned();
         let shares = (!is_unreadable).then_some(shares);
         *self.shares() = SharesNow { shares, is_unreadable, cause };
@@ -268,7 +268,7 @@ pub(super) async fn watch(config: PressureConfig, pressure: Arc<MemoryPressure>,
         let before = in_force;
         let (reading, total_mb) = read(&config.meminfo, &stalls);
         let limits = config.limits(total_mb);
-        level = level.after(reading, &limits);
+        level = level.level_after(reading, &limits);
         critical_for = if level == PressureLevel::Critical { critical_for + 1 } else { 0 };
         in_force = pressure.set(level, critical_for);
         if level == PressureLevel::Normal {

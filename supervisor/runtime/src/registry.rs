@@ -86,7 +86,7 @@ impl LiveSession {
         {
             return Arc::clone(&cached.policy);
         }
-        let policy = self.policies.of(&self.snapshot, template, operator);
+        let policy = self.policies.policy_of(&self.snapshot, template, operator);
         *cached = Some(Cached { template: template.cloned(), policy: Arc::clone(&policy) });
         policy
     }
@@ -116,7 +116,7 @@ struct SharedPolicy {
 }
 
 impl SharedPolicy {
-    fn of(
+    fn policy_of(
         &self,
         wanted: &Arc<PolicySnapshot>,
         template: Option<&Arc<PolicySnapshot>>,
@@ -134,7 +134,7 @@ impl SharedPolicy {
 }
 
 impl SharedPolicies {
-    fn of(
+    fn policy_of(
         &self,
         of_session: &Arc<PolicySnapshot>,
         template: Option<&Arc<PolicySnapshot>>,
@@ -143,7 +143,7 @@ impl SharedPolicies {
         let address = |snapshot: &Arc<PolicySnapshot>| Arc::as_ptr(snapshot) as usize;
         let made = (address(of_session), template.map_or(0, address));
         if let Some(policy) =
-            lock(&self.0).policies.get(&made).and_then(|known| known.of(of_session, template))
+            lock(&self.0).policies.get(&made).and_then(|known| known.policy_of(of_session, template))
         {
             return policy;
         }
@@ -379,19 +379,19 @@ mod tests {
     fn sessions_of_a_template_share_one_policy_and_those_of_others_do_not() {
         let (policies, operator) = (SharedPolicies::default(), Operator::default());
         let (of_session, now, later) = (template(), template(), template());
-        let first = policies.of(&of_session, Some(&now), &operator);
-        assert!(Arc::ptr_eq(&first, &policies.of(&of_session, Some(&now), &operator)));
+        let first = policies.policy_of(&of_session, Some(&now), &operator);
+        assert!(Arc::ptr_eq(&first, &policies.policy_of(&of_session, Some(&now), &operator)));
         for other in [
-            policies.of(&of_session, None, &operator),
-            policies.of(&of_session, Some(&later), &operator),
-            policies.of(&later, Some(&now), &operator),
+            policies.policy_of(&of_session, None, &operator),
+            policies.policy_of(&of_session, Some(&later), &operator),
+            policies.policy_of(&later, Some(&now), &operator),
         ] {
             assert!(!Arc::ptr_eq(&first, &other));
         }
         drop(first);
         // Nothing is kept that nobody uses.
         let used: Vec<_> =
-            (0..100).map(|_| Arc::downgrade(&policies.of(&template(), None, &operator))).collect();
+            (0..100).map(|_| Arc::downgrade(&policies.policy_of(&template(), None, &operator))).collect();
         assert!(used.iter().all(|policy| policy.strong_count() == 0));
         assert!(super::lock(&policies.0).policies.len() < 100);
     }

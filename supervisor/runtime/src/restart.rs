@@ -50,14 +50,14 @@ impl SessionTask {
             } else {
                 let unreadable = |error| failed(format!("the installed libraries cannot be read: {error}"));
                 let installed = shared.store.libraries().await.map_err(unreadable)?;
-                match Libraries::of(names, &installed) {
+                match Libraries::find_installed(names, &installed) {
                     Libraries::Installed(set) => set,
                     Libraries::Missing(name) => {
                         return Err(no_worker(SpawnError::Library(LibraryError::NotInstalled(name))));
                     }
                 }
             };
-            let jails = shared.jails.of(&live.owner).await.map_err(no_worker)?;
+            let jails = shared.jails.jails_of(&live.owner).await.map_err(no_worker)?;
             let limits = WorkerLimits { memory_bytes: u64::from(memory_mb) * 1024 * 1024, cpu: None };
             let spawned = jails.spawn_worker(live.id, &live.owner, &limits, &WorkerKind::session(set)).await;
             let (handle, jail) = spawned.map_err(no_worker)?;

@@ -56,6 +56,14 @@ pub(super) struct SpawnedWorker {
     pub(super) modules: Option<ModuleSet>,
 }
 
+/// A session of an earlier supervisor, by its rows.
+pub(super) struct AdoptedSession {
+    pub(super) spec: SessionSpec,
+    /// The last of the worker's messages that is stored.
+    pub(super) worker_seq: u64,
+    pub(super) running: Option<AdoptedExecution>,
+}
+
 /// The owner task.
 pub(super) struct SessionTask {
     pub(super) machine: SessionMachine,
@@ -152,7 +160,7 @@ impl SessionTask {
             live: Arc::clone(live),
             callers: SessionCallers::default(),
             followers: Followers::default(),
-            writes: Writes::new(shared.store.of(&live.owner)),
+            writes: Writes::new(shared.store.for_owner(&live.owner)),
             worker,
             forks: ForkRequests::default(),
             host: HostCalls {
@@ -174,13 +182,14 @@ impl SessionTask {
 
     /// The task of a session whose worker was started by an earlier supervisor.
     pub(super) fn adopt(
-        (spec, worker_seq, running): (SessionSpec, u64, Option<AdoptedExecution>),
+        adopted: AdoptedSession,
         guard: Option<(SessionId, AdoptedCopy)>,
         (shared, live): (&Arc<RuntimeContext>, &Arc<LiveSession>),
         inbox: mpsc::Receiver<Command>,
         worktree: Worktree,
         (handle, jail): (Option<WorkerHandle>, Spawner),
     ) -> Self {
+        let AdoptedSession { spec, worker_seq, running } = adopted;
         let mut clock = Clock::new(shared.started);
         if let Some(handle) = &handle {
             // CPU time before this moment does not count for what the worker runs from now on.
@@ -307,7 +316,7 @@ impl SessionTask {
         let Self { shared, live, host, worker, .. } = self;
         if shared.jails.common().config().prestart_workers {
             let policy = live.policy(None, &shared.operator);
-            let scope = ModuleScope::of(&live.owner, &host.worktree, &policy, &worker.libraries);
+            let scope = ModuleScope::of_session(&live.owner, &host.worktree, &policy, &worker.libraries);
             self.modules.scope = scope.map(Arc::new);
         }
     }

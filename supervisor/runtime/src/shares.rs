@@ -49,7 +49,7 @@ const RESERVED_PART: usize = 32;
 
 impl ShareLimits {
     /// Without a lower limit of each owner, and with the usual reserve.
-    pub const fn of(most: usize) -> Self {
+    pub const fn at_most(most: usize) -> Self {
         Self { most, per_owner: most, reserved: most / RESERVED_PART }
     }
 }

@@ -64,7 +64,7 @@ pub(super) struct RuntimeContext {
 impl RuntimeContext {
     /// Who has the shares of an owner's sessions and executions.
     pub(super) fn holder(&self, owner: &Owner) -> Holder {
-        Holder::new(owner.clone(), self.worktree_clients.of(owner) == WorktreeClient::Administrator)
+        Holder::new(owner.clone(), self.worktree_clients.client_of(owner) == WorktreeClient::Administrator)
     }
 
     /// Adds lines to the audit log, one for each request that a session has made. Does not block.
@@ -72,7 +72,7 @@ impl RuntimeContext {
         if records.is_empty() {
             return;
         }
-        let (store, owner) = (self.store.of(owner), owner.clone());
+        let (store, owner) = (self.store.for_owner(owner), owner.clone());
         tokio::spawn(async move {
             for record in records {
                 let line = http_audit(&owner, session, super::specs::timestamp(), &record);
@@ -98,7 +98,7 @@ impl RuntimeContext {
         recorded: &Arc<RecordedWorktree>,
         owner: &Owner,
     ) -> Result<Worktree, RuntimeError> {
-        let client = self.worktree_clients.of(owner);
+        let client = self.worktree_clients.client_of(owner);
         let path = Path::new(&recorded.root);
         if let Some(opened) = Worktree::open_cached(path, Some(recorded), &self.roots, &client) {
             return Ok(opened);
@@ -119,7 +119,7 @@ impl RuntimeContext {
 
     /// Checks that a live session may still use its worktree: its owner may have lost a role or a token. Does not block.
     pub(super) fn permits(&self, worktree: &Worktree, owner: &Owner) -> Result<(), WorktreeError> {
-        worktree.permits(&self.roots, &self.worktree_clients.of(owner))
+        worktree.permits(&self.roots, &self.worktree_clients.client_of(owner))
     }
 
     /// Opens a worktree, if the operator permits it to its owner; for an administrator with the rights of the user `as_user`, if
@@ -130,7 +130,7 @@ impl RuntimeContext {
         owner: &Owner,
         as_user: Option<String>,
     ) -> Result<Worktree, RuntimeError> {
-        let client = match (self.worktree_clients.of(owner), as_user) {
+        let client = match (self.worktree_clients.client_of(owner), as_user) {
             (client, None) => client,
             (WorktreeClient::Administrator, Some(user)) => WorktreeClient::AdministratorAs(user),
             (_, Some(_)) => {
@@ -240,7 +240,7 @@ mod tests {
         const SLOTS: usize = 8;
         const SOON: Duration = Duration::from_millis(1);
         const PATIENT: Duration = Duration::from_mins(1);
-        let slots = Shares::new("file calls", "file_calls", ShareLimits::of(SLOTS));
+        let slots = Shares::new("file calls", "file_calls", ShareLimits::at_most(SLOTS));
         let (stuck, other) = (Holder::Owner(Owner::new("a")), Holder::Owner(Owner::new("b")));
         let (releases, threads): (Vec<_>, Vec<_>) = (0..SLOTS).map(|_| blocking::channel::<()>()).unzip();
         let mut outcomes = Vec::new();

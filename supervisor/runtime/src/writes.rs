@@ -116,7 +116,7 @@ mod tests {
 
     #[tokio::test]
     async fn batch_that_waits_for_the_queue_can_be_taken_back_and_one_in_the_queue_cannot() {
-        let (store, faults) = Faults::of(open_temporary().expect("a temporary folder"));
+        let (store, faults) = Faults::wrap(open_temporary().expect("a temporary folder"));
         let mut writes = Writes::new(store);
         let batch = || Batch(Vec::new());
         assert!(writes.push((WriteId(1), 1), batch(), Urgency::Now).is_none());
@@ -135,7 +135,7 @@ mod tests {
 
     #[tokio::test]
     async fn batches_wait_in_their_order_for_a_full_store_queue() {
-        let (store, faults) = Faults::of(open_temporary().expect("a temporary folder"));
+        let (store, faults) = Faults::wrap(open_temporary().expect("a temporary folder"));
         faults.set_full(true);
         let mut writes = Writes::new(store);
         for number in 1..=3 {

@@ -68,9 +68,10 @@ impl Admission {
     ) -> Result<Booking, StorageLimit> {
         let limits = &self.limits;
         let mut accounts = self.accounts();
+        // Queued bytes count as stored: otherwise many batches at once would be admitted for the same free bytes.
         let after = accounts.database_bytes.saturating_add(accounts.queued_bytes).saturating_add(bytes);
         let is_too_large = accounts.is_too_large_for(owner, after, limits);
-        let account = accounts.of(owner, limits, now);
+        let account = accounts.account_of(owner, limits, now);
         if is_too_large {
             return Err(StorageLimit::DatabaseQuota);
         }
@@ -79,6 +80,7 @@ impl Admission {
             return Err(StorageLimit::OwnerQuota);
         }
         account.refill(limits.owner_write_bytes, now);
+        // Last: a state that a quota refuses uses up nothing of the rate.
         let Some(left) = account.budget_bytes.checked_sub(bytes) else {
             return Err(StorageLimit::WriteRate);
         };
@@ -90,7 +92,7 @@ impl Admission {
 
     /// Sets the bytes that an owner stores now.
     pub(super) fn stored(&self, owner: &Owner, bytes: u64) {
-        self.accounts().of(owner, &self.limits, Instant::now()).stored_bytes = bytes;
+        self.accounts().account_of(owner, &self.limits, Instant::now()).stored_bytes = bytes;
     }
 
     /// The size of the database, and who has most of it while it is almost full.
@@ -128,7 +130,7 @@ impl Accounts {
         bytes > reserve || (bytes > limits.quota_bytes && self.largest.as_ref() == Some(owner))
     }
 
-    fn of(&mut self, owner: &Owner, limits: &Retention, now: Instant) -> &mut Account {
+    fn account_of(&mut self, owner: &Owner, limits: &Retention, now: Instant) -> &mut Account {
         if self.owners.len() >= self.forget_at.max(OWNERS) && !self.owners.contains_key(owner) {
             self.forget(limits, now);
         }
@@ -159,6 +161,7 @@ impl Account {
         let passed =
             u64::try_from(now.duration_since(self.at).as_millis()).unwrap_or(u64::MAX).min(MINUTE_MS);
         let refill = per_minute / MINUTE_MS * passed + per_minute % MINUTE_MS * passed / MINUTE_MS;
+        // The time moves only with a whole byte: frequent requests must not lose the refill.
         if refill > 0 {
             self.budget_bytes = self.budget_bytes.saturating_add(refill).min(per_minute);
             self.at = now;

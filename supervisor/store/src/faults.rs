@@ -60,7 +60,7 @@ struct Switches {
 
 impl Faults {
     /// Wraps `store` so that it fails as this value requests.
-    pub fn of(store: StoreHandle) -> (StoreHandle, Self) {
+    pub fn wrap(store: StoreHandle) -> (StoreHandle, Self) {
         let faults = Self::default();
         let store = FaultyStore { store: store.into_store(), faults: faults.clone() };
         (StoreHandle::new(Arc::new(store)), faults)
@@ -97,7 +97,7 @@ impl Faults {
     }
 
     /// The executions to mark before a batch that succeeds, or why the batch fails.
-    fn before(&self, batch: &Batch) -> Result<BTreeSet<ExecutionId>, StoreError> {
+    fn judge_batch(&self, batch: &Batch) -> Result<BTreeSet<ExecutionId>, StoreError> {
         let mut switches = self.switches();
         match switches.writing.clone() {
             None => Ok(std::mem::take(&mut switches.lost)),
@@ -127,7 +127,7 @@ impl Store for FaultyStore {
             }
             // Cannot fail: the sender is a field of this value.
             let _ = self.faults.full.subscribe().wait_for(|full| !full.have(&lane)).await;
-            let lost = match self.faults.before(&batch) {
+            let lost = match self.faults.judge_batch(&batch) {
                 Ok(lost) => lost,
                 Err(error) => return Ok(Ticket::failed(error)),
             };

@@ -54,7 +54,7 @@ impl StoreHandle {
 
     /// The same store, for what is written and read for an owner.
     #[must_use]
-    pub fn of(&self, owner: &Owner) -> Self {
+    pub fn for_owner(&self, owner: &Owner) -> Self {
         Self { store: Arc::clone(&self.store), lane: Lane::Owner(owner.clone()) }
     }
 

@@ -209,6 +209,7 @@ impl LaneQueue {
         let (mut held, mut made, mut passed) = (HashSet::new(), Vec::new(), Vec::new());
         let (mut index, mut is_saving) = (0, false);
         while let Some(job) = self.jobs.get(index) {
+            // The executions are noted: a batch about one of them must not pass it.
             if job.is_large() {
                 held.extend(job.states_of());
                 made.extend(job.makes());
@@ -226,6 +227,7 @@ impl LaneQueue {
                 }
                 Some(_) if job.cost() > most => break,
                 Some(_) if job.cost() > self.saved => {
+                    // The savings stay for this batch: smaller ones behind it would use them up again and again.
                     is_saving = true;
                     break;
                 }
@@ -317,6 +319,7 @@ impl State {
             && let Some(lane) = self.ring.pop_front()
         {
             let Some(queue) = self.lanes.get_mut(&lane) else { continue };
+            // Deficit round robin: in each round all lanes may write the same number of bytes, however many batches they have.
             queue.deficit += QUANTUM;
             passed_over += 1;
             while left > 0
@@ -337,6 +340,7 @@ impl State {
                 }
                 let Some(job) = queue.jobs.front_mut() else { break };
                 if small_only && is_large {
+                    // A lane that must not write now does not save up turns against the others.
                     queue.deficit = queue.deficit.min(QUANTUM);
                     break;
                 }
@@ -417,6 +421,7 @@ impl Queue {
         let units = u32::try_from(1 + bytes(&batch) / UNIT_BYTES).unwrap_or(u32::MAX);
         let file_bytes = file_bytes(&batch);
         let content_bytes = usize::try_from(file_bytes).unwrap_or(usize::MAX);
+        // Before the wait for capacity: an owner over its quota must not hold memory of the queue.
         let booking = match &lane {
             Lane::Owner(owner) if batch.0.iter().any(has_state) => {
                 let booked = self.admission.book(owner, file_bytes, Instant::now());
@@ -424,13 +429,16 @@ impl Queue {
             }
             _ => None,
         };
+        // The lock is released before the wait for admission.
         let gate = self.state().gate(&lane);
         let admitted = self.admit(gate, units).await?;
         let (done, ticket) = oneshot::channel();
         let mut state = self.state();
+        // Checked again: the queue may have been closed during the wait, and nobody would take the batch.
         if state.closed {
             return Err(StoreError::Closed);
         }
+        // Small batches are written at once: only a large one would hold up the batches of other owners.
         let import = imported(&batch).filter(|_| content_bytes > TURN_BYTES);
         let in_pieces = import.is_some() || (content_bytes > TURN_BYTES && is_divisible(&batch));
         let is_copy = batch.0.iter().any(|write| matches!(write, Write::CheckpointCopy { .. }));
@@ -459,6 +467,7 @@ impl Queue {
     /// Admits a batch. A small one takes capacity that its lane has for small batches. Others wait first for their lane, then for the
     /// common capacity: so owners wait for each other there, and not for everything that one of them has queued.
     async fn admit(&self, gate: Arc<Gate>, units: u32) -> Result<Admitted, StoreError> {
+        // Even a lane that is full of large batches can end an execution or store an answer.
         if let Ok(own) = Arc::clone(&gate.own).try_acquire_many_owned(units) {
             return Ok(Admitted { _gate: gate, _permits: [Some(own), None] });
         }
@@ -487,6 +496,7 @@ impl Queue {
         if is_new {
             state.ring.push_back(lane);
         }
+        // A caller waits for the rest of it.
         state.urgent = true;
     }
 
@@ -508,6 +518,7 @@ impl Queue {
                 if state.lanes.is_empty() {
                     return Turn::Closed;
                 }
+                // A closed queue is emptied, however long the log is.
                 let small_only = small_only && !state.closed;
                 let turn = state.next_turn(small_only);
                 // The batches that are left have waited long enough.
@@ -541,6 +552,7 @@ impl Queue {
     pub(super) fn close(&self) {
         let mut state = self.state();
         state.closed = true;
+        // Callers that wait for their lane would never be admitted.
         state.gates.values().for_each(|gate| gate.close());
         drop(state);
         self.capacity.close();

@@ -45,7 +45,7 @@ use database_file::DatabaseFile;
 use failure::may_pass;
 use long_reads::{LongRead, LongReads};
 use readers::Readers;
-use recovery::beside;
+use recovery::path_beside;
 pub(super) use schema::{SCHEMA, StoreSchema};
 use second_look::Look;
 use std::fs::File;
@@ -211,7 +211,7 @@ impl SqliteStore {
     ) -> Result<Self, OpenError> {
         let path = options.path();
         let StoreOptions { durability, busy_timeout, retention, accepts_damage, .. } = options;
-        let saved = beside(&path, saved_copy::ENDING);
+        let saved = path_beside(&path, saved_copy::ENDING);
         if saved.exists() {
             let is_replaced = path.exists();
             return Err(OpenError::Deleted { path, saved, is_replaced });
@@ -406,7 +406,7 @@ impl Store for SqliteStore {
             let look = || {
                 let checked = reads.run(|read| {
                     let size = |path: &Path| std::fs::metadata(path).map_or(0, |file| file.len());
-                    let bytes = size(file.path()) + size(&beside(file.path(), "-wal"));
+                    let bytes = size(file.path()) + size(&path_beside(file.path(), "-wal"));
                     let mut report = CheckReport { ok: true, bytes, ..CheckReport::default() };
                     check::examine(&read.connection, CheckMode::EachTable, &|| read.go_on(), &mut report)?;
                     Ok(report)

@@ -142,7 +142,7 @@ fn run_section(
         let failed = |(place, verdict): (&usize, &Verdict)| {
             matches!(verdict, Verdict::Fail(_)).then(|| suite.tests[*place].path.clone())
         };
-        let now = Expectations::of(places.iter().zip(&verdicts).filter_map(failed));
+        let now = Expectations::of_failing(places.iter().zip(&verdicts).filter_map(failed));
         std::fs::write(section.expectations(), now.to_text(&all)).context("cannot write the expectations")?;
         if has_page {
             let text = page::page(suite, places, &verdicts);

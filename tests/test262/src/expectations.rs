@@ -57,7 +57,7 @@ impl Expectations {
     }
 
     /// The expectations that a run with these failures meets.
-    pub fn of(failing: impl IntoIterator<Item = String>) -> Expectations {
+    pub fn of_failing(failing: impl IntoIterator<Item = String>) -> Expectations {
         Expectations { failing: failing.into_iter().collect() }
     }
 
@@ -122,7 +122,7 @@ mod tests {
     fn text_reads_back_and_folders_are_abbreviated_exactly() {
         let tests = tests(&["a/x.js", "a/y.js", "b/x.js", "b/y.js", "c/x.js"]);
         let tests: Vec<&TestFile> = tests.iter().collect();
-        let expected = Expectations::of(["a/x.js", "a/y.js", "b/y.js", "c/x.js"].map(str::to_owned));
+        let expected = Expectations::of_failing(["a/x.js", "a/y.js", "b/y.js", "c/x.js"].map(str::to_owned));
         let text = expected.to_text(&tests);
         assert!(text.ends_with("a/\n *\nb/\n y.js\nc/\n x.js\n"), "{text}");
         assert_eq!(Expectations::parse(&text, &tests), expected);
@@ -130,7 +130,7 @@ mod tests {
 
     #[test]
     fn regressions_and_unexpected_passes_are_distinguished() {
-        let expected = Expectations::of(["a/x.js".to_owned()]);
+        let expected = Expectations::of_failing(["a/x.js".to_owned()]);
         let difference =
             expected.compare([("a/x.js", true), ("a/y.js", false), ("a/z.js", true)].into_iter());
         assert_eq!(difference.regressions, ["a/y.js"]);

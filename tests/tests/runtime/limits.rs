@@ -153,7 +153,7 @@ async fn a_forbidden_call_is_named_in_a_replaced_jail_too() {
         signal(zygote, Signal::SIGKILL);
     }
     drop(jail);
-    world.until(|runtime| runtime.jail().keeper_pid() != keeper).await;
+    world.wait_until(|runtime| runtime.jail().keeper_pid() != keeper).await;
     let ended = world.run(session, "forbidden").await.expect("ends");
     assert_eq!((ended.status, code(&ended)), (ExecutionStatus::Error, "WORKER_DIED"));
     assert_eq!(gone(&world, session).await, "seccomp(openat)");

@@ -240,7 +240,7 @@ async fn a_lost_keeper_is_replaced() {
     assert_eq!(ended.error.expect("an error").reason.as_deref(), Some("keeper_lost"));
     world.gone(session).await;
     assert_eq!(world.stored(session).await.close_reason.as_deref(), Some("keeper_lost"));
-    world.until(|runtime| runtime.jail().keeper_pid() != keeper).await;
+    world.wait_until(|runtime| runtime.jail().keeper_pid() != keeper).await;
     let next = world.session().await;
     world.assert_unharmed(next).await;
     world.end().await;

@@ -27,7 +27,7 @@ async fn a_full_disk_is_an_error_and_a_mark_and_heals() {
     assert!(shown.degraded && shown.status == ExecutionStatus::Ok);
     assert_eq!(shown.events.as_ref().map(Vec::len), Some(1), "the fallback event");
     world.faults.set(None);
-    world.until(|runtime| runtime.degraded(id).is_none()).await;
+    world.wait_until(|runtime| runtime.degraded(id).is_none()).await;
     let stored = world.stored_execution(id).await.expect("stored at last");
     assert!(stored.degraded && stored.status == ExecutionStatus::Ok);
     world.assert_unharmed(session).await;
@@ -40,7 +40,7 @@ async fn a_session_that_cannot_be_stored_is_not_created() {
     let error = world.runtime.create_session(world.creation(policy(|_| {}))).await.expect_err("not stored");
     assert_eq!(error.code(), ErrorCode::StorageUnavailable);
     world.faults.set(None);
-    world.until(|runtime| runtime.live_sessions().is_empty()).await;
+    world.wait_until(|runtime| runtime.live_sessions().is_empty()).await;
     let session = world.session().await;
     world.assert_unharmed(session).await;
     world.end().await;

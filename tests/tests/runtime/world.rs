@@ -71,10 +71,10 @@ pub(crate) async fn start(store: StoreHandle) -> Runtime {
         worktree_clients: WorktreeClients::new(|_| WorktreeClient::Administrator),
         workspaces: Workspaces::default(),
         operator: Operator::default(),
-        sessions: ShareLimits::of(SESSIONS),
+        sessions: ShareLimits::at_most(SESSIONS),
         suspend_after: None,
         pressure: PressureConfig::off(),
-        file_calls: ShareLimits::of(FILE_CALLS),
+        file_calls: ShareLimits::at_most(FILE_CALLS),
         durable: vm_system_runtime::DurableConfig::default(),
         stdin: None,
         type_checks: vm_system_runtime::type_checks::limits(&vm_system_protocol::model::Limits::default()),
@@ -84,7 +84,7 @@ pub(crate) async fn start(store: StoreHandle) -> Runtime {
 
 impl World {
     pub(crate) async fn new() -> Self {
-        let (store, faults) = Faults::of(open_temporary().expect("a temporary folder"));
+        let (store, faults) = Faults::wrap(open_temporary().expect("a temporary folder"));
         store.apply(template()).await.expect("a template");
         let runtime = start(store.clone()).await;
         Self { runtime, store, faults, worktree: TempDir::new().expect("a worktree") }
@@ -169,7 +169,7 @@ impl World {
     }
 
     /// Waits until a condition of the runtime holds; it is checked after each change.
-    pub(crate) async fn until(&self, mut so: impl FnMut(&Runtime) -> bool) {
+    pub(crate) async fn wait_until(&self, mut so: impl FnMut(&Runtime) -> bool) {
         let mut changes = self.runtime.changes();
         let seen = async {
             while !so(&self.runtime) {
@@ -181,7 +181,7 @@ impl World {
 
     /// Waits until a session has ended.
     pub(crate) async fn gone(&self, session: SessionId) {
-        self.until(|runtime| !runtime.live_sessions().contains(&session)).await;
+        self.wait_until(|runtime| !runtime.live_sessions().contains(&session)).await;
     }
 
     pub(crate) fn write(&self, name: &str, text: &str) {

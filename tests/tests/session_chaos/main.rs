@@ -136,7 +136,7 @@ fn end(daemon: Daemon) -> TestDir {
     };
     // Sessions that continue with another worker are `starting` until they have it.
     let is_starting = || list().iter().any(|session| session.status == SessionStatus::Starting);
-    watch::until(|| !is_starting(), || format!("nobody starts it: {:#?}", list()));
+    watch::wait_until(|| !is_starting(), || format!("nobody starts it: {:#?}", list()));
     for session in list() {
         match session.status {
             SessionStatus::Closed | SessionStatus::Crashed => {

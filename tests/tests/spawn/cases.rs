@@ -266,7 +266,7 @@ fn readable_by_all(directory: &std::path::Path) {
     std::fs::set_permissions(directory, mode).expect("chmod");
 }
 
-pub(crate) async fn until(holds: impl FnMut() -> bool) {
+pub(crate) async fn wait_until(holds: impl FnMut() -> bool) {
     watch::until_async(holds, "the condition does not hold").await;
 }
 
@@ -305,7 +305,7 @@ async fn all_processes_exit_with_an_embedded_supervisor() {
     let pidfds = pids.map(|pid| PidFd::open(pid).expect("alive"));
     drop((worker, spawner, events));
     for pidfd in pidfds {
-        until(|| !pidfd.is_alive()).await;
+        wait_until(|| !pidfd.is_alive()).await;
     }
 }
 
@@ -329,7 +329,7 @@ async fn a_new_supervisor_adopts_everything() {
     let kept = kept.pop().expect("the keeper waits");
     let owner_of = |name| [1, 2].map(session).contains(&name).then(|| OWNER.to_owned());
     let adopted = kept.adopt(&config, &owner_of).await.expect("adopted");
-    until(|| !zygote.is_alive() && !strange.is_alive()).await;
+    wait_until(|| !zygote.is_alive() && !strange.is_alive()).await;
     let mut workers: HashMap<_, _> = adopted.workers.into_iter().collect();
     assert_eq!(workers.len(), 2);
     let AdoptedWorker::Exited(WorkerExitStatus::Signaled(libc::SIGKILL)) =
@@ -351,7 +351,7 @@ async fn a_new_supervisor_adopts_everything() {
     // The jail ends with its supervisor's last handle, and leaves no file.
     let keeper = PidFd::open(adopted.spawner.keeper_pid()).expect("keeper");
     drop((worker, adopted.spawner, adopted.events));
-    until(|| !keeper.is_alive()).await;
+    wait_until(|| !keeper.is_alive()).await;
     assert_eq!(addresses(directory.path()), Vec::<PathBuf>::new());
 }
 
@@ -375,7 +375,7 @@ async fn a_keeper_that_refuses_the_token_is_ended() {
     drop(spawner);
     std::fs::write(address(directory.path(), "token"), [7; 32]).expect("write");
     assert!(kept_jails(directory.path(), config.sandbox).await.expect("a folder").jails.is_empty());
-    until(|| !keeper.is_alive()).await;
+    wait_until(|| !keeper.is_alive()).await;
     assert_eq!(addresses(directory.path()), Vec::<PathBuf>::new());
 }
 
@@ -389,7 +389,7 @@ async fn jail_without_a_supervisor_ends_after_the_grace() {
     // A connection without the token does not extend the grace.
     let unauthorized = socket::connect_to(&address(directory.path(), "sock")).expect("connect");
     let _ = socket::send(&unauthorized, &[b"nonsense"], &[], socket::Wait::Yes);
-    until(|| !keeper.is_alive() && !pidfd.is_alive()).await;
+    wait_until(|| !keeper.is_alive() && !pidfd.is_alive()).await;
 }
 
 async fn jail_without_a_supervisor_ends_when_its_lifeline_hangs_up() {
@@ -407,7 +407,7 @@ async fn jail_without_a_supervisor_ends_when_its_lifeline_hangs_up() {
     assert!(keeper.is_alive() && pidfd.is_alive());
     spawner.leave();
     drop((worker, spawner));
-    until(|| !keeper.is_alive() && !pidfd.is_alive()).await;
+    wait_until(|| !keeper.is_alive() && !pidfd.is_alive()).await;
 }
 
 async fn shutdown_leaves_no_process() {
@@ -539,6 +539,6 @@ async fn without_namespaces_the_other_walls_are_in_force() {
     let pidfds = pids.map(|pid| PidFd::open(pid).expect("alive"));
     drop((busy, worker, spawner, events));
     for pidfd in pidfds {
-        until(|| !pidfd.is_alive()).await;
+        wait_until(|| !pidfd.is_alive()).await;
     }
 }

@@ -1,6 +1,6 @@
 //! Prestarted workers: which sessions get them, and when there is none.
 
-use crate::cases::{descriptors, until};
+use crate::cases::{descriptors, wait_until};
 use crate::jail::{LIMITS, OWNER, obey, session, started};
 use std::time::Duration;
 use vm_system_sandbox::pidfd::PidFd;
@@ -13,7 +13,7 @@ async fn jail(config: SpawnConfig) -> Spawner {
 
 /// The pid of the prestarted worker, once there is one.
 async fn ready(spawner: &Spawner) -> u32 {
-    until(|| spawner.prestarted_pids().len() == 1).await;
+    wait_until(|| spawner.prestarted_pids().len() == 1).await;
     spawner.prestarted_pids()[0]
 }
 
@@ -67,7 +67,7 @@ pub(crate) async fn prestarted_worker_that_exited_is_not_used() {
     for number in 2..5 {
         let killed = open(ready(&spawner).await);
         killed.kill().expect("kill");
-        until(|| !killed.is_alive()).await;
+        wait_until(|| !killed.is_alive()).await;
         let worker = after_hello(&spawner, number).await;
         assert!(worker.process.signal(0).is_ok());
     }
@@ -102,14 +102,14 @@ pub(crate) async fn burst_takes_the_prestarted_worker_and_starts_the_others() {
 
 pub(crate) async fn prestarted_worker_of_an_exited_zygote_is_not_used() {
     let spawner = jail(SpawnConfig { reserve_zygote: true, ..SpawnConfig::embedded() }).await;
-    until(|| spawner.zygote_pids().len() == 2).await;
+    wait_until(|| spawner.zygote_pids().len() == 2).await;
     drop(after_hello(&spawner, 1).await);
     let orphan = open(ready(&spawner).await);
     let zygotes = spawner.zygote_pids();
     open(zygotes[0]).kill().expect("kill");
-    until(|| spawner.zygote_pids()[0] == zygotes[1]).await;
+    wait_until(|| spawner.zygote_pids()[0] == zygotes[1]).await;
     let worker = after_hello(&spawner, 2).await;
-    until(|| !orphan.is_alive()).await;
+    wait_until(|| !orphan.is_alive()).await;
     assert!(worker.process.signal(0).is_ok(), "it was another one");
 }
 
@@ -131,7 +131,7 @@ pub(crate) async fn prestarted_workers_end_with_their_jail() {
                 spawner.shutdown(Duration::from_secs(5)).await;
             }
             drop(spawner);
-            until(|| !waiting.is_alive()).await;
+            wait_until(|| !waiting.is_alive()).await;
         }
     }
 }

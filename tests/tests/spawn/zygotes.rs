@@ -1,7 +1,7 @@
 //! Zygotes: exits without an effect on sessions, the reserve that takes over, and zygotes with libraries.
 
 use crate::body::BREAKS;
-use crate::cases::{adoptable, called, until};
+use crate::cases::{adoptable, called, wait_until};
 use crate::jail::{LIMITS, OWNER, embedded, event, obey, session, started};
 use std::time::Duration;
 use vm_system_sandbox::pidfd::PidFd;
@@ -29,7 +29,7 @@ pub(crate) async fn exited_zygote_harms_no_session() {
 pub(crate) async fn exited_zygote_is_replaced_by_its_reserve() {
     let (_directory, _config, spawner) = adoptable(Duration::from_mins(1)).await;
     for number in 1..4 {
-        until(|| spawner.zygote_pids().len() == 2).await;
+        wait_until(|| spawner.zygote_pids().len() == 2).await;
         kill_zygote(&spawner);
         let mut worker = started(&spawner, number).await;
         assert_eq!(obey(&mut worker, "echo:alive").await.expect("done"), "alive");
@@ -40,11 +40,13 @@ pub(crate) async fn exited_zygote_is_replaced_by_its_reserve() {
 pub(crate) async fn exited_reserve_zygote_is_replaced_before_it_is_needed() {
     let config = SpawnConfig { reserve_zygote: true, ..SpawnConfig::embedded() };
     let (spawner, _events) = Spawner::start(config).await.expect("a jail");
-    until(|| spawner.zygote_pids().len() == 2).await;
+    wait_until(|| spawner.zygote_pids().len() == 2).await;
     let [first, reserve] = spawner.zygote_pids()[..] else { panic!("two zygotes") };
     kill(reserve);
-    until(|| matches!(spawner.zygote_pids()[..], [current, next] if current == first && next != reserve))
-        .await;
+    wait_until(
+        || matches!(spawner.zygote_pids()[..], [current, next] if current == first && next != reserve),
+    )
+    .await;
     kill_zygote(&spawner);
     let mut worker = started(&spawner, 1).await;
     assert_eq!(obey(&mut worker, "echo:alive").await.expect("done"), "alive");

@@ -53,7 +53,7 @@ fn backup_under_load_is_whole_and_starts_a_daemon() {
             });
         }
         let so_far = || acknowledged.lock().expect("no panic").clone();
-        vm_system_tests::watch::until(|| so_far().len() > 50, || "no load".to_owned());
+        vm_system_tests::watch::wait_until(|| so_far().len() > 50, || "no load".to_owned());
         let before = so_far();
         let output = daemon.cli(&["ops", "backup", &name, "--output", "json"]).ok();
         assert_eq!(report(&output)["bytes"], std::fs::metadata(&backup).expect("a file").len());

@@ -46,7 +46,7 @@ mod cases {
     }
 
     pub(super) fn one_execution_at_a_time(user: User) {
-        let mut scene = Scene::with(user, Settings::default());
+        let mut scene = Scene::with_settings(user, Settings::default());
         let session = scene.session();
         let running = scene.client.start(&session, "for (;;) {}");
         let error = scene.client.eval(&session, "1").expect_err("busy");

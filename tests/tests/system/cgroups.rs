@@ -86,7 +86,7 @@ impl Subtree {
         let config = format!("[cgroups]\nsubtree = \"{}\"", self.path.display());
         let arguments = vec!["--allow-exec".to_owned(), "sh=/bin/sh".to_owned()];
         join(&self.path.join("supervisor"));
-        let bench = Bench::with(
+        let bench = Bench::with_modules(
             user,
             &["fs", "exec"],
             &DaemonOptions { config, arguments, ..DaemonOptions::default() },
@@ -136,7 +136,7 @@ fn remove(group: &Path) {
             remove(&entry.path());
         }
     }
-    watch::until(
+    watch::wait_until(
         || fs::remove_dir(group).is_ok() || !group.exists(),
         || format!("{} is not empty", group.display()),
     );
@@ -218,7 +218,7 @@ mod cases {
             groups.retain(|name| name.starts_with("command-"));
             groups
         };
-        watch::until(|| commands().is_empty(), || "the group of the first command stays".to_owned());
+        watch::wait_until(|| commands().is_empty(), || "the group of the first command stays".to_owned());
 
         // Two processes: the shell and what it starts.
         let code = "require('exec').run('sh', ['-c', 'cat pipe | cat']).stdout";
@@ -231,7 +231,7 @@ mod cases {
         writer.write_all(b"done").expect("written");
         drop(writer);
         bench.client.response(request).1.expect("a response");
-        watch::until(|| commands().is_empty(), || "the group of the command stays".to_owned());
+        watch::wait_until(|| commands().is_empty(), || "the group of the command stays".to_owned());
 
         // A session that is killed takes its command along.
         let request = bench.client.send(repl(&session, code, true));
@@ -239,10 +239,10 @@ mod cases {
         let group = format!("{owner}/{}", commands().remove(0));
         let mut second = bench.daemon.client();
         second.op(SessionKill { session: session.id.to_string(), signal: 9 }).expect("killed");
-        watch::until(|| subtree.members(&group).is_empty(), || "the command continues".to_owned());
+        watch::wait_until(|| subtree.members(&group).is_empty(), || "the command continues".to_owned());
         drop(writer);
         let _ = bench.client.response(request);
-        watch::until(|| commands().is_empty(), || "the group of the command stays".to_owned());
+        watch::wait_until(|| commands().is_empty(), || "the group of the command stays".to_owned());
         bench.end();
     }
 
@@ -262,7 +262,7 @@ mod cases {
         assert_eq!(client.preview_of(&session, "kept + 1"), "42");
         assert_eq!(subtree.group_of(worker), format!("{}/processes", owner()));
         client.close(&session);
-        watch::until(|| !subtree.groups("").contains(&owner()), || "the group stays".to_owned());
+        watch::wait_until(|| !subtree.groups("").contains(&owner()), || "the group stays".to_owned());
         drop(client);
         daemon.stop();
     }
@@ -401,11 +401,11 @@ fn with_a_keeper_per_owner_each_has_a_jail_in_its_group() {
     assert!(first != second && first_pid != second_pid && first_user != second_user);
     // The end of one jail is no matter of the other, and its owner gets another one.
     PidFd::open(*first).and_then(|keeper| keeper.kill()).expect("killed");
-    watch::until(|| !observe::is_alive(*first), || "the keeper lives".to_owned());
+    watch::wait_until(|| !observe::is_alive(*first), || "the keeper lives".to_owned());
     assert!(users[1].cli(&daemon, &["exec", "repl", other, "6 * 7"]).ok().contains("42"));
     let folder = worktrees.path().join(users[0].uid.to_string());
     let mut again = String::new();
-    watch::until(
+    watch::wait_until(
         || {
             let created = users[0].session(&daemon, &folder);
             again = created.stdout;
@@ -431,7 +431,7 @@ fn a_delegated_subtree_is_used_without_a_setting() {
             return None;
         }
         join(&subtree.path.join("supervisor"));
-        let mut bench = Bench::with(user, &["fs"], &DaemonOptions::default());
+        let mut bench = Bench::with_modules(user, &["fs"], &DaemonOptions::default());
         join(&subtree.home);
         let session = bench.session();
         let pid = pid_of(&mut bench, &session);
@@ -464,7 +464,7 @@ fn a_command_with_too_much_memory_ends_as_a_whole() {
     assert!(said.contains("ENOMEM") && !said.contains("goes on"), "{said}");
     assert!(shell(&daemon, user, &session, "echo again").contains("again"));
     let group = format!("owner-uid:{}", user.uid);
-    watch::until(|| subtree.groups(&group) == ["processes"], || format!("{:?}", subtree.groups(&group)));
+    watch::wait_until(|| subtree.groups(&group) == ["processes"], || format!("{:?}", subtree.groups(&group)));
     daemon.stop();
 }
 

@@ -24,7 +24,7 @@ fn database(place: &TestDir) -> PathBuf {
 }
 
 /// The file beside the database with this ending.
-fn beside(database: &Path, ending: &str) -> PathBuf {
+fn path_beside(database: &Path, ending: &str) -> PathBuf {
     let mut name = database.as_os_str().to_owned();
     name.push(ending);
     name.into()
@@ -95,7 +95,7 @@ fn deleted_database_is_reported_and_its_content_is_saved() {
     let ids = acknowledged(&mut scene, &session, 5);
     let database = database(&scene.daemon.place);
     for ending in ["", "-wal", "-shm"] {
-        std::fs::remove_file(beside(&database, ending)).expect("it is there");
+        std::fs::remove_file(path_beside(&database, ending)).expect("it is there");
     }
     is_sick(&scene.daemon, "deleted");
     refuses_work(&mut scene, &session, "deleted");
@@ -110,9 +110,9 @@ fn deleted_database_is_reported_and_its_content_is_saved() {
         );
         assert!(!why.contains("disk space"), "{output:?}");
     }
-    let saved = beside(&database, ".saved");
+    let saved = path_beside(&database, ".saved");
     let is_saved = || saved.exists() && scene.daemon.log().contains("vm-system.db.saved");
-    watch::until(is_saved, || "the content was not saved, or the log does not name the copy".to_owned());
+    watch::wait_until(is_saved, || "the content was not saved, or the log does not name the copy".to_owned());
     let place = scene.daemon.stop();
 
     let (place, log) = Daemon::try_start(place, &DaemonOptions::default()).expect_err("it would be empty");
@@ -130,7 +130,7 @@ fn replaced_database_is_reported_and_not_written_to() {
     let session = scene.session();
     let ids = acknowledged(&mut scene, &session, 2);
     let database = database(&scene.daemon.place);
-    let other = beside(&database, ".other");
+    let other = path_beside(&database, ".other");
     std::fs::write(&other, "another file").expect("the folder is ours");
     std::fs::rename(&other, &database).expect("the folder is ours");
     is_sick(&scene.daemon, "replaced");
@@ -146,7 +146,7 @@ fn deleted_log_is_reported_and_nothing_is_lost_when_the_daemon_is_killed() {
     let session = scene.session();
     let ids = acknowledged(&mut scene, &session, 5);
     let database = database(&scene.daemon.place);
-    let log = beside(&database, "-wal");
+    let log = path_beside(&database, "-wal");
     std::fs::remove_file(&log).expect("it is there");
     is_sick(&scene.daemon, "-wal");
     refuses_work(&mut scene, &session, "-wal");
@@ -164,7 +164,7 @@ fn deleted_log_is_reported_and_nothing_is_lost_when_the_daemon_is_killed() {
     });
     assert!(!log.exists(), "a second log beside the one in use");
     let is_saved = || scene.daemon.log().contains("was copied into the database file");
-    watch::until(is_saved, || "the log was not copied into the database".to_owned());
+    watch::wait_until(is_saved, || "the log was not copied into the database".to_owned());
     let (place, _) = scene.daemon.kill();
     let daemon = Daemon::start_with(place, &DaemonOptions::default());
     health(&daemon).expect("the database is whole");
@@ -177,7 +177,7 @@ fn database_that_is_moved_back_is_well_again() {
     let mut scene = Scene::new(User::AsStarted);
     let session = scene.session();
     let database = database(&scene.daemon.place);
-    let moved = beside(&database, ".moved");
+    let moved = path_beside(&database, ".moved");
     std::fs::rename(&database, &moved).expect("the folder is ours");
     is_sick(&scene.daemon, "moved");
     refuses_work(&mut scene, &session, "moved");
@@ -227,11 +227,11 @@ fn commit_that_hangs_reaches_health() {
             }
         });
         let stalled = || health(&scene.daemon).is_err_and(|error| error.message.contains("stalled since"));
-        watch::until(stalled, || format!("health is {:?}", health(&scene.daemon)));
+        watch::wait_until(stalled, || format!("health is {:?}", health(&scene.daemon)));
         has_seen.store(true, Ordering::Relaxed);
     });
     drop(lock);
-    watch::until(|| health(&scene.daemon).is_ok(), || format!("health is {:?}", health(&scene.daemon)));
+    watch::wait_until(|| health(&scene.daemon).is_ok(), || format!("health is {:?}", health(&scene.daemon)));
     scene.assert_usable(&session);
     scene.end(&[&session]);
 }
@@ -270,7 +270,7 @@ fn flipped_byte_in_the_log_is_refused_until_the_damage_is_accepted() {
     let ids = acknowledged(&mut scene, &session, 80);
     let (place, _) = scene.daemon.kill();
     let database = database(&place);
-    let log = beside(&database, "-wal");
+    let log = path_beside(&database, "-wal");
     let file = OpenOptions::new().read(true).write(true).open(&log).expect("it survives a SIGKILL");
     let mut byte = [0];
     let frames = 32 + 40 * (24 + PAGE_BYTES);
@@ -291,7 +291,7 @@ fn flipped_byte_in_the_log_is_refused_until_the_damage_is_accepted() {
     let lost =
         ids.iter().filter(|id| daemon.client().op(ExecGet { execution: (*id).clone() }).is_err()).count();
     assert!(lost > 0, "the test has damaged nothing");
-    assert_eq!(std::fs::read(beside(&database, "-wal.damaged")).expect("a copy is kept"), damaged);
+    assert_eq!(std::fs::read(path_beside(&database, "-wal.damaged")).expect("a copy is kept"), damaged);
     let place = daemon.stop();
     Daemon::start_with(place, &DaemonOptions::default()).stop();
 }

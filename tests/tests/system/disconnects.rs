@@ -42,7 +42,7 @@ fn scene(user: User) -> Scene {
     let arguments = ["--listen".to_owned(), "127.0.0.1:0".to_owned()].into();
     let options = DaemonOptions { arguments, ..DaemonOptions::default() };
     let daemon = Daemon::start_with(TestDir::new(user), &options);
-    Scene::on(daemon, Settings { limits, ..Settings::default() })
+    Scene::on_daemon(daemon, Settings { limits, ..Settings::default() })
 }
 
 /// A command that waits.
@@ -60,7 +60,7 @@ fn end(mut child: Child) {
 /// The execution that runs in a session, once one does and is stored.
 fn running(client: &mut Client, session: &Session) -> String {
     let mut found = None;
-    watch::until(
+    watch::wait_until(
         || {
             let running = client.inspect(session).expect("live").running_execution;
             found = running.map(|id| id.to_string());
@@ -83,7 +83,7 @@ fn abandoned(client: &mut Client, execution: &str) -> Execution {
 
 fn ended(client: &mut Client, execution: &str) -> Execution {
     let mut record = client.execution_record(execution);
-    watch::until(
+    watch::wait_until(
         || {
             record = client.execution_record(execution);
             record.status.is_final()
@@ -369,7 +369,10 @@ mod cases {
         assert!(refused.message.contains("another backup"), "{}", refused.message);
         let gone = Instant::now();
         drop(client);
-        watch::until(|| begin().is_ok(), || "the backup of a client that has gone is in progress".to_owned());
+        watch::wait_until(
+            || begin().is_ok(),
+            || "the backup of a client that has gone is in progress".to_owned(),
+        );
         assert!(gone.elapsed() < PATIENCE / 2, "it was given up because nobody read it");
         daemon.stop();
     }

@@ -49,7 +49,7 @@ fn inside(
     match reported {
         Some(text) if !matches!(expected, Inside::Ends(_)) => text,
         _ => {
-            let ended = client.until(session, SessionStatus::Crashed);
+            let ended = client.wait_for(session, SessionStatus::Crashed);
             *session = create(client);
             ended.close_reason.unwrap_or_default()
         }
@@ -83,7 +83,7 @@ mod cases {
         let mut session = create(&mut client);
         // One that ends first: one-time allocations are made before the count.
         let _ = client.eval(&session, "exits");
-        client.until(&session, SessionStatus::Crashed);
+        client.wait_for(&session, SessionStatus::Crashed);
         session = create(&mut client);
         let (fds, memory) = (observe::descriptors(daemon.pid()), observe::anonymous_kib(daemon.pid()));
 
@@ -108,7 +108,7 @@ mod cases {
         client.close(&session);
         let most = fds + LAZY_DESCRIPTORS;
         let now = || observe::descriptors(daemon.pid());
-        watch::until(|| now() <= most, || format!("{} descriptors, {fds} before", now()));
+        watch::wait_until(|| now() <= most, || format!("{} descriptors, {fds} before", now()));
         let grown = observe::anonymous_kib(daemon.pid()).saturating_sub(memory);
         assert!(grown <= GROWTH_KIB, "the supervisor's memory grew by {grown} KiB");
         drop(client);

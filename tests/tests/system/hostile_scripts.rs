@@ -79,7 +79,7 @@ mod cases {
 
     pub(super) fn a_console_flood_ends_at_the_output_limit(user: User) {
         let limits = Limits { max_events: 100_000, wall_ms: 30_000, cpu_ms: 30_000, ..Limits::default() };
-        let mut scene = Scene::with(user, Settings { limits, ..Settings::default() });
+        let mut scene = Scene::with_settings(user, Settings { limits, ..Settings::default() });
         let session = scene.session();
         for code in [
             // 100 MB in large and in small pieces.
@@ -109,7 +109,7 @@ mod cases {
     }
 
     pub(super) fn endless_code_ends_at_its_cpu_limit_and_the_session_continues(user: User) {
-        let mut scene = Scene::with(user, cpu_only());
+        let mut scene = Scene::with_settings(user, cpu_only());
         let session = scene.session();
         for code in [
             "for (;;) {}",
@@ -130,7 +130,7 @@ mod cases {
     }
 
     pub(super) fn a_script_that_waits_ends_at_its_wall_limit_and_the_session_continues(user: User) {
-        let mut scene = Scene::with(user, wall_only());
+        let mut scene = Scene::with_settings(user, wall_only());
         let session = scene.session();
         for code in ["await new Promise(resolve => setTimeout(resolve, 1e9))", "for (;;) {}"] {
             let execution = scene.fails(&session, code, "WALL_LIMIT");
@@ -141,7 +141,7 @@ mod cases {
     }
 
     pub(super) fn memory_bombs_end_at_the_memory_limit(user: User) {
-        let mut scene = Scene::with(user, cpu_only());
+        let mut scene = Scene::with_settings(user, cpu_only());
         let session = scene.session();
         for (code, with) in [
             ("var all = []; for (;;) all.push(new Array(1e5).fill(1))", "MEMORY_LIMIT"),
@@ -164,7 +164,7 @@ mod cases {
 
     /// Compressors have memory of their own, beside the engine's heap, which counts for the same limit: the session goes on.
     pub(super) fn memory_outside_of_the_engine_ends_at_the_memory_limit(user: User) {
-        let mut scene = Scene::with(user, cpu_only());
+        let mut scene = Scene::with_settings(user, cpu_only());
         let session = scene.session();
         for code in [
             "var all = []; for (;;) all.push(new CompressionStream('deflate').writable.getWriter().write(new Uint8Array(9)))",
@@ -213,18 +213,18 @@ mod cases {
     }
 
     pub(super) fn natives_that_never_poll_are_killed_at_the_wall_limit(user: User) {
-        killed(Scene::with(user, wall_only()), "WALL_LIMIT", "limit(wall)");
+        killed(Scene::with_settings(user, wall_only()), "WALL_LIMIT", "limit(wall)");
     }
 
     pub(super) fn natives_that_never_poll_are_killed_at_the_cpu_limit(user: User) {
         let limits = Limits { mem_mb: 256, ..cpu_only().limits };
         let settings = Settings { limits, ..Settings::default() };
-        killed(Scene::with(user, settings), "CPU_LIMIT", "limit(cpu)");
+        killed(Scene::with_settings(user, settings), "CPU_LIMIT", "limit(cpu)");
     }
 
     pub(super) fn too_much_source_is_refused_before_it_runs(user: User) {
         let limits = Limits { max_source_kb: 10, ..Limits::default() };
-        let mut scene = Scene::with(user, Settings { limits, ..Settings::default() });
+        let mut scene = Scene::with_settings(user, Settings { limits, ..Settings::default() });
         let session = scene.session();
         let long = format!("globalThis.ran = true; // {}", "x".repeat(11 * 1024));
         let error = scene.client.eval(&session, &long).expect_err("refused");
@@ -239,7 +239,7 @@ mod cases {
     }
 
     pub(super) fn cancel_ends_an_endless_loop_and_nothing_else(user: User) {
-        let mut scene = Scene::with(user, Settings::default());
+        let mut scene = Scene::with_settings(user, Settings::default());
         let session = scene.session();
         scene.run(&session, "var before = 1");
         let execution = scene.client.start(&session, "for (;;) {}");

@@ -350,6 +350,6 @@ mod cases {
         daemon: &Daemon,
         session: &vm_system_protocol::model::Session,
     ) -> vm_system_protocol::model::Session {
-        daemon.client().until(session, SessionStatus::Crashed)
+        daemon.client().wait_for(session, SessionStatus::Crashed)
     }
 }

@@ -71,7 +71,7 @@ mod cases {
     }
 
     pub(super) fn an_execution_runs_once_although_the_daemon_is_killed_before_its_row_is_stored(user: User) {
-        let mut scene = Scene::with(user, Settings::default());
+        let mut scene = Scene::with_settings(user, Settings::default());
         let session = scene.session();
         scene.client.eval(&session, "globalThis.n = 0").expect("runs");
         drop(scene.client);
@@ -108,7 +108,7 @@ mod cases {
 
     /// As on a full disk: the commit of the start fails, and so does the release of the key.
     pub(super) fn an_execution_whose_start_cannot_be_stored_does_not_run(user: User) {
-        let mut scene = Scene::with(user, Settings::default());
+        let mut scene = Scene::with_settings(user, Settings::default());
         let session = scene.session();
         scene.client.eval(&session, "globalThis.n = 0").expect("runs");
         let count = || repl(&session, "globalThis.n += 1", true);
@@ -142,7 +142,7 @@ mod cases {
     pub(super) fn an_answer_is_given_to_one_task_although_the_daemon_is_killed_before_its_response(
         user: User,
     ) {
-        let mut scene = Scene::with(user, Settings::default());
+        let mut scene = Scene::with_settings(user, Settings::default());
         let session = scene.session();
         let code = "const first = CC('first');
             while (!require('fs').existsSync('go'));
@@ -150,7 +150,7 @@ mod cases {
         let started = scene.client.start(&session, code);
         let id = started.id.to_string();
         let status = |client: &mut Client| client.execution_record(&id).status;
-        watch::until(
+        watch::wait_until(
             || status(&mut scene.client) == ExecutionStatus::Waiting,
             || "it does not wait".to_owned(),
         );
@@ -160,12 +160,18 @@ mod cases {
         };
         let mut sender = scene.daemon.client();
         sender.send_with_key(answer("one"), Some("k"));
-        watch::until(|| status(&mut scene.client) == ExecutionStatus::Running, || "not answered".to_owned());
+        watch::wait_until(
+            || status(&mut scene.client) == ExecutionStatus::Running,
+            || "not answered".to_owned(),
+        );
         drop((sender, scene.client));
         let daemon = restart(scene.daemon);
         daemon.place.write("go", "");
         let mut client = daemon.client();
-        watch::until(|| status(&mut client) == ExecutionStatus::Waiting, || "it does not go on".to_owned());
+        watch::wait_until(
+            || status(&mut client) == ExecutionStatus::Waiting,
+            || "it does not go on".to_owned(),
+        );
         let again = keyed(&mut client, answer("one"), "k");
         let Ok(run) = again else { panic!("{again:?}") };
         assert_eq!(run.execution.status, ExecutionStatus::Waiting, "{run:?}");
@@ -181,14 +187,14 @@ mod cases {
 
     /// As on a full disk: the commit of the end fails, and the commit of the response, too.
     pub(super) fn an_execution_whose_end_could_not_be_stored_is_answered_from_its_record(user: User) {
-        let mut scene = Scene::with(user, Settings::default());
+        let mut scene = Scene::with_settings(user, Settings::default());
         let session = scene.session();
         scene.client.eval(&session, "globalThis.n = 0").expect("runs");
         let op = || repl(&session, "while (!require('fs').existsSync('go')); globalThis.n += 1", true);
         let mut sender = scene.daemon.client();
         let sent = sender.send_with_key(op(), Some("key"));
         let client = &mut scene.client;
-        watch::until(|| executions(client, &session).len() == 2, || "it has no row".to_owned());
+        watch::wait_until(|| executions(client, &session).len() == 2, || "it has no row".to_owned());
         let lock = DatabaseLock::take(&database(&scene.daemon));
         scene.daemon.place.write("go", "");
         let error = sender.response(sent).1.expect_err("its end cannot be stored");
@@ -208,7 +214,7 @@ mod cases {
     }
 
     pub(super) fn a_session_that_was_killed_in_its_startup_file_is_created_again(user: User) {
-        let mut bench = Bench::with(user, &["fs"], &DaemonOptions::default());
+        let mut bench = Bench::with_modules(user, &["fs"], &DaemonOptions::default());
         bench.row(CapabilityKind::Fs, "write", "{}");
         bench.daemon.place.write(
             "begin.js",
@@ -229,7 +235,7 @@ mod cases {
             idle_timeout_s: None,
         };
         bench.client.send_with_key(create(), Some("key"));
-        watch::until(|| worktree.join("begun").exists(), || "no startup file runs".to_owned());
+        watch::wait_until(|| worktree.join("begun").exists(), || "no startup file runs".to_owned());
         drop(bench.client);
         let daemon = restart(bench.daemon);
         daemon.place.write("go", "");

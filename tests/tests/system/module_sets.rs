@@ -27,7 +27,7 @@ fn zygotes(bench: &Bench) -> Vec<ZygoteInfo> {
 /// Waits for the only one.
 #[track_caller]
 fn only(bench: &Bench) -> ZygoteInfo {
-    watch::until(|| !zygotes(bench).is_empty(), || "no modules are compiled".to_owned());
+    watch::wait_until(|| !zygotes(bench).is_empty(), || "no modules are compiled".to_owned());
     let mut all = zygotes(bench);
     assert_eq!(all.len(), 1, "{all:?}");
     all.remove(0)

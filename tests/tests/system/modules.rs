@@ -320,7 +320,7 @@ mod cases {
 
     pub(super) fn variables_come_from_the_operator_and_the_template(user: User) {
         let config = "[env]\nREGION = \"here\"\nSECRET = \"operator's\"\n".to_owned();
-        let mut bench = Bench::with(user, &[], &DaemonOptions { config, ..DaemonOptions::default() });
+        let mut bench = Bench::with_modules(user, &[], &DaemonOptions { config, ..DaemonOptions::default() });
         let session = bench.session();
         assert_eq!(bench.eval(&session, "Object.keys(process.env).length"), "0", "off without a row");
         bench.row(CapabilityKind::Env, "REGION", "{}");

@@ -110,7 +110,7 @@ fn peaks(daemon: &Daemon) -> BTreeMap<u32, u64> {
 }
 
 /// Runs a source in a session of its own; the result as text, once the peak is within the limit and the session goes on.
-fn within(daemon: &Daemon, client: &mut Client, template: &str, source: &str) -> String {
+fn run_within(daemon: &Daemon, client: &mut Client, template: &str, source: &str) -> String {
     let session = client.session(template, &daemon.place.worktree()).expect("a session");
     client.preview_of(
         &session,
@@ -149,13 +149,13 @@ fn native_functions_that_take_a_size_stay_within_the_limit_and_the_session_goes_
     };
     let template = client.template(Settings { limits, ..Settings::default() }, &["fs"]);
     for source in TOO_MUCH {
-        let result = within(&daemon, &mut client, &template, source);
+        let result = run_within(&daemon, &mut client, &template, source);
         let is_refused =
             ["out of memory", "too large", "ERR_OUT_OF_RANGE"].iter().any(|text| result.contains(text));
         assert!(is_refused, "{source}: {result}");
     }
     for source in WITHIN {
-        let result = within(&daemon, &mut client, &template, source);
+        let result = run_within(&daemon, &mut client, &template, source);
         assert!(!result.is_empty(), "{source}");
     }
     daemon.stop();

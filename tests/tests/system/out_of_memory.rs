@@ -65,7 +65,7 @@ fn worker_that_the_kernel_kills_for_lack_of_memory_has_that_reason() {
         return skip("cgroup", "a cgroup with a memory limit cannot be made here");
     };
     let limits = Limits { mem_mb: SESSION_MB, wall_ms: 60_000, cpu_ms: 60_000, ..Limits::default() };
-    let mut scene = Scene::with(User::AsStarted, Settings { limits, ..Settings::default() });
+    let mut scene = Scene::with_settings(User::AsStarted, Settings { limits, ..Settings::default() });
     let session = scene.session();
     assert!(Group::join(&group.parent), "this process leaves it again");
     group.limit();

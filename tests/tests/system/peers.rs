@@ -276,7 +276,7 @@ mod cases {
             max_output_kb: 8 * 1_024,
             ..Limits::default()
         };
-        let mut scene = Scene::with(user, Settings { limits, ..Settings::default() });
+        let mut scene = Scene::with_settings(user, Settings { limits, ..Settings::default() });
         let session = scene.session();
         let before_kib = observe::anonymous_kib(scene.daemon.pid());
         let code = format!("for (let i = 0; i < {EVENTS}; i++) console.log('x'.repeat(500))");

@@ -37,7 +37,7 @@ mod cases {
     }
 
     pub(super) fn a_killed_worker_ends_only_its_session(user: User) {
-        let mut scene = Scene::with(user, Settings::default());
+        let mut scene = Scene::with_settings(user, Settings::default());
         for (number, name) in
             [(SIGKILL, "signal(SIGKILL)"), (SIGSEGV, "signal(SIGSEGV)"), (SIGABRT, "signal(SIGABRT)")]
         {
@@ -56,7 +56,7 @@ mod cases {
     }
 
     pub(super) fn a_stopped_worker_is_killed_at_the_wall_limit(user: User) {
-        let mut scene = Scene::with(user, small());
+        let mut scene = Scene::with_settings(user, small());
         let session = scene.session();
         let pid = scene.client.inspect(&session).expect("live").pid;
         let execution = scene.client.start(&session, "for (;;) {}");
@@ -80,7 +80,7 @@ mod cases {
         let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
         let mut settings = small();
         settings.limits.wall_ms = 500;
-        let mut scene = Scene::with(user, settings);
+        let mut scene = Scene::with_settings(user, settings);
         let session = scene.session();
         let pid = scene.client.inspect(&session).expect("live").pid;
         let execution = scene.client.start(&session, "for (;;) {}");
@@ -242,7 +242,7 @@ mod cases {
         keeper.signal(SIGSTOP).expect("SIGSTOP");
         for (session, pid) in [&idle, &busy].into_iter().zip(pids) {
             signal(pid, SIGKILL);
-            let ended = scene.client.until(session, SessionStatus::Crashed);
+            let ended = scene.client.wait_for(session, SessionStatus::Crashed);
             let reason = ended.close_reason.expect("a reason");
             // A kernel from 6.15 reports it without the keeper, once the process is reaped.
             assert!(matches!(&*reason, "unknown" | "signal(SIGKILL)"), "{reason}");
@@ -309,7 +309,7 @@ mod cases {
 
     pub(super) fn nothing_is_left_when_the_supervisor_is_killed_and_not_restarted(user: User) {
         let options = DaemonOptions { config: "keeper_grace_s = 1".to_owned(), ..DaemonOptions::default() };
-        let mut scene = Scene::on(Daemon::start_with(TestDir::new(user), &options), small());
+        let mut scene = Scene::on_daemon(Daemon::start_with(TestDir::new(user), &options), small());
         let session = scene.session();
         scene.client.start(&session, "for (;;) {}");
         scene.daemon.place.write("file", "x");

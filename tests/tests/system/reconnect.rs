@@ -70,7 +70,7 @@ mod cases {
     use super::*;
 
     pub(super) fn a_command_that_waits_gets_all_of_its_output(user: User) {
-        let mut scene = Scene::with(user, Settings::default());
+        let mut scene = Scene::with_settings(user, Settings::default());
         let session = scene.session();
         let id = session.id.to_string();
         let waiting = Background::start(&scene.daemon.place, &["exec", "repl", &id, LINES]);
@@ -120,7 +120,7 @@ mod cases {
     }
 
     pub(super) fn a_command_whose_session_is_gone_says_so(user: User) {
-        let mut scene = Scene::with(user, Settings::default());
+        let mut scene = Scene::with_settings(user, Settings::default());
         let session = scene.session();
         let waiting =
             Background::start(&scene.daemon.place, &["exec", "repl", &session.id.to_string(), LINES]);
@@ -138,7 +138,7 @@ mod cases {
     }
 
     pub(super) fn events_of_a_session_are_followed_across_daemons(user: User) {
-        let mut scene = Scene::with(user, Settings::default());
+        let mut scene = Scene::with_settings(user, Settings::default());
         let session = scene.session();
         let id = session.id.to_string();
         let following = Background::start(
@@ -196,7 +196,7 @@ mod cases {
     }
 
     pub(super) fn a_request_with_a_key_waits_for_the_execution_that_it_has_begun(user: User) {
-        let mut scene = Scene::with(user, Settings::default());
+        let mut scene = Scene::with_settings(user, Settings::default());
         let session = scene.session();
         let body = json!({ "session_id": session.id.to_string(), "input": LINES }).to_string();
         let key = [("idempotency-key", "once"), ("content-type", "application/json")];
@@ -210,7 +210,7 @@ mod cases {
             let op = ExecEvents { execution: id.to_string(), after_seq: 0, limit: 0, follow: false };
             matches!(client.op(op), Ok(events) if events.len() > 2)
         };
-        watch::until(|| has_output(&mut scene.client, &session), || "nothing runs".to_owned());
+        watch::wait_until(|| has_output(&mut scene.client, &session), || "nothing runs".to_owned());
         drop(scene.client);
         let daemon = restart(scene.daemon);
         let mut again = daemon.http();
@@ -239,7 +239,7 @@ mod cases {
     }
 
     pub(super) fn an_agent_goes_on_with_the_next_daemon(user: User) {
-        let mut scene = Scene::with(user, Settings::default());
+        let mut scene = Scene::with_settings(user, Settings::default());
         let session = scene.session();
         drop(scene.client);
         let mut agent = Background::start(&scene.daemon.place, &["mcp", "--no-start"]);
@@ -270,7 +270,7 @@ mod cases {
         until("connected again");
         send(call(4, "await new Promise(go => setTimeout(go, 20_000))"));
         let running = || daemon.client().inspect(&session).expect("live").running_execution;
-        watch::until(|| running().is_some(), || "nothing runs".to_owned());
+        watch::wait_until(|| running().is_some(), || "nothing runs".to_owned());
         for _ in 0..4 {
             let (place, _) = daemon.kill();
             until("connecting again");

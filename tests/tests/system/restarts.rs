@@ -326,7 +326,7 @@ fn live_session_of_a_demoted_or_revoked_token_has_no_files() {
         world.daemon().hang_up();
         for session in &created {
             let closed = || reads(session).0 == "'EACCES'";
-            watch::until(closed, || world.daemon().log());
+            watch::wait_until(closed, || world.daemon().log());
             let refused = reads(session).1.fails(77);
             assert!(refused.contains("NOT_PERMITTED"), "{refused}");
         }
@@ -335,7 +335,7 @@ fn live_session_of_a_demoted_or_revoked_token_has_no_files() {
     write_book([of_alice, admin]);
     world.daemon().hang_up();
     for session in &created {
-        watch::until(|| reads(session).0 == "'of alice'", || world.daemon().log());
+        watch::wait_until(|| reads(session).0 == "'of alice'", || world.daemon().log());
     }
     world.daemon.take().expect("it runs").stop();
 }

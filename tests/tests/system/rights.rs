@@ -5,7 +5,7 @@ use vm_system_sandbox::inspect;
 use vm_system_tests::command::command;
 use vm_system_tests::daemon::Daemon;
 use vm_system_tests::place::{TestDir, User};
-use vm_system_tests::watch::until;
+use vm_system_tests::watch::wait_until;
 use vm_system_tests::{as_both, program};
 
 as_both!(every_thread_of_a_daemon_is_restricted, a_command_with_a_supervisor_of_its_own_is_restricted);
@@ -25,7 +25,7 @@ mod cases {
         let mut run = command(&place, program::PRODUCT);
         let mut child = run.args(["run", "-e", "for (;;);"]).stdout(Stdio::null()).spawn().expect("start");
         let pid = child.id();
-        until(
+        wait_until(
             || inspect::status(pid).expect("it runs").seccomp == 2,
             || "the command has no filter".to_owned(),
         );

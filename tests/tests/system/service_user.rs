@@ -87,7 +87,7 @@ fn the_daemon_has_no_rights_and_shows_it() {
     assert!(report.contains("it does not respond: no files agent can be started"), "{report}");
     signal_all(nix::libc::SIGCONT);
     let is_well = || daemon.cli(&["ops", "health"]).code == Some(0);
-    watch::until(is_well, || "health does not notice that it responds again".to_owned());
+    watch::wait_until(is_well, || "health does not notice that it responds again".to_owned());
     // Both, because each replaces the other.
     signal_all(nix::libc::SIGSTOP);
     signal_all(nix::libc::SIGKILL);

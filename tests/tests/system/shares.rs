@@ -274,7 +274,7 @@ fn one_user_has_a_share_of_the_workers_of_programs() {
         greedy.cli(&daemon, &["program", "runs"]).ok().lines().filter(|line| line.contains("running")).count()
             >= 2
     };
-    watch::until(takes_all_it_gets, || "its programs do not run".to_owned());
+    watch::wait_until(takes_all_it_gets, || "its programs do not run".to_owned());
     let short = source(other, "function main() { return 6 * 7; }");
     // Each time a worker becomes free, requests of both wait for it.
     for _ in 0..10 {

@@ -76,7 +76,7 @@ impl Drop for Frozen {
 
 #[test]
 fn a_disk_that_turns_read_only_is_an_error_and_a_mark_and_heals() {
-    let mut scene = Scene::with(User::AsStarted, Settings::default());
+    let mut scene = Scene::with_settings(User::AsStarted, Settings::default());
     let session = scene.session();
     let [database, log] =
         ["state/vm-system.db", "state/vm-system.db-wal"].map(|name| scene.daemon.place.path(name));
@@ -105,7 +105,7 @@ fn a_disk_that_turns_read_only_is_an_error_and_a_mark_and_heals() {
 
 #[test]
 fn an_input_output_error_in_the_middle_is_an_error_and_a_mark_and_heals() {
-    let mut scene = Scene::with(User::AsStarted, Settings::default());
+    let mut scene = Scene::with_settings(User::AsStarted, Settings::default());
     let (session, closed) = (scene.session(), scene.session());
     let pid = scene.daemon.pid();
     if !limit_files(pid, None) {
@@ -132,7 +132,7 @@ fn an_input_output_error_in_the_middle_is_an_error_and_a_mark_and_heals() {
     assert_eq!(refused.code, ErrorCode::StorageUnavailable, "{refused:?}");
     assert!(limit_files(pid, None));
     heals(&mut scene, &session);
-    scene.client.until(&closed, SessionStatus::Closed);
+    scene.client.wait_for(&closed, SessionStatus::Closed);
     scene.end(&[&session]);
 }
 
@@ -143,7 +143,7 @@ fn heals(scene: &mut Scene, session: &Session) {
         let Ok(executions) = scene.daemon.client().op(list) else { return Vec::new() };
         executions.into_iter().filter(|execution| execution.degraded && execution.status.is_final()).collect()
     };
-    watch::until(|| !marked().is_empty(), || "the lost execution is not marked".to_owned());
+    watch::wait_until(|| !marked().is_empty(), || "the lost execution is not marked".to_owned());
     assert_eq!(marked()[0].status, ExecutionStatus::Ok);
     scene.assert_usable(session);
 }
@@ -153,7 +153,7 @@ fn works_without_a_log(log: PathBuf, reader: Option<std::fs::File>) {
     let options = DaemonOptions { log: Some(log), ..DaemonOptions::default() };
     let daemon = Daemon::start_with(TestDir::new(User::AsStarted), &options);
     drop(reader);
-    let mut scene = Scene::on(daemon, Settings::default());
+    let mut scene = Scene::on_daemon(daemon, Settings::default());
     let session = scene.session();
     let mut http = scene.daemon.http();
     assert_eq!(http.post("/api/v1/templates", &json!({"name": "by-rest"})).status, 201);
@@ -206,9 +206,9 @@ fn on_a_small_disk(user: User) -> Option<(Daemon, SmallDisk, [Session; 2])> {
 fn goes_on(daemon: Daemon, disk: &SmallDisk, [kept, lost]: &[Session; 2]) {
     disk.free();
     let mut client = daemon.client();
-    watch::until(|| client.eval(kept, "0").is_ok(), || "the store cannot write".to_owned());
+    watch::wait_until(|| client.eval(kept, "0").is_ok(), || "the store cannot write".to_owned());
     assert_eq!(client.preview_of(kept, "kept + 1"), "42");
-    let ended = client.until(lost, SessionStatus::Crashed);
+    let ended = client.wait_for(lost, SessionStatus::Crashed);
     assert_eq!(ended.close_reason.as_deref(), Some("signal(SIGKILL)"), "its keeper knows");
     drop(client);
     daemon.stop();
@@ -223,7 +223,7 @@ mod cases {
         let mut client = daemon.client();
         disk.fill();
         // The log has space of its own.
-        watch::until(|| large(&mut client, kept).is_err(), || "the store still writes".to_owned());
+        watch::wait_until(|| large(&mut client, kept).is_err(), || "the store still writes".to_owned());
         let worker = client.inspect(lost).expect("live").pid;
         drop(client);
         let (place, _) = daemon.kill();
@@ -242,13 +242,16 @@ mod cases {
         let Some((daemon, disk, sessions)) = on_a_small_disk(user) else { return };
         let mut client = daemon.client();
         disk.fill();
-        watch::until(|| large(&mut client, &sessions[0]).is_err(), || "the store still writes".to_owned());
+        watch::wait_until(
+            || large(&mut client, &sessions[0]).is_err(),
+            || "the store still writes".to_owned(),
+        );
         drop(client);
         let daemon = Daemon::start_with(daemon.kill_everything(), &DaemonOptions::default());
         disk.free();
         let mut client = daemon.client();
         for session in &sessions {
-            let ended = client.until(session, SessionStatus::Crashed);
+            let ended = client.wait_for(session, SessionStatus::Crashed);
             assert_eq!(ended.close_reason.as_deref(), Some("host_restart"));
         }
         drop(client);
@@ -322,11 +325,14 @@ fn a_session_whose_output_was_lost_goes_on_after_a_crash() {
         return;
     }
     let refused = || daemon.log().contains("the store cannot write");
-    watch::until(refused, || "the store still writes".to_owned());
+    watch::wait_until(refused, || "the store still writes".to_owned());
     // The session prints further, and its output is refused, too: it does nothing else with its processor time.
     let worker = client.inspect(&session).expect("it lives").pid;
     let printed_until = processor_ticks(worker) + 30;
-    watch::until(|| processor_ticks(worker) >= printed_until, || "the session does not go on".to_owned());
+    watch::wait_until(
+        || processor_ticks(worker) >= printed_until,
+        || "the session does not go on".to_owned(),
+    );
     drop(client);
     let (place, _) = daemon.kill();
     let daemon = Daemon::start_with(place, &DaemonOptions::default());

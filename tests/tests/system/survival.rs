@@ -42,7 +42,7 @@ mod cases {
     }
 
     pub(super) fn a_session_and_its_state_survive_their_supervisor(user: User) {
-        let mut scene = Scene::with(user, Settings::default());
+        let mut scene = Scene::with_settings(user, Settings::default());
         let session = scene.session();
         scene.client.eval(&session, "globalThis.kept = 41; const fn = () => kept + 1;").expect("runs");
         let before = scene.client.inspect(&session).expect("live");
@@ -63,7 +63,7 @@ mod cases {
     }
 
     pub(super) fn a_renamed_session_keeps_its_name_which_no_other_gets(user: User) {
-        let mut scene = Scene::with(user, Settings::default());
+        let mut scene = Scene::with_settings(user, Settings::default());
         let (session, other) = (scene.session(), scene.session());
         let rename = |session: &Session, name: &str| SessionRename {
             session: session.id.to_string(),
@@ -104,7 +104,8 @@ mod cases {
         let walls = if user == User::AsStarted && User::can_be_switched() { "full" } else { "no-userns" };
         let arguments = vec!["--sandbox".to_owned(), walls.to_owned()];
         let options = DaemonOptions { arguments, ..DaemonOptions::default() };
-        let mut scene = Scene::on(Daemon::start_with(TestDir::new(user), &options), Settings::default());
+        let mut scene =
+            Scene::on_daemon(Daemon::start_with(TestDir::new(user), &options), Settings::default());
         let session = scene.session();
         scene.client.eval(&session, "globalThis.kept = 41").expect("runs");
         let refused =
@@ -135,7 +136,7 @@ mod cases {
     }
 
     pub(super) fn a_stopped_keeper_does_not_outlive_a_final_stop(user: User) {
-        let mut scene = Scene::with(user, Settings::default());
+        let mut scene = Scene::with_settings(user, Settings::default());
         let session = scene.session();
         let adopted = keeper(&scene.daemon);
         drop(scene.client);
@@ -151,7 +152,7 @@ mod cases {
     }
 
     pub(super) fn a_stopped_keeper_is_killed_by_the_next_start(user: User) {
-        let mut scene = Scene::with(user, Settings::default());
+        let mut scene = Scene::with_settings(user, Settings::default());
         let session = scene.session();
         let stopped = keeper(&scene.daemon);
         drop(scene.client);
@@ -159,14 +160,14 @@ mod cases {
         let daemon = restart(scene.daemon);
         observe::all_end(&[stopped]);
         let mut client = daemon.client();
-        let record = client.until(&session, SessionStatus::Crashed);
+        let record = client.wait_for(&session, SessionStatus::Crashed);
         assert_eq!(record.close_reason.as_deref(), Some("host_restart"));
         drop(client);
         daemon.stop();
     }
 
     pub(super) fn a_daemon_with_too_few_descriptors_harms_no_session(user: User) {
-        let mut scene = Scene::with(user, Settings::default());
+        let mut scene = Scene::with_settings(user, Settings::default());
         let sessions: Vec<Session> = (0..12).map(|_| scene.session()).collect();
         for session in &sessions {
             scene.client.eval(session, "globalThis.kept = 41").expect("runs");
@@ -197,7 +198,7 @@ mod cases {
 
     pub(super) fn a_running_execution_goes_on_and_no_event_is_lost_or_stored_twice(user: User) {
         const LINES: usize = 900;
-        let mut scene = Scene::with(user, Settings::default());
+        let mut scene = Scene::with_settings(user, Settings::default());
         let session = scene.session();
         // Prints at a rate that fills several batches, also while no supervisor is there.
         let code = format!(
@@ -230,7 +231,7 @@ mod cases {
     pub(super) fn limits_of_a_running_execution_go_on_where_they_were(user: User) {
         let wall_ms = 5_000;
         let limits = Limits { cpu_ms: 60_000, wall_ms, mem_mb: 256, ..Limits::default() };
-        let mut scene = Scene::with(user, Settings { limits, ..Settings::default() });
+        let mut scene = Scene::with_settings(user, Settings { limits, ..Settings::default() });
         let (polls, never) = (scene.session(), scene.session());
         let begun = Instant::now();
         let code = "var o = { length: 2 ** 53 - 1 }; Array.prototype.reverse.call(o)";
@@ -244,7 +245,7 @@ mod cases {
                 metrics = scene.client.execution_record(&execution.id.to_string()).metrics;
                 metrics.duration_ms >= 3_000
             };
-            watch::until(is_far, || "nothing is stored of what it has used".to_owned());
+            watch::wait_until(is_far, || "nothing is stored of what it has used".to_owned());
             used_ms.push(metrics.cpu_ms);
         }
         drop(scene.client);
@@ -261,7 +262,7 @@ mod cases {
         assert!(took >= Duration::from_secs(5), "{took:?}");
         assert!(took < Duration::from_millis(7_900), "its limits started anew: {took:?}");
         assert_eq!(client.preview_of(&polls, "1 + 1"), "2");
-        let ended = client.until(&never, SessionStatus::Crashed);
+        let ended = client.wait_for(&never, SessionStatus::Crashed);
         assert_eq!(ended.close_reason.as_deref(), Some("limit(wall)"));
         drop(client);
         daemon.stop();
@@ -275,7 +276,7 @@ mod cases {
     }
 
     pub(super) fn a_question_is_answered_under_the_next_supervisor(user: User) {
-        let mut scene = Scene::with(user, Settings::default());
+        let mut scene = Scene::with_settings(user, Settings::default());
         let session = scene.session();
         let execution = scene.client.start(&session, "const answer = CC('how many?'); answer * 2");
         let id = execution.id.to_string();
@@ -283,7 +284,7 @@ mod cases {
         let waits = |client: &mut vm_system_tests::client::Client| {
             client.execution_record(&id).status == ExecutionStatus::Waiting
         };
-        watch::until(|| waits(&mut client), || "it does not wait".to_owned());
+        watch::wait_until(|| waits(&mut client), || "it does not wait".to_owned());
         drop(client);
         let daemon = restart(scene.daemon);
         let mut client = daemon.client();
@@ -297,7 +298,7 @@ mod cases {
     }
 
     pub(super) fn a_worker_that_exited_meanwhile_has_the_reason_of_its_exit(user: User) {
-        let mut scene = Scene::with(user, Settings::default());
+        let mut scene = Scene::with_settings(user, Settings::default());
         let (idle, busy, other) = (scene.session(), scene.session(), scene.session());
         scene.client.eval(&other, "var x = 1").expect("runs");
         let execution = scene.client.start(&busy, "for (;;) {}");
@@ -312,7 +313,7 @@ mod cases {
         let daemon = Daemon::start_with(place, &DaemonOptions::default());
         let mut client = daemon.client();
         for session in [&idle, &busy] {
-            let record = client.until(session, SessionStatus::Crashed);
+            let record = client.wait_for(session, SessionStatus::Crashed);
             assert_eq!(record.close_reason.as_deref(), Some("signal(SIGSEGV)"));
         }
         let ended = client.execution_record(&execution.id.to_string());
@@ -323,7 +324,7 @@ mod cases {
     }
 
     pub(super) fn an_effect_whose_reply_was_lost_is_an_error_and_is_not_repeated(user: User) {
-        let mut bench = Bench::with(user, &["fs"], &DaemonOptions::default());
+        let mut bench = Bench::with_modules(user, &["fs"], &DaemonOptions::default());
         bench.row(CapabilityKind::Fs, "write", "{}");
         let session = bench.session();
         let code = "
@@ -335,7 +336,7 @@ mod cases {
             said.join()";
         let execution = bench.client.start(&session, code);
         let lines = bench.daemon.place.worktree().join("lines");
-        watch::until(|| lines.exists(), || "nothing is written".to_owned());
+        watch::wait_until(|| lines.exists(), || "nothing is written".to_owned());
         drop(bench.client);
         let daemon = restart(bench.daemon);
         let mut client = daemon.client();
@@ -358,7 +359,7 @@ mod cases {
     }
 
     pub(super) fn reads_of_a_busy_script_do_not_fail_although_supervisors_exit(user: User) {
-        let mut bench = Bench::with(user, &["fs"], &DaemonOptions::default());
+        let mut bench = Bench::with_modules(user, &["fs"], &DaemonOptions::default());
         let session = bench.session();
         std::fs::write(bench.daemon.place.worktree().join("in"), "text").expect("written");
         let code = "
@@ -377,7 +378,7 @@ mod cases {
             let id = execution.id.to_string();
             let mut events = || client.events(&id).len();
             let before = events();
-            watch::until(|| events() > before, || "it does not go on".to_owned());
+            watch::wait_until(|| events() > before, || "it does not go on".to_owned());
             drop(client);
             daemon = restart(daemon);
         }
@@ -391,7 +392,7 @@ mod cases {
     }
 
     pub(super) fn sessions_survive_a_series_of_supervisors(user: User) {
-        let mut scene = Scene::with(user, Settings::default());
+        let mut scene = Scene::with_settings(user, Settings::default());
         let session = scene.session();
         scene.client.eval(&session, "var count = 0").expect("runs");
         let mut daemon = scene.daemon;
@@ -436,7 +437,7 @@ mod cases {
 
     /// Some executions reach the worker and not the store: the session goes on without them.
     pub(super) fn busy_sessions_survive_and_keep_what_was_acknowledged(user: User) {
-        let mut scene = Scene::with(user, Settings::default());
+        let mut scene = Scene::with_settings(user, Settings::default());
         let sessions = [scene.session(), scene.session(), scene.session()];
         let mut daemon = scene.daemon;
         drop(scene.client);
@@ -452,7 +453,10 @@ mod cases {
                     })
                     .collect();
                 let enough = 30 + 7 * round;
-                watch::until(|| total.load(Ordering::Relaxed) >= enough, || "too few executions".to_owned());
+                watch::wait_until(
+                    || total.load(Ordering::Relaxed) >= enough,
+                    || "too few executions".to_owned(),
+                );
                 let (place, _) = daemon.kill();
                 let seen: Vec<_> =
                     clients.into_iter().map(|client| client.join().expect("no panic")).collect();
@@ -464,7 +468,7 @@ mod cases {
                 let record = client.session_record(session);
                 assert_eq!(record.status, SessionStatus::Ready, "round {round}: {:?}", record.close_reason);
                 let mut execution = None;
-                watch::until(
+                watch::wait_until(
                     || match client.eval(session, "globalThis.count ?? 0") {
                         Ok(done) => execution.insert(done).status.is_final(),
                         // A worker that could not reply within the first second.
@@ -493,7 +497,7 @@ mod cases {
     }
 
     pub(super) fn a_stopped_daemon_ends_what_it_adopted(user: User) {
-        let mut scene = Scene::with(user, Settings::default());
+        let mut scene = Scene::with_settings(user, Settings::default());
         let session = scene.session();
         let pid = scene.client.inspect(&session).expect("live").pid;
         let worker = PidFd::open(pid).expect("alive");

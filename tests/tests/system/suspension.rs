@@ -71,7 +71,7 @@ struct Memory {
 }
 
 impl Memory {
-    fn of(place: &TestDir) -> Self {
+    fn in_place(place: &TestDir) -> Self {
         let memory = Self { meminfo: place.path("meminfo"), stalls: place.path("stalls"), total_mb: 8_000 };
         memory.set(4_000, 0);
         memory
@@ -100,7 +100,7 @@ fn memory_of(client: &mut Client) -> String {
 }
 
 fn until_memory_is(daemon: &Daemon, level: &str) {
-    watch::until(|| memory_of(&mut daemon.client()) == level, || format!("memory is not {level}"));
+    watch::wait_until(|| memory_of(&mut daemon.client()) == level, || format!("memory is not {level}"));
 }
 
 mod cases {
@@ -115,7 +115,7 @@ mod cases {
         for round in 1..4 {
             let suspended = suspend(&mut client, &session).expect("it is idle");
             assert_eq!((suspended.id, suspended.status), (session.id, SessionStatus::Suspended));
-            watch::until(|| is_stopped(&mut daemon.client(), &session), || "it runs".to_owned());
+            watch::wait_until(|| is_stopped(&mut daemon.client(), &session), || "it runs".to_owned());
             assert_eq!(client.session_record(&session).status, SessionStatus::Suspended);
             assert_eq!(client.inspect(&session).expect("live").status, SessionStatus::Suspended);
             assert_eq!(listed(&mut client, SessionStatus::Suspended).len(), 1);
@@ -134,7 +134,7 @@ mod cases {
         suspend(&mut client, &session).expect("it is idle");
         let resumed = client.op(SessionResume { session: session.id.to_string() }).expect("resumed");
         assert!(matches!(resumed, session if session.status == SessionStatus::Ready));
-        watch::until(|| !is_stopped(&mut daemon.client(), &session), || "it is stopped".to_owned());
+        watch::wait_until(|| !is_stopped(&mut daemon.client(), &session), || "it is stopped".to_owned());
         suspend(&mut client, &session).expect("it is idle");
         client.close(&session);
         let record = client.session_record(&session);
@@ -157,12 +157,12 @@ mod cases {
         let (idle, busy) = (new_session(&daemon), new_session(&daemon));
         let wait = "await new Promise(go => setTimeout(go, 3000)); 'done'";
         let running = client.start(&busy, wait);
-        client.until(&idle, SessionStatus::Suspended);
+        client.wait_for(&idle, SessionStatus::Suspended);
         assert_eq!(client.session_record(&busy).status, SessionStatus::Ready);
         let ended = client.until_final(&running);
         assert_eq!(ended.result.map(|result| result.preview).as_deref(), Some("'done'"));
         assert!(!kinds(&mut client, &busy)[..4].contains(&SessionEventType::Suspended));
-        client.until(&busy, SessionStatus::Suspended);
+        client.wait_for(&busy, SessionStatus::Suspended);
         assert_eq!(client.preview_of(&idle, "1 + 1"), "2");
         daemon.stop();
     }
@@ -173,7 +173,7 @@ mod cases {
         let session = new_session(&daemon);
         client.preview_of(&session, "var n = 1");
         suspend(&mut client, &session).expect("it is idle");
-        watch::until(|| is_stopped(&mut daemon.client(), &session), || "it runs".to_owned());
+        watch::wait_until(|| is_stopped(&mut daemon.client(), &session), || "it runs".to_owned());
         drop(client);
         let (place, _) = daemon.kill();
         let daemon = Daemon::start_with(place, &DaemonOptions::default());
@@ -188,7 +188,7 @@ mod cases {
 
     pub(super) fn short_memory_suspends_and_then_refuses(user: User) {
         let place = TestDir::new(user);
-        let memory = Memory::of(&place);
+        let memory = Memory::in_place(&place);
         let options = options(&memory.config());
         let daemon = Daemon::start_with(place, &options);
         let mut client = daemon.client();
@@ -203,7 +203,7 @@ mod cases {
         let running = client.start(&busy, "for (;;) {}");
         memory.set(900, 0);
         until_memory_is(&daemon, "high");
-        client.until(&idle, SessionStatus::Suspended);
+        client.wait_for(&idle, SessionStatus::Suspended);
         assert_eq!(client.session_record(&busy).status, SessionStatus::Ready, "never a busy one");
         // Sessions are made as before, and woken.
         let third = new_session(&daemon);
@@ -237,7 +237,7 @@ mod cases {
         // A worker that exits is not replaced.
         let pid = client.inspect(&restarting).expect("live").pid;
         PidFd::open(pid).expect("alive").kill().expect("alive");
-        let ended = client.until(&restarting, SessionStatus::Crashed).close_reason.expect("a reason");
+        let ended = client.wait_for(&restarting, SessionStatus::Crashed).close_reason.expect("a reason");
         assert!(ended.starts_with("spawn_failed(") && ended.contains("memory is short"), "{ended}");
         // Running code goes on, and sessions that exist run more.
         assert_eq!(client.preview_of(&idle, "1 + 2"), "3");
@@ -376,7 +376,7 @@ fn while_one_owner_holds_the_memory_others_begin_new_things_and_its_largest_work
         Ok(session) => session,
         other => panic!("{other:?}"),
     };
-    watch::until(|| record(&large).status == SessionStatus::Crashed, || "it has not ended".to_owned());
+    watch::wait_until(|| record(&large).status == SessionStatus::Crashed, || "it has not ended".to_owned());
     let ended = record(&large);
     assert_eq!(ended.close_reason.as_deref(), Some("killed(memory_pressure)"));
     assert!(ended.last_error.as_deref().is_some_and(|why| why.contains("more than its share")), "{ended:?}");
@@ -389,7 +389,7 @@ fn while_one_owner_holds_the_memory_others_begin_new_things_and_its_largest_work
         let summary: serde_json::Value = serde_json::from_str(&summary).expect("JSON");
         summary["active_sessions"].as_u64()
     };
-    watch::until(|| workers() == Some(2), || format!("{:?} workers", workers()));
+    watch::wait_until(|| workers() == Some(2), || format!("{:?} workers", workers()));
     assert_eq!(run(other, &bystander, "n += 1").trim(), "2");
     assert_eq!(run(greedy, &small, "6 * 7").trim(), "42");
     memory.set(4_000, 0);
@@ -421,7 +421,7 @@ fn a_program_of_the_owner_who_holds_the_memory_waits_for_it_and_can_be_cancelled
         let summary: serde_json::Value = serde_json::from_str(&summary).expect("JSON");
         summary["active_sessions"].as_u64()
     };
-    watch::until(|| workers() == Some(1), || format!("{:?} workers", workers()));
+    watch::wait_until(|| workers() == Some(1), || format!("{:?} workers", workers()));
     memory.set(50, 0);
     until_memory_is(&daemon, "critical");
     let status = |name: &str| {
@@ -433,9 +433,9 @@ fn a_program_of_the_owner_who_holds_the_memory_waits_for_it_and_can_be_cancelled
         greedy.cli(&daemon, &["task", "submit", name, "yes", "--no-wait"]).ok();
     }
     greedy.cli(&daemon, &["exec", "cancel", "first"]).ok();
-    watch::until(|| status("first") == "cancelled", || status("first"));
+    watch::wait_until(|| status("first") == "cancelled", || status("first"));
     assert_eq!((status("second").as_str(), workers()), ("running", Some(1)), "it has no worker");
     memory.set(4_000, 0);
-    watch::until(|| status("second") == "ok", || status("second"));
+    watch::wait_until(|| status("second") == "ok", || status("second"));
     daemon.stop();
 }

@@ -156,7 +156,7 @@ fn sessions_end_by_their_age_and_when_idle() {
     let old = session(&mut scene, settings(|settings| settings.runtime.ttl_s = 1));
     let idle = session(&mut scene, settings(|settings| settings.runtime.idle_timeout_s = 1));
     for (session, reason) in [(&old, "expired"), (&idle, "idle")] {
-        let record = scene.client.until(session, SessionStatus::Closed);
+        let record = scene.client.wait_for(session, SessionStatus::Closed);
         assert_eq!(record.close_reason.as_deref(), Some(reason));
     }
     let error = scene.client.eval(&old, "1").expect_err("it has ended");
@@ -169,7 +169,7 @@ fn session_is_crashed_after_the_exit_of_its_worker_and_stays_so() {
     let mut scene = Scene::new(User::AsStarted);
     let session = session(&mut scene, settings(|settings| settings.runtime.on_crash = OnCrash::Close));
     scene.client.op(SessionKill { session: session.id.to_string(), signal: 9 }).expect("killed");
-    let record = scene.client.until(&session, SessionStatus::Crashed);
+    let record = scene.client.wait_for(&session, SessionStatus::Crashed);
     assert_eq!(record.close_reason.as_deref(), Some("killed(operator)"));
     scene.end(&[]);
 }

@@ -43,7 +43,7 @@ impl Bench {
     fn run(&mut self, session: &Session, name: &str, text: &str) -> Ran {
         self.daemon.place.write(name, text);
         let execution = self.client.run_file(session, name).expect("an execution");
-        Ran::of(execution)
+        Ran::of_execution(execution)
     }
 
     /// Begins to run a file of the worktree.
@@ -78,7 +78,7 @@ struct Ran {
 }
 
 impl Ran {
-    fn of(execution: Execution) -> Self {
+    fn of_execution(execution: Execution) -> Self {
         let events = execution.events.unwrap_or_default();
         let notice = |event: &Event| match &event.payload {
             EventPayload::System { message, level, .. } if *level != ConsoleLevel::Info => {

@@ -33,7 +33,7 @@ mod cases {
             config: config.to_owned(),
             ..DaemonOptions::default()
         };
-        Scene::on(Daemon::start_with(TestDir::new(user), &options), Settings::default())
+        Scene::on_daemon(Daemon::start_with(TestDir::new(user), &options), Settings::default())
     }
 
     /// The next daemon is of the build under test.
@@ -68,7 +68,7 @@ mod cases {
         let printing = scene.client.start(&prints, &code);
         let question = scene.client.start(&waiting, "CC('how many?') * 2");
         let pending = question.id.to_string();
-        watch::until(|| waits(&mut scene.client, &pending), || "it does not wait".to_owned());
+        watch::wait_until(|| waits(&mut scene.client, &pending), || "it does not wait".to_owned());
         drop(scene.client);
         let daemon = upgraded(scene.daemon);
         let mut client = daemon.client();
@@ -164,7 +164,7 @@ mod cases {
         let running =
             scene.client.start(busy, "const from = Date.now(); while (Date.now() < from + 2500); kept");
         let question = scene.client.start(&waiting, "CC('how many?')").id.to_string();
-        watch::until(|| waits(&mut scene.client, &question), || "it does not wait".to_owned());
+        watch::wait_until(|| waits(&mut scene.client, &question), || "it does not wait".to_owned());
         drop(scene.client);
         let daemon = upgraded(scene.daemon);
         let mut client = daemon.client();
@@ -188,19 +188,19 @@ mod cases {
         assert!(client.inspect(&idle).expect("live").next_cull_at.is_some());
         assert_eq!(fact(&mut client, &new, "drain_at"), serde_json::Value::Null);
         // Idle: at once. Busy: at the end of its execution, which loses nothing.
-        client.until(calm, SessionStatus::Ready);
+        client.wait_for(calm, SessionStatus::Ready);
         let restarted = |client: &mut Client, session: &Session| {
             let facts = fact(client, session, "restart");
             facts["reason"] == "replaced" && client.session_record(session).status == SessionStatus::Ready
         };
-        watch::until(|| restarted(&mut client, calm), || "it is not restarted".to_owned());
+        watch::wait_until(|| restarted(&mut client, calm), || "it is not restarted".to_owned());
         assert_eq!(client.preview_of(calm, "typeof kept"), "'undefined'");
         let ended = client.until_final(&running);
         assert_eq!(
             (ended.status, ended.result.map(|value| value.preview)),
             (ExecutionStatus::Ok, Some("41".to_owned()))
         );
-        watch::until(|| restarted(&mut client, busy), || "it is not restarted".to_owned());
+        watch::wait_until(|| restarted(&mut client, busy), || "it is not restarted".to_owned());
         assert_eq!(fact(&mut client, busy, "drain_at"), serde_json::Value::Null);
         let output = daemon.cli(&["ops", "upgrade", "--wait"]);
         assert!(output.code == Some(0) && output.stdout.contains("All sessions run"), "{}", output.stdout);
@@ -244,8 +244,8 @@ mod cases {
         drop(client);
         let daemon = upgraded(daemon);
         let mut client = daemon.client();
-        client.until(&session, SessionStatus::Closed);
-        client.until(&forked, SessionStatus::Closed);
+        client.wait_for(&session, SessionStatus::Closed);
+        client.wait_for(&forked, SessionStatus::Closed);
         drop(client);
         daemon.stop();
     }

@@ -38,7 +38,7 @@ fn the_helper_of_a_root_daemon_makes_the_user_namespaces() {
     assert!(!helper_row(&usual).contains("sys_admin"), "never where users may make namespaces");
     usual.stop();
 
-    let mut bench = Bench::with(User::AsStarted, &["exec"], &options());
+    let mut bench = Bench::with_modules(User::AsStarted, &["exec"], &options());
     bench.use_files_unprivileged();
     bench.row(CapabilityKind::Module, "exec", r#"{"commands": ["sh"]}"#);
     let row = helper_row(&bench.daemon);

@@ -50,7 +50,7 @@ mod cases {
     pub(super) fn databases_take_no_more_than_the_operator_permits(user: User) {
         let config = "[databases]\nworkspaces_per_owner = 2\nworkspace_mb = 2\nowner_mb = 3\n";
         let options = DaemonOptions { config: config.to_owned(), ..DaemonOptions::default() };
-        let mut bench = Bench::with(user, &["database"], &options);
+        let mut bench = Bench::with_modules(user, &["database"], &options);
         let folder = bench.daemon.place.path("state").join("workspaces");
         let begin = "const db = require('database'); db.exec('CREATE TABLE IF NOT EXISTS t (a)'); 0";
         let fill = "(() => { try { for (;;) db.exec('INSERT INTO t VALUES (zeroblob(100000))') } \

@@ -27,11 +27,11 @@ fn the_tree_obeys_every_rule() {
 fn every_rule_finds_its_violations_and_nothing_else() {
     for rule in RULES {
         for (path, text) in rule.bad {
-            let found = (rule.check)(&Tree::with(&[(path, text)]));
+            let found = (rule.check)(&Tree::of_files(&[(path, text)]));
             assert_eq!(found.len(), 1, "{} on {path}: {found:?}", rule.name);
         }
         for (path, text) in rule.good {
-            let found = (rule.check)(&Tree::with(&[(path, text)]));
+            let found = (rule.check)(&Tree::of_files(&[(path, text)]));
             assert!(found.is_empty(), "{} on {path}: {found:?}", rule.name);
         }
         assert!(!rule.bad.is_empty(), "{} was never seen to fail", rule.name);

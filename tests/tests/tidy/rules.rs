@@ -280,7 +280,7 @@ pub(crate) const RULES: &[Rule] = &[
             phrases(tree, &[""], &[], &[concat!("thread::yield", "_now"), concat!("sched_yield", "(")])
         },
         bad: &[("a/tests/x.rs", concat!("while !so() { std::thread::yield", "_now() }"))],
-        good: &[("a/tests/x.rs", "watch::until(so, otherwise)"), ("a/src/x.rs", "SYS_sched_yield,")],
+        good: &[("a/tests/x.rs", "watch::wait_until(so, otherwise)"), ("a/src/x.rs", "SYS_sched_yield,")],
     },
     Rule {
         name: "words are those of the glossary",

@@ -58,7 +58,7 @@ impl Tree {
     }
 
     /// A tree of example files.
-    pub(crate) fn with(files: &[(&str, &str)]) -> Self {
+    pub(crate) fn of_files(files: &[(&str, &str)]) -> Self {
         let file = |(path, text): &(&str, &str)| SourceFile { path: (*path).into(), text: (*text).into() };
         Self { files: files.iter().map(file).collect() }
     }

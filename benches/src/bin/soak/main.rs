@@ -117,7 +117,7 @@ fn round(daemon: &Daemon, client: &mut Client, template: &str, number: usize) ->
             1 => {
                 // As a bug of the engine would end the worker: only the owner task waits for its exit.
                 client.op(SessionKill { session: session.id.to_string(), signal: 11 })?;
-                client.until(session, SessionStatus::Crashed);
+                client.wait_for(session, SessionStatus::Crashed);
             }
             _ => {
                 client.op(SessionKill { session: session.id.to_string(), signal: 9 })?;

@@ -314,7 +314,7 @@ pub(crate) fn apart(time: Duration) -> Result<()> {
     let client = daemon.client();
     let held = || (observe::anonymous_kib(daemon.pid()), observe::descriptors(daemon.pid()));
     let fits = |now: (u64, usize)| now.0 <= kib + SLACK_KIB && now.1 <= descriptors + SLACK_DESCRIPTORS;
-    watch::until(|| fits(held()), || format!("the supervisor holds {:?}, before {base:?}", held()));
+    watch::wait_until(|| fits(held()), || format!("the supervisor holds {:?}, before {base:?}", held()));
     let (kib, descriptors) = held();
     println!("supervisor at the end: {kib} KiB and {descriptors} descriptors");
     drop(client);

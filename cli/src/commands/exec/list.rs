@@ -32,7 +32,7 @@ pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
             session: args.session.clone(),
             status: args.status,
             period: args.period.period(),
-            page: ListPage::behind(last, limit),
+            page: ListPage::after_last(last, limit),
         };
         context.call(filter).await
     };

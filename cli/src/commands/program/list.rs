@@ -27,7 +27,7 @@ pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
             name: args.name.clone(),
             period: args.period.period(),
             owner: args.owner.owner.clone(),
-            page: ListPage::behind(last, limit),
+            page: ListPage::after_last(last, limit),
         };
         context.call_once(filter, None).await
     };

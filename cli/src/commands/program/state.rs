@@ -25,13 +25,13 @@ pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
         let run = context.call_once(RunGet { execution: args.execution.clone() }, None).await?;
         run.execution.status == ExecutionStatus::Running
     };
-    let state = of(context, &args.execution, args.checkpoint).await?;
+    let state = state_of(context, &args.execution, args.checkpoint).await?;
     context.out.result(&state, || text(&state, running))?;
     Ok(exit::OK)
 }
 
 /// The state of an execution, at a checkpoint or now.
-pub(super) async fn of(
+pub(super) async fn state_of(
     context: &Context,
     execution: &str,
     checkpoint: Option<u64>,

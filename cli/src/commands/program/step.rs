@@ -27,7 +27,7 @@ impl Step {
     }
 
     /// The step after an answer; none if its output is not shown, or if the answer will be refused.
-    pub(crate) async fn after(context: &Context, reference: &str) -> Result<Option<Self>, CliError> {
+    pub(crate) async fn find_after(context: &Context, reference: &str) -> Result<Option<Self>, CliError> {
         if !is_shown(context) {
             return Ok(None);
         }

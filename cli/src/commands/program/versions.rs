@@ -19,7 +19,7 @@ pub struct Args {
 
 pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
     let part = async |last: Option<&ProgramVersion>, limit| {
-        let page = ListPage::behind(last, limit);
+        let page = ListPage::after_last(last, limit);
         let op = ProgramVersions { program: args.program.clone(), page };
         context.call_once(op, None).await
     };

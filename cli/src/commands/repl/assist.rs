@@ -165,7 +165,7 @@ impl Assist {
             let is_wanted = |property: &String| {
                 property.starts_with(name) && (!property.starts_with("__") || name.starts_with('_'))
             };
-            let found = self.properties.of(object).into_iter().filter(is_wanted);
+            let found = self.properties.names_of(object).into_iter().filter(is_wanted);
             candidates.extend(found.map(|property| format!("{object}.{property}")));
         }
         let mut seen = BTreeSet::new();

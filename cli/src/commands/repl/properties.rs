@@ -43,7 +43,7 @@ impl Properties {
 
     /// The names of the properties of `a.b.c`; none if the session does not respond in time. Blocks; the runtime is not used, whose
     /// thread waits for the terminal.
-    pub(super) fn of(&self, object: &str) -> Vec<String> {
+    pub(super) fn names_of(&self, object: &str) -> Vec<String> {
         let is_name = |name: &str| !name.is_empty() && !name.starts_with(|c: char| c.is_ascii_digit());
         if !object.split('.').all(is_name) {
             return Vec::new();

@@ -34,7 +34,7 @@ pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
             template: args.template_id.clone(),
             workspace_id: args.workspace_id.clone(),
             engine: args.engine,
-            page: ListPage::behind(last, limit),
+            page: ListPage::after_last(last, limit),
         };
         context.call(filter).await
     };

@@ -42,7 +42,7 @@ pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
         named => named,
     };
     let wait = !args.no_wait;
-    let step = if wait { Step::after(context, &args.execution).await? } else { None };
+    let step = if wait { Step::find_after(context, &args.execution).await? } else { None };
     let op = TaskSubmit { execution: args.execution, task, result, wait };
     let run = context.call_once(op, args.idempotency.idempotency_key).await?;
     if let Some(step) = step {

@@ -10,7 +10,7 @@ use vm_system_protocol::model::Template;
 pub(crate) async fn run(context: &Context, list: ListArgs) -> Result<u8, CliError> {
     let part = async |last: Option<&Template>, limit| {
         let built_in = !context.out.quiet;
-        let op = TemplateList { page: ListPage::behind(last, limit), built_in };
+        let op = TemplateList { page: ListPage::after_last(last, limit), built_in };
         context.call(op).await
     };
     let templates = list.collect(part).await?;

@@ -192,7 +192,7 @@ mod tests {
 
     #[test]
     fn connections_of_one_client_wait_and_those_of_another_do_not() {
-        let shares = Shares::new("connections", "connections", ShareLimits::of(1 << 12));
+        let shares = Shares::new("connections", "connections", ShareLimits::at_most(1 << 12));
         let mut turns = Turns::new(Instant::now());
         let arrive = |turns: &mut Turns<&'static str>, name| {
             turns.push(owner(name), name, shares.take(&owner(name)).expect("free"));
@@ -231,7 +231,7 @@ mod tests {
 
     #[test]
     fn a_client_has_few_that_are_being_started_however_long_that_takes() {
-        let shares = Shares::new("connections", "connections", ShareLimits::of(1 << 12));
+        let shares = Shares::new("connections", "connections", ShareLimits::at_most(1 << 12));
         let begin = Instant::now();
         let mut turns = Turns::new(begin);
         let arrive = |turns: &mut Turns<&'static str>, name| {

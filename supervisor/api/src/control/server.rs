@@ -46,7 +46,7 @@ pub const STREAMS: usize = 2_048;
 
 impl Default for ServerState {
     fn default() -> Self {
-        Self::new(ShareLimits::of(STREAMS), ClientMemory::default())
+        Self::new(ShareLimits::at_most(STREAMS), ClientMemory::default())
     }
 }
 

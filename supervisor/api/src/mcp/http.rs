@@ -38,7 +38,7 @@ use vm_system_runtime::shares::{Share, ShareLimits, Shares};
 /// Path of the MCP API on the HTTP listener.
 pub(crate) const PATH: &str = "/mcp";
 /// Sessions at a time. The least recently used ones are closed for new ones, of the same owner first.
-const SESSIONS: ShareLimits = ShareLimits { per_owner: 64, ..ShareLimits::of(512) };
+const SESSIONS: ShareLimits = ShareLimits { per_owner: 64, ..ShareLimits::at_most(512) };
 /// A session without requests for this long is closed.
 const IDLE: Duration = Duration::from_hours(2);
 /// Ended sessions of earlier daemons that are remembered, so that they are not restored again.
@@ -46,7 +46,7 @@ const ENDED: usize = 4_096;
 /// Largest body of a message (bytes): as over standard streams.
 const BODY_BYTES: usize = 16 << 20;
 /// Bodies above the limit of the REST API that are handled at a time: they occupy memory.
-const LARGE_BODIES: ShareLimits = ShareLimits { per_owner: 8, ..ShareLimits::of(32) };
+const LARGE_BODIES: ShareLimits = ShareLimits { per_owner: 8, ..ShareLimits::at_most(32) };
 const SESSION_HEADER: &str = "mcp-session-id";
 const VERSION_HEADER: &str = "mcp-protocol-version";
 const NAME_HEADER: &str = "mcp-name";

@@ -166,7 +166,7 @@ impl Server {
             finished: AtomicUsize::new(0),
         });
         let limits = ControlLimits {
-            connections: ShareLimits { reserved: 0, ..ShareLimits::of(CONNECTIONS) },
+            connections: ShareLimits { reserved: 0, ..ShareLimits::at_most(CONNECTIONS) },
             requests: REQUESTS,
             frame_bytes: FRAME_BYTES,
             hello: PATIENCE,

@@ -64,13 +64,13 @@ const DEFINITIONS: [&str; 2] = ["$defs", "definitions"];
 impl Schema {
     /// Checks that answers can be validated with the schema; on error the reason.
     pub fn check(schema: &Value) -> Result<(), String> {
-        Check::of(schema).map(drop)
+        Check::of_schema(schema).map(drop)
     }
 
     /// A schema for validations; on error the reason why it cannot be used.
     pub fn new(text: &str) -> Result<Self, String> {
         let root: Value = serde_json::from_str(text).map_err(|error| not_json(&error))?;
-        let Check { found, count, .. } = Check::of(&root)?;
+        let Check { found, count, .. } = Check::of_schema(&root)?;
         let bytes = text.len().saturating_mul(VALUE_BYTES).saturating_add(count.compiled_bytes());
         Ok(Self {
             patterns: found.into_iter().map(|pattern| (pattern, OnceLock::new())).collect(),
@@ -145,7 +145,7 @@ struct Check<'s> {
 }
 
 impl<'s> Check<'s> {
-    fn of(schema: &'s Value) -> Result<Self, String> {
+    fn of_schema(schema: &'s Value) -> Result<Self, String> {
         let mut check = Self { root: schema, count: PatternCount::default(), found: Vec::new() };
         check.schema(schema, 0)?;
         Ok(check)

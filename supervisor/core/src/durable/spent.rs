@@ -25,7 +25,7 @@ pub struct Spent {
 
 impl Spent {
     /// The use that counts after a task with this outcome.
-    fn behind(self, outcome: TaskOutcome, task: &TaskRow, limits: &Limits, now: Now) -> Self {
+    fn behind_task(self, outcome: TaskOutcome, task: &TaskRow, limits: &Limits, now: Now) -> Self {
         if !answers_itself(outcome) {
             return Self::default();
         }
@@ -86,7 +86,7 @@ impl DurableMachine {
         let refilled = if answers_itself(outcome) { waited(task, now) } else { REFILL_MS };
         self.counters.refilled_ms = self.counters.refilled_ms.saturating_add(refilled);
         let limits = &self.spec.limits;
-        let spent = self.counters.scope_kept.behind(outcome, task, limits, now);
+        let spent = self.counters.scope_kept.behind_task(outcome, task, limits, now);
         let used_up = spent.out_of_time(limits);
         self.remember(spent);
         let Some(limit) = used_up else { return true };

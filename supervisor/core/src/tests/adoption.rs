@@ -256,13 +256,13 @@ fn a_running_execution_that_was_never_recorded_is_interrupted() {
     bench.prints_in(UNRECORDED);
     assert_eq!(bench.interrupts, 1);
     assert!(bench.machine.is_busy_briefly(), "and for the end of what nobody knows");
-    bench.after(20);
+    bench.pass_ms(20);
     assert_eq!(bench.interrupts, 2, "the first one is lost if the execution had not begun");
     bench.is_busy(2);
     bench.prints_in(UNRECORDED);
     bench.ends_in(UNRECORDED);
     assert_eq!(bench.records_of_executions(), 0);
-    bench.after(20);
+    bench.pass_ms(20);
     assert_eq!(bench.interrupts, 2);
     assert!(!bench.machine.is_busy_briefly());
     bench.goes_on(1);
@@ -310,9 +310,9 @@ fn the_end_of_the_stored_execution_is_recorded_before_the_unrecorded_ones_are_di
 fn an_unrecorded_execution_that_does_not_stop_ends_the_session_without_an_accusation() {
     let mut bench = adopted(None);
     bench.reports(0, Some(UNRECORDED), None);
-    bench.after(INTERRUPT_GRACE_MS - 1);
+    bench.pass_ms(INTERRUPT_GRACE_MS - 1);
     assert!(!bench.killed);
-    bench.after(1);
+    bench.pass_ms(1);
     assert!(bench.killed);
     bench.input(SessionInput::Exited(WorkerExitStatus::Signaled(9)));
     assert_eq!(bench.reason(), "host_restart");
@@ -471,9 +471,9 @@ fn a_worker_that_does_not_send_what_it_announced_is_ended_by_its_wall_limit() {
     let mut bench = adopted(Some(EXECUTION));
     bench.reports(2, Some(EXECUTION), None);
     bench.calls(7);
-    bench.after(u64::from(bench.policy.wire.limits.wall_ms));
+    bench.pass_ms(u64::from(bench.policy.wire.limits.wall_ms));
     assert_eq!((bench.host_calls, bench.interrupts > 0), (0, true));
-    bench.after(INTERRUPT_GRACE_MS);
+    bench.pass_ms(INTERRUPT_GRACE_MS);
     assert!(bench.killed);
 }
 

@@ -86,7 +86,7 @@ fn the_next_supervisor_restarts_a_session_again() {
     assert_eq!(bench.details(), ["signal(SIGSEGV)", "signal(SIGSEGV)"]);
     // It counts as the second restart within the window.
     assert_eq!(bench.respawns, 0);
-    bench.after(1_000);
+    bench.pass_ms(1_000);
     assert_eq!(bench.respawns, 1);
     let policy = Arc::clone(&bench.policy);
     let respawned = crate::Respawned { random_seed: SEED, startup: Vec::new(), policy };

@@ -49,9 +49,9 @@ fn a_session_ends_at_its_deadline_and_says_what_to_do() {
     assert_eq!(bench.drain_fact(), serde_json::json!(at));
     assert_eq!(bench.machine.next_cull_at(bench.now), Some(at));
     bench.execute(2);
-    bench.after(SOON_MS - 1);
+    bench.pass_ms(SOON_MS - 1);
     assert_eq!((bench.machine.running(), bench.interrupts), (Some(EXECUTION), 0));
-    bench.after(1);
+    bench.pass_ms(1);
     assert!(bench.interrupts > 0, "its execution is ended first");
     bench.ends(Outcome::Interrupted);
     let error = bench.ended().error.expect("an error");
@@ -79,7 +79,7 @@ fn an_idle_session_that_restarts_is_replaced_at_once_and_a_busy_one_when_it_is_i
         bench.is_killed_by_us();
         assert_eq!((bench.respawns, bench.machine.generation()), (1, 2));
         assert_eq!(bench.drain_fact(), serde_json::Value::Null, "the next worker is of this build");
-        bench.after(2 * HOUR_MS);
+        bench.pass_ms(2 * HOUR_MS);
         assert_eq!(bench.machine.record().closed_at, None);
     }
 }
@@ -91,7 +91,7 @@ fn a_session_that_restarts_is_replaced_at_its_deadline_while_it_is_busy() {
     bench.calls(1);
     bench.input(SessionInput::Drain { token: None, at: Some(Timestamp(bench.now.unix_ms + 5)) });
     assert!(!bench.killed);
-    bench.after(5);
+    bench.pass_ms(5);
     bench.is_killed_by_us();
     let Some(Ok(Answer::Executed(ended))) = bench.reply(2) else { panic!("{:?}", bench.replies) };
     assert_eq!(ended.record.error.as_ref().and_then(|error| error.reason.as_deref()), Some("replaced"));

@@ -6,15 +6,15 @@ use vm_system_protocol::worker::EXIT_OUT_OF_MEMORY;
 #[test]
 fn execution_that_exceeds_the_grace_is_killed_with_the_reason_of_the_stop() {
     let mut wall = Bench::running_with(rights(|snapshot| snapshot.settings.limits.wall_ms = 10));
-    wall.after(10);
-    wall.after(INTERRUPT_GRACE_MS);
+    wall.pass_ms(10);
+    wall.pass_ms(INTERRUPT_GRACE_MS);
     assert!(wall.killed);
     wall.input(SessionInput::Exited(WorkerExitStatus::Signaled(9)));
     assert_eq!((wall.ended().status, wall.reason().as_str()), (ExecutionStatus::Timeout, "limit(wall)"));
 
     let mut cancel = Bench::running();
     cancel.input(SessionInput::Cancel { token: Token::new(3), execution: EXECUTION, abandoned: false });
-    cancel.after(INTERRUPT_GRACE_MS);
+    cancel.pass_ms(INTERRUPT_GRACE_MS);
     cancel.input(SessionInput::Exited(WorkerExitStatus::Signaled(9)));
     assert_eq!(
         (cancel.ended().status, cancel.reason().as_str()),
@@ -35,13 +35,13 @@ fn session_is_busy_briefly_from_a_cancel_to_the_end_of_the_execution_or_the_work
     ends.ends(Outcome::Interrupted);
     assert!(!ends.machine.is_busy_briefly());
     let mut killed = cancelled();
-    killed.after(INTERRUPT_GRACE_MS);
+    killed.pass_ms(INTERRUPT_GRACE_MS);
     assert!(killed.killed && !killed.machine.is_busy_briefly());
     let mut closed = cancelled();
     closed.input(SessionInput::Close { token: Token::new(4), cause: CloseCause::Request });
     assert!(!closed.machine.is_busy_briefly(), "a session that closes accepts no request again");
     let mut limited = Bench::running_with(rights(|snapshot| snapshot.settings.limits.wall_ms = 10));
-    limited.after(10);
+    limited.pass_ms(10);
     assert!(!limited.machine.is_busy_briefly());
 }
 
@@ -126,7 +126,7 @@ fn closing_cancels_the_running_execution_and_waits_for_the_exit() {
 fn a_worker_that_does_not_exit_is_killed_and_the_session_is_closed_all_the_same() {
     let mut bench = Bench::ready();
     bench.input(SessionInput::Close { token: Token::new(3), cause: CloseCause::Request });
-    bench.after(CLOSE_GRACE_MS);
+    bench.pass_ms(CLOSE_GRACE_MS);
     assert!(bench.killed);
     bench.input(SessionInput::Exited(WorkerExitStatus::Signaled(9)));
     assert_eq!((bench.machine.record().status, bench.reason().as_str()), (SessionStatus::Closed, "exited"));
@@ -149,7 +149,7 @@ fn operators_signal_is_the_reason_only_if_it_kills() {
 fn unreported_exit_is_recorded_after_its_deadline() {
     let mut bench = Bench::running();
     bench.input(SessionInput::Kill { token: Token::new(3), signal: 9 });
-    bench.after(crate::deadlines::EXIT_MS);
+    bench.pass_ms(crate::deadlines::EXIT_MS);
     assert_eq!(bench.reason(), "killed(operator)");
     assert!(bench.machine.is_released());
 }
@@ -160,13 +160,13 @@ fn an_idle_session_ends_but_not_while_something_runs() {
     bench.input(SessionInput::Create { token: Token::new(1) });
     bench.input(SessionInput::Spawned);
     bench.on_worker_message(FromWorker::Started { heap_bytes: 1 });
-    bench.after(9_000);
+    bench.pass_ms(9_000);
     bench.execute(2);
-    bench.after(9_000);
+    bench.pass_ms(9_000);
     bench.ends(Outcome::Ok);
-    bench.after(9_999);
+    bench.pass_ms(9_999);
     assert!(!bench.sent.iter().any(|message| matches!(message, ToWorker::Shutdown)));
-    bench.after(1);
+    bench.pass_ms(1);
     assert!(matches!(bench.sent.last(), Some(ToWorker::Shutdown)));
     bench.input(SessionInput::Exited(WorkerExitStatus::Exited(0)));
     assert_eq!(bench.reason(), "idle");

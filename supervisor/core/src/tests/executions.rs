@@ -97,7 +97,7 @@ fn kept_output_is_acknowledged_after_the_next_execution() {
 #[test]
 fn event_times_stay_between_the_last_event_and_now() {
     let mut bench = Bench::running();
-    bench.after(100);
+    bench.pass_ms(100);
     bench.prints(50_000, "in time");
     bench.prints(10_000, "claims to be earlier");
     bench.prints(u64::MAX, "claims to be from the future");
@@ -138,14 +138,14 @@ fn a_second_execution_is_refused_at_once() {
 #[test]
 fn the_wall_clock_is_paused_during_a_host_call() {
     let mut bench = Bench::running_with(rights(|snapshot| snapshot.settings.limits.wall_ms = 1_000));
-    bench.after(400);
+    bench.pass_ms(400);
     bench.calls(1);
-    bench.after(30_000);
+    bench.pass_ms(30_000);
     assert_eq!(bench.interrupts, 0);
     bench.input(SessionInput::HostReplied { call: 1, reply: HostReply::Fs(FsReply::Bool(true)) });
-    bench.after(599);
+    bench.pass_ms(599);
     assert_eq!(bench.interrupts, 0);
-    bench.after(1);
+    bench.pass_ms(1);
     assert_eq!(bench.interrupts, 1);
     bench.ends(Outcome::Interrupted);
     let ended = bench.ended();
@@ -160,15 +160,15 @@ fn the_wall_clock_goes_on_while_a_script_waits_for_its_input_and_nothing_else_en
     let mut bench = Bench::running_with(rights(|snapshot| snapshot.settings.limits.wall_ms = limit));
     let request = || HostRequest::Stdin { max_bytes: 1, wait_ms: u64::MAX };
     bench.on_worker_message(FromWorker::HostCall { execution: EXECUTION, call: 1, request: request() });
-    bench.after(long);
+    bench.pass_ms(long);
     assert_eq!((bench.host_calls, bench.interrupts), (1, 0), "a wait for a person is no hang");
     assert!(!matches!(bench.sent.last(), Some(ToWorker::HostReply { .. })));
     let reply = HostReply::Stdin(StdinReply::Data(vec![1]));
     bench.input(SessionInput::HostReplied { call: 1, reply });
     bench.on_worker_message(FromWorker::HostCall { execution: EXECUTION, call: 2, request: request() });
-    bench.after(long - 1);
+    bench.pass_ms(long - 1);
     assert_eq!(bench.interrupts, 0);
-    bench.after(1);
+    bench.pass_ms(1);
     assert_eq!(bench.interrupts, 1);
     assert!(matches!(
         bench.sent.last(),
@@ -184,7 +184,7 @@ fn the_wall_clock_goes_on_while_a_script_waits_for_its_input_and_nothing_else_en
 fn host_without_a_reply_fails_the_call_and_not_the_session() {
     let mut bench = Bench::running();
     bench.calls(1);
-    bench.after(crate::deadlines::HOST_CALL_MS);
+    bench.pass_ms(crate::deadlines::HOST_CALL_MS);
     assert!(matches!(
         bench.sent.last(),
         Some(ToWorker::HostReply { call: 1, reply: HostReply::Failed(error) }) if error.code == "ETIMEDOUT"
@@ -213,7 +213,7 @@ fn machines_own_record_decides_between_timeout_and_cancelled() {
     cancelled.ends(Outcome::Limit(LimitKind::Wall));
     assert_eq!(cancelled.ended().status, ExecutionStatus::Cancelled);
     let mut late = Bench::running_with(rights(|snapshot| snapshot.settings.limits.wall_ms = 10));
-    late.after(10);
+    late.pass_ms(10);
     late.input(SessionInput::Cancel { token: Token::new(3), execution: EXECUTION, abandoned: false });
     late.ends(Outcome::Interrupted);
     assert_eq!(late.ended().status, ExecutionStatus::Timeout, "the first reason is kept");
@@ -227,7 +227,7 @@ fn an_execution_whose_client_has_gone_says_so_however_it_ends() {
         assert_eq!(bench.reply(3), Some(&Ok(Answer::Done)));
         assert_eq!(bench.interrupts, 1);
         if dies {
-            bench.after(INTERRUPT_GRACE_MS);
+            bench.pass_ms(INTERRUPT_GRACE_MS);
             bench.input(SessionInput::Exited(WorkerExitStatus::Signaled(9)));
         } else {
             bench.ends(Outcome::Interrupted);
@@ -256,11 +256,11 @@ fn interrupt_is_repeated_because_the_first_may_arrive_before_the_execution_begin
     let mut bench = Bench::running();
     bench.input(SessionInput::Cancel { token: Token::new(3), execution: EXECUTION, abandoned: false });
     for repeated in 2..5 {
-        bench.after(crate::deadlines::INTERRUPT_AGAIN_MS);
+        bench.pass_ms(crate::deadlines::INTERRUPT_AGAIN_MS);
         assert_eq!(bench.interrupts, repeated);
     }
     bench.ends(Outcome::Interrupted);
-    bench.after(crate::deadlines::INTERRUPT_AGAIN_MS);
+    bench.pass_ms(crate::deadlines::INTERRUPT_AGAIN_MS);
     assert_eq!(bench.interrupts, 4, "never after the end");
     assert!(!bench.killed);
 }
@@ -269,10 +269,10 @@ fn interrupt_is_repeated_because_the_first_may_arrive_before_the_execution_begin
 fn cpu_time_is_judged_by_the_kernels_clock() {
     let mut bench = Bench::running_with(rights(|snapshot| snapshot.settings.limits.cpu_ms = 100));
     // It slept: wall time passed, CPU time did not.
-    bench.after(5_000);
+    bench.pass_ms(5_000);
     assert_eq!(bench.interrupts, 0);
     bench.now.cpu_us = 300_000;
-    bench.after(5_000);
+    bench.pass_ms(5_000);
     assert_eq!(bench.interrupts, 1);
     bench.ends(Outcome::Interrupted);
     assert_eq!((bench.ended().status, bench.code().as_str()), (ExecutionStatus::Timeout, "CPU_LIMIT"));

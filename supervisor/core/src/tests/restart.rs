@@ -139,9 +139,9 @@ fn each_restart_waits_twice_as_long_and_the_sixth_crash_ends_the_session() {
         bench.crashes();
         if pause > 0 {
             assert_eq!(bench.respawns, 0);
-            bench.after(pause - 1);
+            bench.pass_ms(pause - 1);
             assert_eq!(bench.respawns, 0, "{pause}");
-            bench.after(1);
+            bench.pass_ms(1);
         }
         bench.starts();
         pause = (pause * 2).max(RESTART_BACK_OFF_MS);
@@ -163,7 +163,7 @@ fn crashes_that_are_far_apart_are_followed_at_once() {
     for _ in 0..3 * RECOVERIES {
         bench.crashes();
         bench.starts();
-        bench.after(RECOVERY_WINDOW_MS);
+        bench.pass_ms(RECOVERY_WINDOW_MS);
     }
 }
 
@@ -174,17 +174,17 @@ fn a_restart_that_fails_is_tried_again_and_then_ends_the_session_by_its_own_reas
     // No process, a library that is gone, a worker that dies while it starts, a startup file that throws.
     assert_eq!(std::mem::take(&mut bench.respawns), 1);
     bench.input(SessionInput::SpawnFailed(SpawnFailure::late("no process".to_owned())));
-    bench.after(10 * RESTART_BACK_OFF_MS);
+    bench.pass_ms(10 * RESTART_BACK_OFF_MS);
     assert_eq!(std::mem::take(&mut bench.respawns), 1);
     let text = "lodash-4.17.21 is not installed".to_owned();
     let library = "lodash-4.17.21".to_owned();
     let missing = LibraryFailure { library, problem: LibraryProblem::NotInstalled, text };
     bench.input(SessionInput::LibraryFailed(missing));
-    bench.after(10 * RESTART_BACK_OFF_MS);
+    bench.pass_ms(10 * RESTART_BACK_OFF_MS);
     bench.respawned(Vec::new());
     bench.input(SessionInput::Exited(WorkerExitStatus::Exited(3)));
     for left in [true, false] {
-        bench.after(10 * RESTART_BACK_OFF_MS);
+        bench.pass_ms(10 * RESTART_BACK_OFF_MS);
         bench.respawned(vec![startup(41)]);
         bench.on_worker_message(FromWorker::Started { heap_bytes: 5 });
         bench.on_worker_message(FromWorker::Done(Box::new(Done {
@@ -247,7 +247,7 @@ fn a_hostile_worker_and_a_lost_jail_are_replaced_too_and_an_operators_kill_is_fi
     bench.input(SessionInput::Exited(WorkerExitStatus::Signaled(9)));
     bench.starts();
     bench.input(SessionInput::Exited(WorkerExitStatus::KeeperLost));
-    bench.after(RESTART_BACK_OFF_MS);
+    bench.pass_ms(RESTART_BACK_OFF_MS);
     bench.starts();
     assert_eq!(bench.restarts().len(), 2);
     assert_eq!(bench.restarts()[1], "keeper_lost");

@@ -207,7 +207,7 @@ fn a_rollback_whose_end_is_stored_late_costs_no_session() {
     bench.execute(21);
     assert!(matches!(bench.replies.last(), Some((21, Err(Refusal::Storage(_))))), "{:?}", bench.replies);
     bench.held = None;
-    bench.after(60_000);
+    bench.pass_ms(60_000);
     bench.execute(22);
     bench.ends(Outcome::Ok);
     assert!(matches!(bench.replies.last(), Some((22, Ok(_)))), "{:?}", bench.replies);

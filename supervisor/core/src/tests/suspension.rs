@@ -27,9 +27,9 @@ impl Bench {
 #[test]
 fn an_idle_session_is_suspended_and_the_next_execution_wakes_it_first() {
     let mut bench = Bench::idle(0, Some(1_000));
-    bench.after(999);
+    bench.pass_ms(999);
     assert!(!bench.machine.is_suspended());
-    bench.after(1);
+    bench.pass_ms(1);
     assert!(bench.machine.is_suspended());
     assert_eq!(bench.machine.shown_record().status, SessionStatus::Suspended);
     assert_eq!(bench.machine.record().status, SessionStatus::Ready, "what is stored");
@@ -38,21 +38,21 @@ fn an_idle_session_is_suspended_and_the_next_execution_wakes_it_first() {
     assert!(matches!(bench.sent.last(), Some(ToWorker::Execute(_))), "{:?}", bench.sent);
     assert_eq!(bench.events(), [SessionEventType::Suspended, SessionEventType::Resumed]);
     // Never while it is busy; the time begins anew afterwards.
-    bench.after(5_000);
+    bench.pass_ms(5_000);
     assert!(!bench.machine.is_suspended());
     bench.ends(Outcome::Ok);
-    bench.after(999);
+    bench.pass_ms(999);
     assert!(!bench.machine.is_suspended());
-    bench.after(1);
+    bench.pass_ms(1);
     assert!(bench.machine.is_suspended());
 }
 
 #[test]
 fn a_session_is_suspended_before_its_idle_timeout_ends_it() {
     let mut bench = Bench::idle(10, Some(60_000));
-    bench.after(5_000);
+    bench.pass_ms(5_000);
     assert!(bench.machine.is_suspended());
-    bench.after(5_000);
+    bench.pass_ms(5_000);
     assert_eq!(bench.signals, [SIGSTOP, SIGCONT], "it exits by itself");
     assert!(matches!(bench.sent.last(), Some(ToWorker::Shutdown)), "{:?}", bench.sent);
     assert!(!bench.killed);
@@ -61,7 +61,7 @@ fn a_session_is_suspended_before_its_idle_timeout_ends_it() {
 #[test]
 fn a_request_suspends_an_idle_session_and_not_a_busy_one() {
     let mut bench = Bench::idle(0, None);
-    bench.after(1_000_000);
+    bench.pass_ms(1_000_000);
     assert!(!bench.machine.is_suspended(), "only on request");
     bench.execute(2);
     bench.input(SessionInput::Request { token: Token::new(3), request: SessionRequest::Suspend });

@@ -145,16 +145,16 @@ fn an_answer_that_does_not_fit_is_refused_and_counted() {
 fn expired_task_gets_its_default_or_fails() {
     let mut patient = Bench::running();
     patient.on_task(1, 1, Some(r#"{"timeout_ms":500,"default":[1]}"#));
-    patient.after(499);
+    patient.pass_ms(499);
     assert_eq!(patient.answered(), None);
-    patient.after(1);
+    patient.pass_ms(1);
     assert_eq!(patient.answered(), Some(&TaskAnswer::Json(JsonText::from_untrusted("[1]".to_owned()))));
     patient.submits(3, "late");
     assert_eq!(patient.reply(3), Some(&not_pending()));
     let mut hasty = Bench::running();
     hasty.on_task(1, 1, Some(r#"{"timeout_ms":0}"#));
     assert_eq!(hasty.status(2), Some(ExecutionStatus::Waiting));
-    hasty.after(0);
+    hasty.pass_ms(0);
     assert!(matches!(hasty.answered(), Some(TaskAnswer::Expired(_))));
     assert_eq!(hasty.outcomes(), [TaskOutcome::Expired]);
 }
@@ -172,14 +172,14 @@ fn options_that_are_wrong_are_the_scripts_error_and_no_task() {
 #[test]
 fn neither_clock_runs_while_an_answer_is_awaited() {
     let mut bench = Bench::running_with(rights(|snapshot| snapshot.settings.limits.wall_ms = 1_000));
-    bench.after(400);
+    bench.pass_ms(400);
     bench.on_task(1, 1, None);
-    bench.after(30 * 24 * 3_600_000);
+    bench.pass_ms(30 * 24 * 3_600_000);
     assert_eq!((bench.interrupts, bench.killed), (0, false));
     bench.submits(3, "at last");
-    bench.after(599);
+    bench.pass_ms(599);
     assert_eq!(bench.interrupts, 0);
-    bench.after(1);
+    bench.pass_ms(1);
     assert_eq!(bench.interrupts, 1, "the rest of the limit is used up");
     bench.ends(Outcome::Interrupted);
     assert_eq!(bench.code(), "WALL_LIMIT");
@@ -227,7 +227,7 @@ fn a_session_that_waits_is_busy_and_not_idle() {
     bench.on_worker_message(FromWorker::Started { heap_bytes: 1 });
     bench.execute(2);
     bench.on_task(1, 1, None);
-    bench.after(60_000);
+    bench.pass_ms(60_000);
     bench.execute(3);
     assert_eq!(bench.reply(3), Some(&Err(Refusal::Busy)));
     assert!(!bench.sent.iter().any(|message| matches!(message, ToWorker::Shutdown)));
@@ -273,7 +273,7 @@ fn tasks_that_no_honest_worker_sends_are_violations() {
     for number in 1..40 {
         if !chatty.killed {
             chatty.on_task(number, number, Some(r#"{"timeout_ms":0}"#));
-            chatty.after(0);
+            chatty.pass_ms(0);
         }
     }
     chatty.input(SessionInput::Exited(WorkerExitStatus::Signaled(9)));

@@ -120,11 +120,11 @@ fn with_error_they_end_the_execution_before_anything_runs() {
 #[test]
 fn its_clocks_begin_after_the_check() {
     let mut bench = checked(TypeCheck::Error);
-    bench.after(60_000);
+    bench.pass_ms(60_000);
     is_checked(&mut bench, found(0));
-    bench.after(9);
+    bench.pass_ms(9);
     assert_eq!(bench.interrupts, 0);
-    bench.after(1);
+    bench.pass_ms(1);
     assert_eq!(bench.interrupts, 1);
 }
 

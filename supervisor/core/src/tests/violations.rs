@@ -104,7 +104,7 @@ fn a_worker_that_never_starts_is_killed() {
     let mut bench = Bench::new(rights(|_| {}), 0);
     bench.input(SessionInput::Create { token: Token::new(1) });
     bench.input(SessionInput::Spawned);
-    bench.after(HELLO_MS);
+    bench.pass_ms(HELLO_MS);
     assert!(bench.killed);
     bench.input(SessionInput::Exited(WorkerExitStatus::Signaled(9)));
     assert!(matches!(bench.reply(1), Some(Err(Refusal::SpawnFailed(_)))));
@@ -131,7 +131,7 @@ fn worker_that_closes_its_channel_and_does_not_exit_is_killed() {
     let mut bench = Bench::ready();
     bench.input(SessionInput::ChannelFailed(ChannelFault::Closed));
     assert!(!bench.killed);
-    bench.after(CLOSE_GRACE_MS);
+    bench.pass_ms(CLOSE_GRACE_MS);
     assert!(bench.killed);
     bench.input(SessionInput::Exited(WorkerExitStatus::Signaled(9)));
     assert_eq!(bench.reason(), "hung_up");

@@ -51,12 +51,12 @@ fn nothing_runs_if_its_start_cannot_be_stored_and_the_session_goes_on() {
 #[test]
 fn its_clocks_begin_when_the_worker_gets_it() {
     let mut bench = withheld_with(true, rights(|snapshot| snapshot.settings.limits.wall_ms = 10));
-    bench.after(60_000);
+    bench.pass_ms(60_000);
     assert_eq!(bench.interrupts, 0);
     bench.keeps();
-    bench.after(9);
+    bench.pass_ms(9);
     assert_eq!(bench.interrupts, 0);
-    bench.after(1);
+    bench.pass_ms(1);
     assert_eq!(bench.interrupts, 1);
 }
 

@@ -31,7 +31,7 @@ pub(crate) struct CheckThreads {
 
 impl Default for CheckThreads {
     fn default() -> Self {
-        let limits = ShareLimits { reserved: 0, ..ShareLimits::of(CHECKS) };
+        let limits = ShareLimits { reserved: 0, ..ShareLimits::at_most(CHECKS) };
         Self { slots: Shares::new("checks of answers", "durable", limits), schemas: Arc::default() }
     }
 }
@@ -57,7 +57,9 @@ impl CheckThreads {
     pub(crate) async fn answer(
         &self,
         holder: &Holder,
-        (owner, task, schema): (&Owner, TaskId, Option<&str>),
+        owner: &Owner,
+        task: TaskId,
+        schema: Option<&str>,
         given: GivenAnswer,
     ) -> Result<SubmittedAnswer, OpError> {
         let bytes = match &given {

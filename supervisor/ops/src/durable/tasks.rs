@@ -244,8 +244,8 @@ impl Ops {
     ) -> Result<SubmittedAnswer, OpError> {
         match pending {
             Some(row) => {
-                let task = (&row.owner, row.id, row.schema.as_deref());
-                self.checks.answer(&call.caller.holder(), task, given).await
+                let (holder, schema) = (call.caller.holder(), row.schema.as_deref());
+                self.checks.answer(&holder, &row.owner, row.id, schema, given).await
             }
             None => Ok(SubmittedAnswer::Unchecked(given)),
         }

@@ -80,8 +80,10 @@ impl Ops {
     ) -> Result<bool, OpError> {
         match row.outcome {
             Some(TaskOutcome::Answered) => {
-                let task = (&row.owner, row.id, row.schema.as_deref());
-                let given = self.checks.answer(&call.caller.holder(), task, answer.clone()).await?;
+                let given = self
+                    .checks
+                    .answer(&call.caller.holder(), &row.owner, row.id, row.schema.as_deref(), answer.clone())
+                    .await?;
                 Ok(given.for_task(row).is_some_and(|answer| answer.ok() == row.answer))
             }
             // The worker had an answer that the exited supervisor did not store.

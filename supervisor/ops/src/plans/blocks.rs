@@ -168,9 +168,9 @@ fn read_block<'t>(
         if let Some(section) = lines.section(line, "intro", STOPS) {
             block.intro.get_or_insert((number, section.text(), section.closed));
         } else if let Some(section) = lines.section(line, "red", STOPS) {
-            block.red.get_or_insert(Work::of("red", "- test:", &section));
+            block.red.get_or_insert(Work::of_section("red", "- test:", &section));
         } else if let Some(section) = lines.section(line, "actions", STOPS) {
-            block.actions.get_or_insert(Work::of("actions", "- action:", &section));
+            block.actions.get_or_insert(Work::of_section("actions", "- action:", &section));
         } else if let Some(section) = lines.section(line, "success", STOPS) {
             let items = section.lines.iter().filter(|(_, line)| item(line, "- [ ]").is_some());
             let items = items.map(|(_, line)| (*line).to_owned()).collect();
@@ -190,7 +190,7 @@ fn item<'t>(line: &'t str, marker: &str) -> Option<&'t str> {
 }
 
 impl Work {
-    fn of(tag: &'static str, marker: &str, section: &Section<'_>) -> Work {
+    fn of_section(tag: &'static str, marker: &str, section: &Section<'_>) -> Work {
         let mut work = Work {
             tag,
             line: section.line,

@@ -63,7 +63,7 @@ impl RepeatedInputs {
         })
     }
 
-    pub(super) async fn of(store: &StoreHandle, ended: &SessionRow) -> Result<Self, OpError> {
+    pub(super) async fn read(store: &StoreHandle, ended: &SessionRow) -> Result<Self, OpError> {
         let mut line = vec![ended.session.id];
         let mut youngest = ended.session.runtime_meta.forked_from;
         while let Some(parent) = youngest {

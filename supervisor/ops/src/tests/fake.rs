@@ -403,7 +403,7 @@ impl RuntimeApi for Fake {
 }
 
 fn store() -> (StoreHandle, Faults) {
-    Faults::of(open_temporary().expect("a temporary folder can be made"))
+    Faults::wrap(open_temporary().expect("a temporary folder can be made"))
 }
 
 /// The verbs with a store and a fake runtime.
@@ -418,20 +418,20 @@ pub(super) struct OpsBench {
 impl OpsBench {
     pub(super) fn new() -> Self {
         let (store, faults) = store();
-        Self::on(store, faults)
+        Self::on_store(store, faults)
     }
 
     /// Without configured roots of worktrees.
     pub(super) fn with_worktrees_anywhere() -> Self {
         let (store, faults) = store();
-        Self::with(store, faults, OpsOptions { worktrees_confined: false, ..OpsOptions::default() })
+        Self::with_options(store, faults, OpsOptions { worktrees_confined: false, ..OpsOptions::default() })
     }
 
-    fn on(store: StoreHandle, faults: Faults) -> Self {
-        Self::with(store, faults, OpsOptions::default())
+    fn on_store(store: StoreHandle, faults: Faults) -> Self {
+        Self::with_options(store, faults, OpsOptions::default())
     }
 
-    fn with(store: StoreHandle, faults: Faults, options: OpsOptions) -> Self {
+    fn with_options(store: StoreHandle, faults: Faults, options: OpsOptions) -> Self {
         let fake = Fake { store: store.clone(), script: Arc::default(), executing: Arc::default() };
         let stop = CancellationToken::new();
         let runtime: Arc<dyn RuntimeApi> = Arc::new(fake.clone());
@@ -442,7 +442,7 @@ impl OpsBench {
 
     /// A new supervisor on the same database: memory is lost.
     pub(super) fn restarted(&self) -> Self {
-        Self::on(self.store.clone(), self.faults.clone())
+        Self::on_store(self.store.clone(), self.faults.clone())
     }
 
     pub(super) async fn request<V: Verb>(&self, verb: V) -> Result<V::Reply, OpError> {

@@ -221,7 +221,7 @@ async fn forks_belong_to_the_parents_owner_and_a_key_finds_all_of_them_again() {
 
 /// The refusal of a session beyond the last one.
 fn no_session_left() -> ShareRefusal {
-    let sessions = Shares::new("sessions", "sessions", ShareLimits::of(1));
+    let sessions = Shares::new("sessions", "sessions", ShareLimits::at_most(1));
     let holder = Holder::UNKNOWN;
     let _last = sessions.take(&holder);
     sessions.refusal(&holder)

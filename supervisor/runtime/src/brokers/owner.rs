@@ -8,7 +8,7 @@
 
 use super::databases;
 use super::live::{BrokerFailure, ConnectedBroker};
-use super::{AllowedCall, BrokerKind, CallFailure, Shared, broker_error};
+use super::{AllowedCall, BrokerKind, BrokersState, CallFailure, broker_error};
 use crate::recent_failures::RecentFailures;
 use crate::shares::Share;
 use crate::worktree::Worktree;
@@ -45,7 +45,7 @@ pub(super) struct Work {
 
 /// The task's state.
 pub(super) struct BrokerTask {
-    shared: Arc<Shared>,
+    shared: Arc<BrokersState>,
     session: SessionId,
     kind: BrokerKind,
     stop: CancellationToken,
@@ -63,7 +63,7 @@ pub(super) struct BrokerTask {
 
 impl BrokerTask {
     pub(super) fn new(
-        shared: Arc<Shared>,
+        shared: Arc<BrokersState>,
         (session, kind): (SessionId, BrokerKind),
         stop: CancellationToken,
     ) -> Self {

@@ -83,7 +83,7 @@ impl RunTask {
             }
             Action::LetGo => return self.let_worker_go(),
             Action::Write { id, batch } => {
-                let news = News::of(&batch);
+                let news = News::of_batch(&batch);
                 // A batch that the store refuses at once is an input like any other.
                 let failed = self.writes.push((id, news), Batch(batch), Urgency::Now);
                 return failed.map(|outcome| self.written(outcome));
@@ -146,9 +146,9 @@ impl RunTask {
     fn call(&mut self, machine: &DurableMachine, context: &ProgramContext, work: HostCallRequest) {
         let shared = Arc::clone(&self.durables.shared);
         let session = machine.record().session_id;
-        let files = (context.clone(), Arc::clone(&self.calls.used), self.calls.reservation.clone());
-        let used = Arc::clone(&self.calls.used);
-        let called = files::call(shared, (self.execution, session), files, work);
+        let (used, reservation) = (Arc::clone(&self.calls.used), self.calls.reservation.clone());
+        let ids = (self.execution, session);
+        let called = files::call(shared, ids, context.clone(), Arc::clone(&used), reservation, work);
         self.calls.under_way = Some(Box::pin(async move {
             let result = called.await;
             let written = lock(&used).1.written_bytes;
@@ -159,8 +159,9 @@ impl RunTask {
     fn request(&mut self, machine: &DurableMachine, context: &ProgramContext, work: RequestEffect) {
         let shared = Arc::clone(&self.durables.shared);
         let session = machine.record().session_id;
-        let with = (context.clone(), Arc::clone(&self.calls.used), self.calls.reservation.clone());
-        let made = requests::request(shared, (self.execution, session), with, work);
+        let (used, reservation) = (Arc::clone(&self.calls.used), self.calls.reservation.clone());
+        let ids = (self.execution, session);
+        let made = requests::request(shared, ids, context.clone(), used, reservation, work);
         self.calls.under_way = Some(Box::pin(made));
     }
 }

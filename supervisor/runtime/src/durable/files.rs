@@ -81,7 +81,9 @@ pub(super) fn give_back(used: &Used, policy: &EffectivePolicy, waited_ms: u64) {
 pub(super) async fn call(
     shared: Arc<RuntimeContext>,
     (execution, session): (ExecutionId, SessionId),
-    (context, used, reservation): (ProgramContext, Used, Reservation),
+    context: ProgramContext,
+    used: Used,
+    reservation: Reservation,
     work: HostCallRequest,
 ) -> Result<JsonText, String> {
     if context.worktree.is_empty() {
@@ -139,7 +141,7 @@ async fn report_change(
         subject: execution.to_string(),
         outcome: "FOLDER_CHANGED".to_owned(),
     };
-    if let Err(error) = shared.store.of(owner).apply(Write::Audit(Box::new(entry))).await {
+    if let Err(error) = shared.store.for_owner(owner).apply(Write::Audit(Box::new(entry))).await {
         tracing::warn!(%execution, %error, "the changed folder is not in the audit log");
     }
 }

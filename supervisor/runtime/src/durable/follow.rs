@@ -22,7 +22,7 @@ pub(super) struct News {
 }
 
 impl News {
-    pub(super) fn of(batch: &[Write]) -> Self {
+    pub(super) fn of_batch(batch: &[Write]) -> Self {
         let mut news = Self::default();
         for write in batch {
             match write {
@@ -92,7 +92,8 @@ impl Durables {
                     continue;
                 }
             };
-            let store_of_owner = record.as_ref().map_or_else(|| store.clone(), |row| store.of(&row.owner));
+            let store_of_owner =
+                record.as_ref().map_or_else(|| store.clone(), |row| store.for_owner(&row.owner));
             let unfinished = record.is_some_and(|row| {
                 row.execution.kind == ExecutionKind::Program && !row.execution.status.is_final()
             });

@@ -114,7 +114,7 @@ const INSPECTIONS: usize = 4;
 
 /// Shares without a reserve: administrators have no more need of it than others.
 fn unreserved(what: &'static str, most: usize) -> Arc<Shares> {
-    Shares::new(what, "durable", ShareLimits { reserved: 0, ..ShareLimits::of(most) })
+    Shares::new(what, "durable", ShareLimits { reserved: 0, ..ShareLimits::at_most(most) })
 }
 
 /// A program's running worker.
@@ -166,7 +166,7 @@ impl Durables {
             workers: Mutex::default(),
             spent: Mutex::default(),
             code: Mutex::default(),
-            slots: Shares::new("workers of programs", "durable", ShareLimits::of(config.workers.max(1))),
+            slots: Shares::new("workers of programs", "durable", ShareLimits::at_most(config.workers.max(1))),
             starts: Arc::new(Semaphore::new(config.starts.max(1))),
             wakes: Arc::new(Semaphore::new(2 * config.starts.max(1))),
             compilations: unreserved("compilations", COMPILATIONS),

@@ -42,7 +42,9 @@ const EXCHANGE: u64 = 1;
 pub(super) async fn request(
     shared: Arc<RuntimeContext>,
     (execution, session): (ExecutionId, SessionId),
-    (context, used, reservation): (ProgramContext, Used, Reservation),
+    context: ProgramContext,
+    used: Used,
+    reservation: Reservation,
     work: RequestEffect,
 ) -> DurableInput {
     let RequestEffect { mut request, effect } = work;

@@ -107,7 +107,7 @@ async fn blank(
     limits: &WorkerLimits,
 ) -> Result<(WorkerHandle, Share, Spawner), RuntimeError> {
     let (slot, _start_permit) = durables.start_slot(&durables.shared.holder(owner)).await?;
-    let jails = durables.shared.jails.of(owner).await.map_err(WorkerStartError::from)?;
+    let jails = durables.shared.jails.jails_of(owner).await.map_err(WorkerStartError::from)?;
     let spawned = jails.spawn_worker(name(), owner, limits, &WorkerKind::Program).await;
     let (handle, jail) = spawned.map_err(WorkerStartError::from)?;
     Ok((handle, slot, jail))

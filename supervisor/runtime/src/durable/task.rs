@@ -146,7 +146,7 @@ impl RunTask {
                 Err(why) => return self.refuse_all(&why),
             },
         };
-        self.writes = Writes::new(self.durables.shared.store.of(&context.owner));
+        self.writes = Writes::new(self.durables.shared.store.for_owner(&context.owner));
         self.holder = self.durables.shared.holder(&context.owner);
         let mut stopping = false;
         loop {

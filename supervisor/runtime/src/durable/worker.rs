@@ -165,7 +165,7 @@ impl Durables {
         let mut tries = 0;
         loop {
             tries += 1;
-            let jails = self.shared.jails.of(&order.owner).await?;
+            let jails = self.shared.jails.jails_of(&order.owner).await?;
             let mut changes = jails.changes();
             let jail = jails.present();
             let error = match self.start_in(&jail, &order, &code).await {

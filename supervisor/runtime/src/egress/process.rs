@@ -2,7 +2,7 @@
 //! hands each to the session of its exchange; another one writes. When the process ends, its exchanges fail. One that hangs is ended: while
 //! it has exchanges it gets pings.
 
-use super::Inner;
+use super::EgressState;
 use super::client::Exchanges;
 use std::collections::HashMap;
 use std::io;
@@ -53,7 +53,7 @@ type QueuedOrder = (ToEgress, Option<OwnedSemaphorePermit>);
 /// Which session an exchange belongs to.
 #[derive(Debug, Default)]
 struct Routes {
-    table: Mutex<Table>,
+    table: Mutex<RouteTable>,
     /// It should make no more requests.
     outdated: AtomicBool,
     /// Pings since its last message.
@@ -63,7 +63,7 @@ struct Routes {
 }
 
 #[derive(Debug, Default)]
-struct Table {
+struct RouteTable {
     last: u64,
     exchanges: HashMap<u64, (Weak<Exchanges>, u64)>,
     /// It has ended, with this many exchanges under way.
@@ -71,7 +71,7 @@ struct Table {
 }
 
 impl Routes {
-    fn lock(&self) -> MutexGuard<'_, Table> {
+    fn lock(&self) -> MutexGuard<'_, RouteTable> {
         // No code panics while holding it.
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -119,7 +119,7 @@ impl Routes {
 
 impl EgressProcess {
     /// Starts a process, or connects to one, and waits until it is jailed.
-    pub(super) async fn start(inner: &Arc<Inner>) -> Result<Arc<Self>, String> {
+    pub(super) async fn start(inner: &Arc<EgressState>) -> Result<Arc<Self>, String> {
         let config = &inner.config;
         let (stream, child) = match &config.socket {
             None => {
@@ -230,7 +230,7 @@ impl Drop for Progressed {
 }
 
 async fn run(
-    inner: Arc<Inner>,
+    inner: Arc<EgressState>,
     routes: Arc<Routes>,
     (mut reader, mut writer): (OwnedReadHalf, OwnedWriteHalf),
     mut orders: mpsc::Receiver<QueuedOrder>,
@@ -317,7 +317,7 @@ async fn run(
 }
 
 /// Ends the process, and returns its exit status; one of a service manager ends with its connection.
-async fn reap(inner: Arc<Inner>, child: Option<ChildProcess>) -> Option<ExitStatus> {
+async fn reap(inner: Arc<EgressState>, child: Option<ChildProcess>) -> Option<ExitStatus> {
     let mut status = None;
     if let Some(mut child) = child {
         let _ = child.kill();

@@ -128,7 +128,9 @@ impl FilesAgent {
     pub(super) fn start(
         (starter, config): (&AgentStarter, &FilesAgentConfig),
         (uid, user): (u32, String),
-        (tasks, live, stop): (&TaskTracker, Arc<AtomicUsize>, CancellationToken),
+        tasks: &TaskTracker,
+        live: Arc<AtomicUsize>,
+        stop: CancellationToken,
     ) -> io::Result<Arc<Self>> {
         let (channel, process) = starter.start(uid)?;
         let (ready, is_ready) = oneshot::channel();

@@ -32,7 +32,7 @@ struct Failure {
 #[serde(deny_unknown_fields)]
 struct Diagnostic {
     /// None for one about the options.
-    place: Option<Place>,
+    place: Option<ReportPlace>,
     is_error: bool,
     code: u32,
     message: String,
@@ -40,7 +40,7 @@ struct Diagnostic {
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Place {
+struct ReportPlace {
     file: String,
     line: u32,
     column: u32,

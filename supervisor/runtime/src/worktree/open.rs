@@ -1,6 +1,6 @@
 //! An open worktree, and files read beneath it: with this process's rights, or by the files agent of a user.
 
-use super::roots::{FileRights, Place, Roots, WorktreeClient};
+use super::roots::{FileRights, RootPlace, Roots, WorktreeClient};
 use crate::files_agents::{FilesAgentError, FilesAgents, FilesChild, OpenFolder};
 use nix::errno::Errno;
 use std::io;
@@ -96,7 +96,7 @@ struct AgentFiles {
     uid: u32,
     /// The name of this user.
     user: String,
-    place: Place,
+    place: RootPlace,
     /// As the client named it.
     path: PathBuf,
     folder: Mutex<Arc<OpenFolder>>,
@@ -113,7 +113,7 @@ impl AgentFiles {
         if present.is_usable() {
             return Ok(present);
         }
-        let Place { root, beneath } = &self.place;
+        let RootPlace { root, beneath } = &self.place;
         let user = (self.uid, Some(&*self.user));
         let opened = self.agents.open(user, root.as_fd(), beneath, root.cross_mounts());
         let opened = Arc::new(opened.map_err(|error| of_agent(&self.path, error))?);
@@ -146,10 +146,10 @@ impl Worktree {
 
     fn open_at(
         path: &Path,
-        (place, rights): (Place, FileRights),
+        (place, rights): (RootPlace, FileRights),
         user: Option<&str>,
     ) -> Result<Self, WorktreeError> {
-        let Place { root, beneath } = &place;
+        let RootPlace { root, beneath } = &place;
         let cross_mounts = root.cross_mounts();
         match rights {
             FileRights::Own => {
@@ -173,7 +173,7 @@ impl Worktree {
     }
 
     /// A folder that is used with our own rights.
-    fn own(handle: nix::Result<OwnedFd>, place: &Place) -> nix::Result<Self> {
+    fn own(handle: nix::Result<OwnedFd>, place: &RootPlace) -> nix::Result<Self> {
         let handle = handle?;
         let file_handle = beneath::file_handle(handle.as_fd());
         let recorded = recorded(place, (FileRights::Own.uid(), None), file_handle);
@@ -319,7 +319,7 @@ impl Worktree {
 
 /// The record of a worktree.
 fn recorded(
-    place: &Place,
+    place: &RootPlace,
     (uid, user): (u32, Option<String>),
     handle: Option<Vec<u8>>,
 ) -> Arc<RecordedWorktree> {

@@ -115,7 +115,7 @@ impl AsFd for Root {
 
 /// A folder by its root.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct RootPlace {
     pub(super) root: Arc<Root>,
     /// Relative to the root.
     pub(super) beneath: PathBuf,
@@ -172,7 +172,7 @@ impl Roots {
         &self,
         recorded: &RecordedWorktree,
         client: &WorktreeClient,
-    ) -> Result<(Place, FileRights), WorktreeError> {
+    ) -> Result<(RootPlace, FileRights), WorktreeError> {
         let RecordedWorktree { uid, root, beneath, .. } = recorded;
         let root = Path::new(root);
         let path = root.join(beneath);
@@ -201,7 +201,7 @@ impl Roots {
         &self,
         path: &Path,
         client: &WorktreeClient,
-    ) -> Result<(Place, FileRights), WorktreeError> {
+    ) -> Result<(RootPlace, FileRights), WorktreeError> {
         let outside = || outside(path);
         let roots = self.current();
         let resolved = resolve(&roots, path).ok_or_else(outside)?;
@@ -278,12 +278,12 @@ fn resolve(roots: &[Arc<Root>], path: &Path) -> Option<PathBuf> {
 }
 
 /// The root with the longest path above a resolved path, and the rest of the path.
-fn place(roots: &[Arc<Root>], path: &Path) -> Option<Place> {
+fn place(roots: &[Arc<Root>], path: &Path) -> Option<RootPlace> {
     let above = roots.iter().filter(|root| path.starts_with(&root.resolved));
     let root = above.max_by_key(|root| root.resolved.components().count())?;
     let rest = path.strip_prefix(&root.resolved).ok()?;
     let beneath = if rest.as_os_str().is_empty() { PathBuf::from(".") } else { rest.to_owned() };
-    Some(Place { root: Arc::clone(root), beneath })
+    Some(RootPlace { root: Arc::clone(root), beneath })
 }
 
 fn is_own(uid: u32) -> bool {

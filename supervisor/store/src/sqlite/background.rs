@@ -41,13 +41,19 @@ impl Background {
     }
 
     /// A turn has written a batch of which so much was written before, or a part of it, or nothing.
-    pub(super) fn after(&mut self, batch: &Batch, before: &Progress, verdict: &Result<Written, StoreError>) {
+    pub(super) fn note_written(
+        &mut self,
+        batch: &Batch,
+        before: &Progress,
+        verdict: &Result<Written, StoreError>,
+    ) {
         if let Ok(Written::Part(progress)) = verdict {
             self.staging.extend(progress.staging);
             return;
         }
         if let Some(execution) = before.staging {
             self.staging.remove(&execution);
+            // The part that was written belongs to no checkpoint now.
             self.may_sweep |= verdict.is_err();
         }
         if verdict.is_err() {
@@ -112,6 +118,7 @@ impl Background {
         let mut rows = statement.query([])?;
         while let Some(row) = rows.next()? {
             let execution = ExecutionId::from_bytes(row.get(0)?);
+            // A batch that is still written in pieces needs its pages.
             if !self.staging.contains(&execution) {
                 return Ok(Some((execution, row.get(1)?, FROM_THE_FIRST)));
             }

@@ -3,7 +3,7 @@
 
 use super::failure::{may_pass, store_error};
 use super::long_reads::LongRead;
-use super::recovery::beside;
+use super::recovery::path_beside;
 use super::saved_copy::copy_into;
 use nix::sys::statvfs::statvfs;
 use rusqlite::Connection;
@@ -19,7 +19,7 @@ const LEFT_FREE_BYTES: u64 = 64 << 20;
 
 /// Writes a copy beside the database and returns it without a name.
 pub(super) fn copy(read: &LongRead<'_>, database: &Path) -> Result<File, StoreError> {
-    let path = beside(database, ENDING);
+    let path = path_beside(database, ENDING);
     enough_space(&read.connection, database)?;
     // The statement writes another database only; the connection itself was opened for reading.
     read.connection.pragma_update(None, "query_only", false).map_err(|error| store_error(&error))?;
@@ -36,7 +36,7 @@ pub(super) fn copy(read: &LongRead<'_>, database: &Path) -> Result<File, StoreEr
 
 /// Removes what a killed process has left of a copy.
 pub(super) fn remove_rest(database: &Path) {
-    let path = beside(database, ENDING);
+    let path = path_beside(database, ENDING);
     match std::fs::remove_file(&path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
             tracing::warn!(%error, path = %path.display(), "the rest of a backup cannot be removed");

@@ -2,7 +2,7 @@
 //! index that shows what a damaged log has lost. A log with content is therefore read in a copy.
 
 use super::check::{self, CheckMode, examine};
-use super::recovery::{self, beside};
+use super::recovery::{self, path_beside};
 use super::second_look::{self, Look};
 use super::wal_check::{self, OlderThan, WalDamage, WalVerdict};
 use super::{TemporaryFolder, commit_count, open};
@@ -45,7 +45,7 @@ pub fn check_file(path: &Path) -> Result<CheckReport, OpenError> {
         );
         return Err(OpenError::Unusable { path: path.to_owned(), detail });
     }
-    let log = beside(path, "-wal");
+    let log = path_beside(path, "-wal");
     if wal_check::is_without_database(path, &log).map_err(unusable)? {
         return Err(OpenError::Emptied { path: path.to_owned(), log });
     }
@@ -85,7 +85,7 @@ fn examined(
         let folder = TemporaryFolder::make()?;
         let _lock = crate::StoreLock::acquire(folder.path(), None)?;
         let copy = folder.path().join("copy.db");
-        let copied = copy_private(path, &copy).and_then(|()| copy_private(log, &beside(&copy, "-wal")));
+        let copied = copy_private(path, &copy).and_then(|()| copy_private(log, &path_beside(&copy, "-wal")));
         copied.map_err(|error| {
             let what = "its log has content, so it is checked in a copy, which cannot be made";
             recovery::unusable(path, what, &error)

@@ -2,7 +2,7 @@
 //! descriptor of it would drop SQLite's locks (`fcntl(2)`); one that only names a file (`O_PATH`) has none.
 
 use super::open;
-use super::recovery::beside;
+use super::recovery::path_beside;
 use super::second_look;
 use crate::DatabaseFault;
 use rusqlite::Connection;
@@ -36,7 +36,7 @@ impl DatabaseFile {
     pub(super) fn named(path: &Path) -> io::Result<Self> {
         let opened = OpenOptions::new().read(true).custom_flags(nix::libc::O_PATH).open(path)?;
         let found = identity(&opened.metadata()?);
-        let log_path = beside(path, "-wal");
+        let log_path = path_beside(path, "-wal");
         // While a connection has it open, no other file gets its number.
         let log_identity = identity(&std::fs::metadata(&log_path)?);
         let is_log_copied = AtomicBool::new(false);

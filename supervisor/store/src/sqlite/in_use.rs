@@ -7,7 +7,7 @@
 use super::check_file::unchanging;
 use super::failure::{SqliteFailure, may_pass};
 use super::open::{WAL_FILLED_BYTES, has_log_mode};
-use super::recovery::{beside, unusable};
+use super::recovery::{path_beside, unusable};
 use super::transaction::transaction;
 use super::{DatabaseLocation, Durability, wal_check};
 use crate::error::OpenError;
@@ -25,7 +25,7 @@ pub(super) fn mark(connection: &Connection, location: &DatabaseLocation) {
         return;
     }
     // A log that is longer than it was filled may be cut when it starts over (`journal_size_limit`).
-    let log_bytes = std::fs::metadata(beside(location.file.path(), "-wal"))
+    let log_bytes = std::fs::metadata(path_beside(location.file.path(), "-wal"))
         .map_or(0, |log| log.len())
         .min(WAL_FILLED_BYTES);
     let marked = transaction(connection, |c| {
@@ -73,7 +73,7 @@ pub(super) fn unmark_copy(copy: &Path) -> Result<(), rusqlite::Error> {
 /// Whether a database that no process has open was in use, and its log lacks what it had then. No connection of this process may have
 /// the file open.
 pub(super) fn lacks_its_log(database: &Path) -> Result<bool, OpenError> {
-    let (log, index) = (beside(database, "-wal"), beside(database, "-shm"));
+    let (log, index) = (path_beside(database, "-wal"), path_beside(database, "-shm"));
     let lacks = |bytes| {
         wal_check::lacks(&log, &index, bytes).map_err(|error| unusable(&log, "cannot be checked", &error))
     };

@@ -3,7 +3,7 @@
 //!
 //! `new_database.bin` is the file in pieces: zeros left out (`u32`), bytes that follow (`u32`), those bytes; numbers in little endian.
 
-use super::recovery::beside;
+use super::recovery::path_beside;
 use super::{Durability, space};
 use crate::error::OpenError;
 use std::fs::{self, File, OpenOptions};
@@ -22,7 +22,7 @@ pub(super) fn write(path: &Path, pieces: &[u8], durability: Durability) -> Resul
 fn replace(path: &Path, content: &[u8], durability: Durability) -> io::Result<()> {
     // A link stays, and leads to the new file.
     let path = fs::canonicalize(path)?;
-    let new = beside(&path, "-new");
+    let new = path_beside(&path, "-new");
     // Of a start that was killed; it could have other permissions.
     let _ = fs::remove_file(&new);
     let made = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&new);

@@ -2,7 +2,7 @@
 
 use super::failure::{READ_ERROR, is_read_error, store_error};
 use super::free_space::{DatabasePages, has_pointer_maps};
-use super::recovery::beside;
+use super::recovery::path_beside;
 use super::schema::StoreSchema;
 use super::{Durability, commit_count, new_database, space};
 use crate::error::OpenError;
@@ -77,7 +77,7 @@ pub(super) fn first_connection(
     let mut connection = connect()?;
     let found = schema.identify(&connection, path)?;
     if let Some(missing) = commit_count::missing_from_log(commits, &connection) {
-        let log = beside(path, "-wal");
+        let log = path_beside(path, "-wal");
         return Err(OpenError::OlderLog { path: log, than: path.to_owned(), commits: Some(missing) });
     }
     // Before anything is written.
@@ -134,7 +134,7 @@ fn fill_log(path: &Path) {
         .truncate(false)
         .mode(0o600)
         .custom_flags(OFlag::O_NOFOLLOW.bits())
-        .open(beside(path, "-wal"))
+        .open(path_beside(path, "-wal"))
         .and_then(|log| {
             if log.metadata()?.len() > 0 {
                 return Ok(());

@@ -40,6 +40,7 @@ impl QuotaEviction {
         }
         self.read(c, now)?;
         let total = self.owners.iter().fold(0_u64, |sum, (_, bytes)| sum.saturating_add(*bytes));
+        // Owners below the average lose nothing to a database that others have filled.
         let average = total / (self.owners.len() as u64).max(1);
         let chosen = |bytes: u64| (too_large && bytes >= average) || bytes > mark;
         let largest =
@@ -66,6 +67,7 @@ impl QuotaEviction {
     /// `rows` rows of an owner with this many bytes were deleted.
     pub(super) fn forgotten(&mut self, owner: &Owner, rows: u64, bytes: u64) {
         if let Some((_, size)) = self.owners.iter_mut().find(|(other, _)| other == owner) {
+            // Adjusted until the sums are read again, which reads them for all owners.
             *size = size.saturating_sub(bytes);
         }
         if rows == 0 {

@@ -94,6 +94,7 @@ impl ReadTurns {
             if state.closed {
                 return None;
             }
+            // Not in front of the lane's own queries, which wait already.
             if state.may_run(lane) && !state.waiting.contains_key(lane) {
                 state.begin(lane);
                 return Some(ReadTurn { turns: Arc::clone(self), lane: lane.clone() });

@@ -106,6 +106,7 @@ impl Readers {
                 pool.used += 1;
                 return Ok(connection);
             }
+            // Opening may wait for the disk, and other queries return connections meanwhile.
             drop(pool);
             let opened = self.file.reader(self.busy_timeout, |error| self.failed(error.into()));
             pool = self.pool();
@@ -116,6 +117,7 @@ impl Readers {
                 }
                 Err(error) => error,
             };
+            // Only while the file has no name do queries share connections: any other error is the caller's.
             if self.file.fault().is_none() || (pool.idle.is_empty() && pool.used == 0) {
                 return Err(error);
             }
@@ -145,6 +147,7 @@ impl Readers {
 
     /// Waits for running queries and closes the connections.
     pub(super) async fn close(&self) {
+        // First the queries that run: each uses a connection.
         self.turns.close().await;
         self.pool().idle.clear();
     }

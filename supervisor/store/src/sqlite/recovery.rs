@@ -11,7 +11,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 /// The path with more text at its end.
-pub(super) fn beside(path: &Path, ending: &str) -> PathBuf {
+pub(super) fn path_beside(path: &Path, ending: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(ending);
     name.into()
@@ -28,7 +28,7 @@ pub(super) fn unusable(path: &Path, what: &str, error: &io::Error) -> OpenError 
 
 /// The state of the log of a database that no process has open.
 pub(super) fn verdict(database: &Path) -> Result<WalVerdict, OpenError> {
-    let (log, index) = (beside(database, "-wal"), beside(database, "-shm"));
+    let (log, index) = (path_beside(database, "-wal"), path_beside(database, "-shm"));
     let verdict = check(&log, &index, database);
     let verdict = verdict.map_err(|error| unusable(&log, "cannot be checked", &error))?;
     let is_readable = matches!(verdict, WalVerdict::Whole | WalVerdict::Torn);
@@ -41,7 +41,7 @@ pub(super) fn before_opening(
     durability: Durability,
     accepts_damage: bool,
 ) -> Result<WalVerdict, OpenError> {
-    let (log, index) = (beside(database, "-wal"), beside(database, "-shm"));
+    let (log, index) = (path_beside(database, "-wal"), path_beside(database, "-shm"));
     let unusable = |error: io::Error| unusable(&log, "cannot be checked", &error);
     if is_without_database(database, &log).map_err(unusable)? {
         return Err(OpenError::Emptied { path: database.to_owned(), log });
@@ -70,7 +70,7 @@ pub(super) fn before_opening(
             tracing::warn!(log = %log.display(), "the log ends with a transaction that was not committed, as after a power cut or on a full disk");
         }
         WalVerdict::Damaged(WalDamage { frame, commits, lost_frames, is_older }) => {
-            let kept = beside(&log, ".damaged");
+            let kept = path_beside(&log, ".damaged");
             // Under `normal` a power cut leaves the same, and the last commits may be lost.
             if durability == Durability::Full && !accepts_damage {
                 return Err(OpenError::DamagedLog { path: log, frame, commits, lost_frames, kept });
@@ -99,12 +99,12 @@ pub(super) fn before_opening(
 
 /// Puts a log aside that is older than what is beside it, so that it is not copied over the database.
 pub(super) fn put_aside(database: &Path, than: &Path) -> Result<WalVerdict, OpenError> {
-    let (log, index) = (beside(database, "-wal"), beside(database, "-shm"));
+    let (log, index) = (path_beside(database, "-wal"), path_beside(database, "-shm"));
     let unusable = |error: io::Error| OpenError::Unusable {
         path: log.clone(),
         detail: format!("cannot be put aside: {error}"),
     };
-    let kept = beside(&log, ".saved");
+    let kept = path_beside(&log, ".saved");
     std::fs::rename(&log, &kept).map_err(unusable)?;
     match std::fs::remove_file(&index) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(unusable(error)),

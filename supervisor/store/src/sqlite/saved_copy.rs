@@ -1,7 +1,7 @@
 //! A copy of a database whose file was deleted while it is open: a connection still reads all of it, and nobody else does.
 
 use super::in_use;
-use super::recovery::beside;
+use super::recovery::path_beside;
 use rusqlite::Connection;
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -20,8 +20,8 @@ pub(super) struct SavedCopy {
 }
 
 impl SavedCopy {
-    pub(super) fn of(database: &Path) -> Self {
-        Self { path: beside(database, ENDING), is_ours: false }
+    pub(super) fn of_database(database: &Path) -> Self {
+        Self { path: path_beside(database, ENDING), is_ours: false }
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -38,7 +38,7 @@ impl SavedCopy {
         if !self.is_ours && self.path.try_exists()? {
             return Err(io::Error::new(io::ErrorKind::AlreadyExists, "there is an earlier copy"));
         }
-        let new = beside(&self.path, ".new");
+        let new = path_beside(&self.path, ".new");
         let saved = self.write(connection, &new);
         if saved.is_err() {
             // The error that matters is the first one.
@@ -87,7 +87,7 @@ mod tests {
             .execute_batch("PRAGMA journal_mode = wal; PRAGMA user_version = 11; CREATE TABLE t (a); CREATE TABLE meta (key)")
             .expect("new");
         std::fs::remove_file(&database).expect("ours");
-        let mut saved = SavedCopy::of(&database);
+        let mut saved = SavedCopy::of_database(&database);
         for rows in 1..=2 {
             connection.execute("INSERT INTO t VALUES (1)", []).expect("the file is still open");
             saved.save(&connection).expect("the folder is ours");
@@ -102,7 +102,7 @@ mod tests {
         let mode = std::fs::metadata(saved.path()).expect("there").permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
         let before = std::fs::read(saved.path()).expect("there");
-        SavedCopy::of(&database).save(&connection).expect_err("it is of another process");
+        SavedCopy::of_database(&database).save(&connection).expect_err("it is of another process");
         assert_eq!(std::fs::read(saved.path()).expect("there"), before);
         assert!(!folder.path().join("t.db.saved.new").exists());
     }

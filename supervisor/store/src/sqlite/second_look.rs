@@ -3,7 +3,7 @@
 //! so without cached pages, while every byte of the file and its log can be read.
 
 use super::failure::READ_ERROR;
-use super::recovery::beside;
+use super::recovery::path_beside;
 use crate::error::OpenError;
 use nix::errno::Errno;
 use std::fs::File;
@@ -119,7 +119,7 @@ fn read_files(path: &Path) -> io::Result<()> {
 
 /// Reads the log of a database to the end. SQLite has no locks on it.
 pub(super) fn read_log(database: &Path, go_on: &dyn Fn() -> bool) -> io::Result<()> {
-    match File::open(beside(database, "-wal")) {
+    match File::open(path_beside(database, "-wal")) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         log => read_to_the_end(&log?, go_on),
     }

@@ -5,7 +5,7 @@
 
 use super::Durability;
 use super::open::first_connection;
-use super::recovery::beside;
+use super::recovery::path_beside;
 use super::schema::StoreSchema;
 use crate::error::OpenError;
 use nix::fcntl::OFlag;
@@ -33,7 +33,7 @@ pub(super) fn connect_with_reserve(
     let connection = match connect() {
         // SQLite uses its space: no other process can take it before.
         Err(OpenError::Unusable { .. })
-            if fs::rename(beside(path, "-reserve"), beside(path, "-shm")).is_ok() =>
+            if fs::rename(path_beside(path, "-reserve"), path_beside(path, "-shm")).is_ok() =>
         {
             tracing::warn!(path = %path.display(), "the database is opened with the space that is kept for a full file system");
             connect()?
@@ -48,7 +48,7 @@ pub(super) fn connect_with_reserve(
 
 /// Makes the file if it is missing. Without the space for it there may be some later.
 fn keep_reserve(database: &Path) {
-    let path = beside(database, "-reserve");
+    let path = path_beside(database, "-reserve");
     let mut options = OpenOptions::new();
     options.write(true).create_new(true).mode(0o600).custom_flags(OFlag::O_NOFOLLOW.bits());
     if let Ok(mut file) = options.open(&path)

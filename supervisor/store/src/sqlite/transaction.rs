@@ -27,6 +27,7 @@ pub(super) fn together(
         Err(SqliteFailure::Database(error)) => Err(error),
         // The caller's error: the others must not fail.
         Err(SqliteFailure::Batch(error)) if jobs.len() == 1 && lost.is_empty() => Ok(all(jobs, &error)),
+        // Savepoints only now: they cost a journal for each batch, and refusals are rare.
         Err(SqliteFailure::Batch(_)) => {
             transaction(c, |c| guarded(c, jobs, lost)).map_err(|failure| match failure {
                 SqliteFailure::Database(error) => error,
@@ -60,9 +61,11 @@ fn commit<T>(
     body: impl FnOnce(&Connection) -> Result<T, SqliteFailure>,
     has_pages: bool,
 ) -> Result<T, SqliteFailure> {
+    // Immediate: a transaction that begins by reading cannot write once another connection has written.
     c.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
     let before = c.total_changes();
     let result = body(c).and_then(|value| {
+        // A transaction that changed nothing must leave no page in the log, and cost no sync.
         if has_pages || c.total_changes() > before {
             commit_count::raise(c)?;
         }
@@ -82,7 +85,8 @@ fn plain(
     lost: &BTreeSet<ExecutionId>,
 ) -> Result<Verdicts, SqliteFailure> {
     mark_lost(c, lost)?;
-    let ends = Ends::among(jobs.iter().filter(|job| job.piece().is_none()).map(|job| &job.batch));
+    // Not of pieces: a batch that takes several turns is not written together with the start of its execution.
+    let ends = Ends::find_among(jobs.iter().filter(|job| job.piece().is_none()).map(|job| &job.batch));
     jobs.iter().map(|job| write::apply(c, job, &ends).map(Ok)).collect()
 }
 

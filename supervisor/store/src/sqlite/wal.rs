@@ -57,16 +57,18 @@ impl Checkpoints {
 
     /// To be called after a commit of `batches` with this much content on the connection `writer`.
     pub(super) fn after_commit(&mut self, writer: &Connection, batches: usize, content_bytes: usize) {
+        // An estimate: reading the state of the log after each commit would cost a call of SQLite.
         self.unseen_bytes += batches * BATCH_BYTES + content_bytes;
         if self.unseen_bytes < CHECK_BYTES {
             return;
         }
         self.unseen_bytes = 0;
-        let log = Log::of(writer);
+        let log = Log::of_connection(writer);
         let rest = log.pages - log.copied;
         let short = log.pages / REST_SHARE;
         self.behind = log.is_behind();
         let worth_it = if log.pages < HARD_PAGES { SOFT_PAGES } else { short };
+        // Here the writer waits for the copy: a log without a bound fills the disk and slows down each query.
         if log.pages >= FULL_PAGES {
             checkpoint(&self.connection.lock().unwrap_or_else(PoisonError::into_inner));
         } else if log.pages >= HARD_PAGES && rest <= short {
@@ -83,7 +85,7 @@ impl Checkpoints {
     /// Copies what is left of the log if that is little, so that all of it is copied: no other connection writes meanwhile. Waits for
     /// no reader. More than that is left to the thread.
     pub(super) fn copy_rest(&self, writer: &Connection) {
-        let log = Log::of(writer);
+        let log = Log::of_connection(writer);
         if log.pages - log.copied > HARD_PAGES / REST_SHARE {
             self.wake_thread();
         } else if let Ok(connection) = self.connection.try_lock() {
@@ -102,7 +104,7 @@ impl Checkpoints {
     /// of it.
     pub(super) fn is_behind(&mut self, writer: &Connection) -> bool {
         if self.behind {
-            self.behind = Log::of(writer).is_behind();
+            self.behind = Log::of_connection(writer).is_behind();
             if self.behind {
                 self.wake_thread();
             }
@@ -114,6 +116,7 @@ impl Checkpoints {
     pub(super) fn stop(mut self) {
         self.wake = None;
         if let Some(thread) = self.thread.take() {
+            // The log is emptied with the last connection, which must be the writer's.
             let _ = thread.join();
         }
     }
@@ -152,7 +155,7 @@ impl Log {
         rest >= HARD_PAGES || (self.pages >= 2 * HARD_PAGES && rest > self.pages / REST_SHARE)
     }
 
-    fn of(connection: &Connection) -> Self {
+    fn of_connection(connection: &Connection) -> Self {
         connection
             .prepare_cached("PRAGMA wal_checkpoint(NOOP)")
             .and_then(|mut statement| {

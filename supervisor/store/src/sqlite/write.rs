@@ -117,18 +117,18 @@ fn apply_one(
             executions::begin_copied(c, name.as_deref(), execution)
         }
         Write::ExecutionStarted { name, execution } => {
-            let end = ends.of(execution.id).unwrap_or(execution);
+            let end = ends.end_of(execution.id).unwrap_or(execution);
             executions::start(c, name.as_deref(), execution, end)
         }
         Write::ExecutionStatus { id, status } => executions::status(c, *id, *status),
         // Written together with its start: one row.
-        Write::ExecutionEnded(execution) if ends.of(execution.id).is_some() => Ok(1),
+        Write::ExecutionEnded(execution) if ends.end_of(execution.id).is_some() => Ok(1),
         Write::ExecutionEnded(execution) => executions::end(c, execution),
         Write::ExecutionFacts { id, facts } => executions::add_facts(c, *id, *facts),
         Write::ExecutionDegraded { id } => executions::degraded(c, *id),
         Write::Events(events) => executions::events(c, events),
         Write::HostRestart { at, alive, continued, earlier, why } => {
-            sessions::host_restart(c, *at, (alive, continued, earlier.as_deref()), why.as_deref())
+            sessions::host_restart(c, *at, (alive, continued), earlier.as_deref(), why.as_deref())
         }
         Write::ProgramVersion(version) => durable::program_version(c, version),
         Write::ProgramImport(version) => durable::program_import(c, version),

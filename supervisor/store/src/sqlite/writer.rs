@@ -4,6 +4,7 @@
 //! savepoints), then with a savepoint for each batch, and, when the database itself fails, with a transaction for each.
 //! The thread survives every failure; executions with lost writes are marked `degraded` with the next commit.
 
+mod missing_file;
 mod shared;
 #[cfg(test)]
 mod tests;
@@ -48,8 +49,6 @@ const LOG_WAIT: Duration = Duration::from_millis(10);
 const BACKGROUND_BATCHES: usize = 16;
 /// Without work the writer checks this often whether the database file is still there.
 const WATCH_EVERY: Duration = Duration::from_secs(5);
-/// A deleted database that cannot be saved is tried again after this time.
-const SAVE_AGAIN: Duration = Duration::from_mins(1);
 /// The retention scan starts over after this time: rows that were unfinished may have ended.
 const PASS_AGAIN: Duration = Duration::from_hours(1);
 
@@ -90,7 +89,7 @@ impl Writer {
     ) -> Result<Self, StoreError> {
         let checkpoints = Checkpoints::start(&location, &queue).map_err(|error| store_error(&error))?;
         let now = Instant::now();
-        let saved = SavedCopy::of(location.file.path());
+        let saved = SavedCopy::of_database(location.file.path());
         let free_space = FreeSpace::new(&connection);
         shared.gives_back.store(free_space.is_possible(), Ordering::Relaxed);
         let mut writer = Self {
@@ -136,6 +135,7 @@ impl Writer {
                 idle = idle.min(at.saturating_duration_since(Instant::now()));
             }
             if self.background.has_work() {
+                // Background work writes to the log, too: while that is too long, it waits like large batches.
                 idle = if is_behind { idle.min(LOG_WAIT) } else { Duration::ZERO };
             }
             let turn = self.queue.take(idle, is_behind);
@@ -153,6 +153,7 @@ impl Writer {
             // The copy has everything since the first copy, too.
             self.save();
         }
+        // First: the thread must not copy at the same time as the last copy below.
         self.checkpoints.stop();
         if let Some(connection) = self.connection
             && self.location.durability != Durability::Off
@@ -167,18 +168,20 @@ impl Writer {
     fn turn(&mut self, jobs: Vec<QueuedBatch>) {
         let batches = jobs.len();
         let content_bytes = jobs.iter().map(QueuedBatch::turn_bytes).sum();
+        // One commit for all: a sync of the disk costs the same for one batch as for many.
         let verdicts = self.commit(&jobs);
         if let Some(DatabaseFault::LogMissing { .. }) = self.missing {
             // Before the callers learn that it is stored.
             self.copy_all_back();
         }
+        // Before the callers get their results: the next commit marks the executions of lost batches.
         self.remember_lost(&jobs, &verdicts);
         self.publish(&jobs, content_bytes);
         // The last first: a caller waits for its batches in order, and when the first one is reported, the results of
         // all others of this turn exist too. Otherwise it would be woken for each of them.
         for (mut job, verdict) in jobs.into_iter().zip(verdicts).rev() {
             let verdict = self.within_limits(&mut job, verdict);
-            self.background.after(&job.batch, &job.progress, &verdict);
+            self.background.note_written(&job.batch, &job.progress, &verdict);
             match verdict {
                 Ok(Written::All(applied)) => {
                     self.wake_watches(&job.batch);
@@ -196,6 +199,7 @@ impl Writer {
     /// Wakes clients that wait for events of the sessions that a batch was about.
     fn wake_watches(&self, batch: &Batch) {
         let watches = &self.shared.watches;
+        // Finding the sessions of executions takes queries, for clients that are rarely there.
         if !watches.is_used() {
             return;
         }
@@ -228,6 +232,7 @@ impl Writer {
             (Ok(Written::Part(progress)), Lane::Owner(owner)) if job.is_copy() => {
                 match self.admission.exceeded(owner) {
                     Some(limit) => {
+                        // Kept: the background must know that a part of the state is written.
                         job.progress = progress;
                         Err(StoreError::Rejected(Rejection::Limit(limit)))
                     }
@@ -243,6 +248,7 @@ impl Writer {
         for job in jobs {
             if let Lane::Owner(owner) = job.lane() {
                 let written = self.uncounted.entry(owner.clone()).or_default();
+                // An estimate is enough while it is small: counting what an owner stores is a query.
                 *written += job.turn_bytes();
                 if *written >= PUBLISH_BYTES {
                     self.count(owner);
@@ -278,6 +284,7 @@ impl Writer {
     }
 
     fn commit(&mut self, jobs: &[QueuedBatch]) -> Verdicts {
+        // Opened again with the next batch: the cause of the failure may be gone.
         if self.connection.is_none() {
             match self.location.connect() {
                 Ok(connection) => self.connection = Some(connection),
@@ -292,11 +299,13 @@ impl Writer {
                 self.succeeded(&verdicts);
                 verdicts
             }
+            // Each batch alone, on a new connection: the page may be readable again, and if not, only its own batch fails.
             Err(error) if may_pass(&error) => {
                 tracing::warn!(%error, "a write met a page that cannot be read: it is tried again");
                 self.connection = None;
                 self.singly(jobs)
             }
+            // Another attempt would fail in the same way, and all batches behind it would wait.
             Err(error) if hopeless(&error) || jobs.len() == 1 => all(jobs, &self.failed(&error)),
             Err(error) => {
                 self.failed(&error);
@@ -338,6 +347,7 @@ impl Writer {
         if !verdicts.iter().any(has_written) {
             return;
         }
+        // This commit has written the marks.
         self.lost.clear();
         if self.shared.failing().is_some() {
             tracing::info!("the store can write again");
@@ -354,6 +364,7 @@ impl Writer {
             tracing::error!(%error, "the store cannot write");
         }
         self.shared.set_failing(Some(reported.to_string()));
+        // After some errors a connection refuses everything: the next turn opens a new one.
         if poisoned(error) {
             self.connection = None;
         }
@@ -378,6 +389,7 @@ impl Writer {
                 self.lost.extend(job.batch.incomplete());
             }
         }
+        // The oldest first: ids grow with time, and old executions are likely to have ended.
         while self.lost.len() > LOST_MAX {
             self.lost.pop_first();
         }
@@ -408,6 +420,7 @@ impl Writer {
             && !self.checkpoints.is_behind(connection)
         {
             self.has_swept = true;
+            // A small transaction of its own: the batches that come meanwhile are next.
             let piece = transaction(connection, |c| self.background.piece(c));
             match piece {
                 Ok(()) => self.checkpoints.after_commit(connection, BACKGROUND_BATCHES, 0),
@@ -433,6 +446,7 @@ impl Writer {
     /// Makes the database a little smaller, if there is much free in it and nothing else to do.
     fn give_back(&mut self, now: Instant) {
         let Some(connection) = &self.connection else { return };
+        // Moving pages writes as much as it frees: not while the log is long, or more pages are about to become free.
         if self.background.has_work() || self.checkpoints.is_behind(connection) {
             return;
         }
@@ -458,75 +472,6 @@ impl Writer {
         let on_disk = std::fs::metadata(self.location.file.path()).map_or(0, |file| file.len());
         if self.missing.is_none() && self.free_space.next_at().is_none() && on_disk > size.bytes() {
             self.checkpoints.copy_rest(connection);
-        }
-    }
-
-    /// Reports, once, that the database file is missing, or that it is back; saves the content of a deleted one.
-    fn watch(&mut self, now: Instant) {
-        let fault = self.location.file.fault();
-        let is_log = |fault: &Option<DatabaseFault>| matches!(fault, Some(DatabaseFault::LogMissing { .. }));
-        if is_log(&fault) && is_log(&self.missing) {
-            if let Some(DatabaseFault::LogMissing { is_copied: false }) = fault {
-                self.copy_all_back();
-            }
-            return;
-        }
-        if fault != self.missing {
-            let path = self.location.file.path().display();
-            if let Some(fault) = &fault {
-                tracing::error!(path = %path, hint = fault.hint(), "{fault}");
-            } else {
-                tracing::warn!(path = %path, "the database file and its log are back");
-            }
-            self.missing = fault;
-            self.location.file.note_log_copied(false);
-            if is_log(&self.missing) {
-                self.copy_all_back();
-            }
-        }
-        let is_deleted = matches!(self.missing, Some(DatabaseFault::Deleted { .. }));
-        if is_deleted && !self.saved.is_made() && now >= self.save_at {
-            self.save();
-            self.save_at = now + SAVE_AGAIN;
-        }
-    }
-
-    /// The file of the database has no name any more: this process alone can still read it.
-    fn save(&mut self) {
-        let Some(connection) = &self.connection else { return };
-        let result = self.saved.save(connection);
-        let (copy, pid) = (self.saved.path().display(), std::process::id());
-        match result {
-            Ok(()) => tracing::error!(
-                copy = %copy,
-                "the content of the deleted database was saved: stop the supervisor, then rename the copy to the database"
-            ),
-            Err(error) => tracing::error!(
-                copy = %copy,
-                %error,
-                "the content of the deleted database cannot be saved, which is tried again every minute; copies of the descriptors \
-                 in /proc/{pid}/fd that `ls -l` shows as the deleted database and its -wal file have it too"
-            ),
-        }
-    }
-
-    /// The log has no name, so the next process would not find it: everything goes into the database file, at each turn again.
-    /// Waits for readers as for locks; a start after a kill before that finds the index of the log, and refuses.
-    fn copy_all_back(&self) {
-        let Some(connection) = &self.connection else { return };
-        let copied = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, bool>(0));
-        let is_copied = match copied {
-            Ok(is_busy) => !is_busy,
-            Err(error) => {
-                tracing::error!(%error, "the log of the database has no name, and cannot be copied into the database file");
-                false
-            }
-        };
-        let file = &self.location.file;
-        let before = file.fault();
-        file.note_log_copied(is_copied);
-        if is_copied && before == Some(DatabaseFault::LogMissing { is_copied: false }) {
-            tracing::warn!(path = %file.path().display(), "the content of the log was copied into the database file");
         }
     }
 

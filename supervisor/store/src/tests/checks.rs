@@ -31,7 +31,7 @@ fn found(report: &CheckReport) -> Vec<(&str, Option<&str>)> {
 }
 
 /// Changes the database as a program with a defect would, and checks it.
-fn after(folder: &Path, sql: &str) -> CheckReport {
+fn report_after(folder: &Path, sql: &str) -> CheckReport {
     let path = folder.join("vm-system.db");
     let connection = Connection::open(&path).expect("a database");
     connection.execute_batch(sql).expect("SQL of this test");
@@ -48,7 +48,7 @@ async fn whole_database_has_no_findings_and_each_defect_has_one() {
     assert!(online.ok && online.findings.is_empty(), "{online:?}");
     disk.store.shutdown().await;
     let folder = disk.folder.path();
-    let whole = after(folder, "");
+    let whole = report_after(folder, "");
     assert!(whole.ok && whole.schema.is_some() && whole.newest_record.is_some(), "{whole:?}");
     let (first, second) = (execution_id(1).to_string(), execution_id(2).to_string());
     for (damage, repair, check, id) in [
@@ -83,18 +83,22 @@ async fn whole_database_has_no_findings_and_each_defect_has_one() {
             &"owner-1".to_owned(),
         ),
     ] {
-        let report = after(folder, damage);
+        let report = report_after(folder, damage);
         assert!(!report.ok && found(&report).contains(&(check, Some(id.as_str()))), "{damage}: {report:?}");
-        assert_eq!(after(folder, repair), CheckReport { bytes: report.bytes, ..whole.clone() }, "{damage}");
+        assert_eq!(
+            report_after(folder, repair),
+            CheckReport { bytes: report.bytes, ..whole.clone() },
+            "{damage}"
+        );
     }
     let degraded =
         "UPDATE executions SET degraded = 1 WHERE ended_at IS NOT NULL; DELETE FROM events WHERE seq = 2";
-    let known = after(folder, degraded);
+    let known = report_after(folder, degraded);
     assert!(
         found(&known).iter().all(|(check, id)| *check != "events" || *id != Some(first.as_str())),
         "{known:?}"
     );
-    let orphans = after(folder, "PRAGMA foreign_keys = OFF; DELETE FROM sessions");
+    let orphans = report_after(folder, "PRAGMA foreign_keys = OFF; DELETE FROM sessions");
     assert!(found(&orphans).iter().any(|(check, _)| *check == "references"), "{orphans:?}");
 }
 

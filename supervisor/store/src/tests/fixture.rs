@@ -34,7 +34,7 @@ pub(super) fn options(folder: &Path) -> StoreOptions {
 
 /// A store that fails on request.
 pub(super) fn faulty() -> (StoreHandle, Faults) {
-    Faults::of(open_temporary().expect("a temporary folder can be made"))
+    Faults::wrap(open_temporary().expect("a temporary folder can be made"))
 }
 
 /// Runs a test on a new store.

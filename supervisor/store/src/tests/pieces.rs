@@ -62,7 +62,7 @@ fn number(folder: &Path, sql: &str) -> i64 {
 }
 
 /// Commits drive the turns behind which the writer does a piece.
-async fn until(store: &StoreHandle, what: &str, holds: impl Fn() -> bool) {
+async fn wait_until(store: &StoreHandle, what: &str, holds: impl Fn() -> bool) {
     let deadline = Instant::now() + Duration::from_mins(1);
     while !holds() {
         assert!(Instant::now() < deadline, "{what}");
@@ -93,7 +93,7 @@ async fn others_are_written_while_a_large_checkpoint_is_and_nothing_of_it_is_see
     let (store, folder) = (&disk.store, disk.folder.path());
     store.apply(running()).await.expect("new");
     let first = checkpoint(1, 1, "pause", 0..LARGE, 1);
-    let large = store.of(&owner(1)).submit(first).await.expect("the store accepts it");
+    let large = store.for_owner(&owner(1)).submit(first).await.expect("the store accepts it");
     let mut between = 0;
     tokio::pin!(large);
     let applied = loop {
@@ -101,7 +101,7 @@ async fn others_are_written_while_a_large_checkpoint_is_and_nothing_of_it_is_see
             biased;
             applied = &mut large => break applied,
             () = async {
-                let other = store.of(&owner(2));
+                let other = store.for_owner(&owner(2));
                 other.apply(Write::MetaSet { key: "k".to_owned(), value: Some(vec![1]) }).await.expect("always");
                 between += 1;
                 let seen = store.last_checkpoint(execution_id(1)).await.expect("readable");
@@ -118,11 +118,11 @@ async fn others_are_written_while_a_large_checkpoint_is_and_nothing_of_it_is_see
         checkpoint(1, 2, "pause", LARGE / 2..LARGE * 2, 2),
         Write::CheckpointCompact { execution: execution_id(1), keep_from: 2, keep_bytes: None },
     ];
-    store.of(&owner(1)).apply(next).await.expect("new");
+    store.for_owner(&owner(1)).apply(next).await.expect("new");
     let state = store.state_part(execution_id(1), 2, None, usize::MAX).await.expect("readable");
     let newest = |page: u64| state.iter().find(|(number, _)| *number == page).map(|(_, bytes)| bytes[0]);
     assert_eq!((state.len() as u64, newest(0), newest(LARGE - 1)), (2 * LARGE, Some(1), Some(2)));
-    until(store, "old versions stay", || {
+    wait_until(store, "old versions stay", || {
         number(folder, "SELECT count(*) FROM state_pages") == 2 * LARGE.cast_signed()
     })
     .await;
@@ -152,7 +152,7 @@ async fn what_an_interrupted_checkpoint_left_goes_at_the_next_start_or_before_th
     leave();
     let store = open_sqlite(options(folder)).expect("ours");
     assert_eq!(store.state_part(execution_id(1), 1, None, usize::MAX).await.expect("readable").len(), 10);
-    until(&store, "it stays", || number(folder, "SELECT count(*) FROM staged") == 0).await;
+    wait_until(&store, "it stays", || number(folder, "SELECT count(*) FROM staged") == 0).await;
     assert_eq!(pages(), 10);
     store.shutdown().await;
     leave();
@@ -162,7 +162,7 @@ async fn what_an_interrupted_checkpoint_left_goes_at_the_next_start_or_before_th
     // A refused one leaves nothing either.
     let twice = store.apply(checkpoint(1, 2, "pause", 100..100 + LARGE, 3)).await;
     assert_eq!(twice, Err(StoreError::Rejected(Rejection::Conflict(Entity::Checkpoint))));
-    until(&store, "it stays", || number(folder, "SELECT count(*) FROM staged") == 0).await;
+    wait_until(&store, "it stays", || number(folder, "SELECT count(*) FROM staged") == 0).await;
     let (counters, rows) = counted(folder);
     assert_eq!(counters, rows);
     store.shutdown().await;
@@ -188,11 +188,11 @@ async fn large_execution_is_deleted_in_pieces_and_its_owners_size_with_it() {
     store.apply(vec![ended(1, 1), end(1), end(2)]).await.expect("live");
     let (counters, rows) = counted(folder);
     assert_eq!(counters, rows);
-    let deleted = store.of(&owner(1)).apply(Write::RunDelete { id: execution_id(1) }).await;
+    let deleted = store.for_owner(&owner(1)).apply(Write::RunDelete { id: execution_id(1) }).await;
     let rows = deleted.expect("it has ended").rows;
     assert!((1..=1_100).contains(&rows), "{rows} rows in the first piece, for which the caller waits");
     assert!(store.execution(&mine(), execution_id(1)).await.expect("readable").is_none());
-    until(store, "all pieces are deleted", || {
+    wait_until(store, "all pieces are deleted", || {
         let rows = "SELECT (SELECT count(*) FROM state_pages) + (SELECT count(*) FROM events)
              + (SELECT count(*) - 1 FROM executions) + (SELECT count(*) FROM staged)";
         number(folder, rows) == 0
@@ -255,7 +255,7 @@ async fn execution_that_is_being_deleted_does_not_exist_for_readers() {
     }
     store.apply(ended(1, 1)).await.expect("running");
     assert_eq!(found(store).await, [1; 8]);
-    let deleted = store.of(&owner(1)).apply(Write::RunDelete { id: execution_id(1) }).await;
+    let deleted = store.for_owner(&owner(1)).apply(Write::RunDelete { id: execution_id(1) }).await;
     assert!(deleted.expect("it has ended").rows < 3 * LARGE, "the rest of its pages is there");
     assert_eq!(found(store).await, [0; 8]);
     store.shutdown().await;
@@ -287,7 +287,7 @@ async fn one_step_of_a_deletion_takes_a_few_large_records_only() {
 /// Writes a batch of the first owner in pieces, between which another owner writes. Until it is whole, the third execution is a
 /// placeholder; `check` is called with whether it is one.
 async fn written_beside_others(store: &StoreHandle, batch: Vec<Write>, check: impl AsyncFn(bool)) {
-    let written = store.of(&owner(1)).submit(batch).await.expect("the store accepts it");
+    let written = store.for_owner(&owner(1)).submit(batch).await.expect("the store accepts it");
     let mut unfinished = 0;
     tokio::pin!(written);
     loop {
@@ -298,7 +298,7 @@ async fn written_beside_others(store: &StoreHandle, batch: Vec<Write>, check: im
                 break;
             }
             () = async {
-                let other = store.of(&owner(2));
+                let other = store.for_owner(&owner(2));
                 other.apply(Write::MetaSet { key: "k".to_owned(), value: Some(vec![1]) }).await.expect("always");
                 let seen = store.execution(&mine(), execution_id(3)).await.expect("readable");
                 let is_placeholder = seen.is_some_and(|row| row.execution.status == ExecutionStatus::Error);
@@ -352,7 +352,7 @@ async fn what_follows_the_last_piece_may_be_large_itself() {
             vec![checkpoint(1, 1, "pause", 0..LARGE, 1), rest()],
             import().into_iter().chain([rest()]).collect(),
         ] {
-            store.of(&owner(1)).apply(batch).await.expect("written");
+            store.for_owner(&owner(1)).apply(batch).await.expect("written");
         }
     };
     tokio::time::timeout(Duration::from_mins(1), written).await.expect("it ends");
@@ -391,8 +391,8 @@ async fn others_are_written_while_a_large_execution_is_imported_and_nobody_goes_
     let mut twice = import();
     twice.push(checkpoint(3, 2, "pause", 0..1, 1));
     store.apply(Write::RunDelete { id: execution_id(3) }).await.expect("it has ended");
-    store.of(&owner(1)).apply(twice).await.expect_err("a checkpoint is in it twice");
-    until(store, "a part stays", || number(folder, "SELECT count(*) FROM executions") == 1).await;
+    store.for_owner(&owner(1)).apply(twice).await.expect_err("a checkpoint is in it twice");
+    wait_until(store, "a part stays", || number(folder, "SELECT count(*) FROM executions") == 1).await;
     assert_eq!(
         number(folder, "SELECT (SELECT count(*) FROM state_pages) + (SELECT count(*) FROM staged)"),
         0
@@ -410,22 +410,22 @@ async fn of_a_copy_that_was_interrupted_or_refused_nothing_is_left() {
     store.apply(checkpoint(1, 1, "pause", 0..LARGE, 1)).await.expect("new");
     let executions = || number(folder, "SELECT count(*) FROM executions");
     // It has 27 MiB: two do not fit.
-    let refused = store.of(&owner(1)).apply(copy()).await;
+    let refused = store.for_owner(&owner(1)).apply(copy()).await;
     assert_eq!(refused, Err(StoreError::Rejected(Rejection::Limit(StorageLimit::OwnerQuota))));
-    until(&store, "a refused copy stays", || executions() == 1).await;
+    wait_until(&store, "a refused copy stays", || executions() == 1).await;
     // A client deletes what looks like an execution that failed.
     let store = {
         store.shutdown().await;
         open_sqlite(options(folder)).expect("ours")
     };
-    let copied = store.of(&owner(1)).submit(copy()).await.expect("the store accepts it");
-    until(&store, "no placeholder is seen", || executions() == 2).await;
+    let copied = store.for_owner(&owner(1)).submit(copy()).await.expect("the store accepts it");
+    wait_until(&store, "no placeholder is seen", || executions() == 2).await;
     store.apply(Write::RunDelete { id: execution_id(3) }).await.expect("it has ended");
     let refused = Err(StoreError::Rejected(Rejection::Missing(Entity::Execution)));
     assert_eq!(copied.await, refused);
     // The supervisor was killed.
-    let copied = store.of(&owner(1)).submit(copy()).await.expect("the store accepts it");
-    until(&store, "no placeholder is seen", || executions() == 2).await;
+    let copied = store.for_owner(&owner(1)).submit(copy()).await.expect("the store accepts it");
+    wait_until(&store, "no placeholder is seen", || executions() == 2).await;
     let killed = tempfile::tempdir().expect("a temporary folder can be made");
     for name in ["vm-system.db", "vm-system.db-wal"] {
         std::fs::copy(folder.join(name), killed.path().join(name)).expect("it can be copied");
@@ -435,7 +435,7 @@ async fn of_a_copy_that_was_interrupted_or_refused_nothing_is_left() {
     let store = open_sqlite(options(killed.path())).expect("as after a crash");
     let rest =
         || number(killed.path(), "SELECT (SELECT count(*) FROM staged) * 1000 + count(*) FROM executions");
-    until(&store, "an interrupted copy stays", || rest() == 1).await;
+    wait_until(&store, "an interrupted copy stays", || rest() == 1).await;
     assert_eq!(number(killed.path(), "SELECT count(*) FROM state_pages"), LARGE.cast_signed());
     let (counters, rows) = counted(killed.path());
     assert_eq!(counters, rows);
@@ -455,6 +455,6 @@ async fn checkpoint_of_which_old_versions_are_being_deleted_is_offered_to_nobody
     let rows = store.checkpoints(execution_id(1)).await.expect("readable");
     assert_eq!(rows.iter().map(|row| row.seq).collect::<Vec<_>>(), [2]);
     let refused = Err(StoreError::Rejected(Rejection::Missing(Entity::Checkpoint)));
-    assert_eq!(store.of(&owner(1)).apply(copy()).await, refused);
+    assert_eq!(store.for_owner(&owner(1)).apply(copy()).await, refused);
     store.shutdown().await;
 }

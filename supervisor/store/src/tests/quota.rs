@@ -26,7 +26,7 @@ fn session_ended() -> Write {
 }
 
 /// The writer measures and deletes after the turns of commits.
-async fn until(store: &StoreHandle, what: &str, holds: impl AsyncFn(&StoreHandle) -> bool) {
+async fn wait_until(store: &StoreHandle, what: &str, holds: impl AsyncFn(&StoreHandle) -> bool) {
     let deadline = Instant::now() + Duration::from_secs(30);
     while !holds(store).await {
         assert!(Instant::now() < deadline, "{what}");
@@ -68,17 +68,17 @@ async fn above_its_mark_the_oldest_ended_records_go_and_live_ones_stay() {
     let store = open_sqlite(StoreOptions { retention, ..options(folder.path()) }).expect("empty");
     store.apply(running()).await.expect("new");
     fill(&store, 4).await;
-    until(&store, "the size is never measured", async |store| store.status().bytes_used > 2 << 20).await;
+    wait_until(&store, "the size is never measured", async |store| store.status().bytes_used > 2 << 20).await;
     // Nothing has ended: nothing may be deleted, whatever its size.
     assert_eq!(store.events(execution_id(1), 0, 0).await.expect("readable").len(), 16);
     store.apply(vec![ended(1, 1), session_ended()]).await.expect("live");
-    until(&store, "an ended execution stays", async |store| {
+    wait_until(&store, "an ended execution stays", async |store| {
         store.execution(&mine(), execution_id(1)).await.expect("readable").is_none()
     })
     .await;
     assert!(store.events(execution_id(1), 0, 0).await.expect("readable").is_empty(), "with its events");
     assert!(store.template(&mine(), template_id(1)).await.expect("readable").is_some(), "templates stay");
-    until(&store, "the size does not shrink", async |store| store.status().bytes_used < 2 << 20).await;
+    wait_until(&store, "the size does not shrink", async |store| store.status().bytes_used < 2 << 20).await;
     store.shutdown().await;
 }
 
@@ -116,7 +116,7 @@ async fn file_becomes_smaller_after_deletions_also_one_without_pointer_maps() {
             .await
             .expect("ended");
         let free = || store.status().bytes_free;
-        until(&store, "free space is not reported", async |_| free() > 40 << 20).await;
+        wait_until(&store, "free space is not reported", async |_| free() > 40 << 20).await;
         let size = || std::fs::metadata(&path).expect("there").len();
         until_idle_work_is_done("the file keeps its size", || size() < 24 << 20).await;
         until_idle_work_is_done("too much is kept", || free() < 20 << 20).await;
@@ -150,11 +150,11 @@ async fn above_its_quota_the_store_reports_it_until_enough_is_deleted() {
     assert!(!store.status().over_quota);
     store.apply(running()).await.expect("new");
     fill(&store, 4).await;
-    until(&store, "over its quota and silent", async |store| store.status().over_quota).await;
+    wait_until(&store, "over its quota and silent", async |store| store.status().over_quota).await;
     // Admission concerns new requests; running executions are written to their end.
     store.apply(started(2, 1)).await.expect("still written");
     store.apply(vec![ended(1, 1), ended(2, 1), session_ended()]).await.expect("still written");
-    until(&store, "over its quota for ever", async |store| !store.status().over_quota).await;
+    wait_until(&store, "over its quota for ever", async |store| !store.status().over_quota).await;
     store.shutdown().await;
 }
 
@@ -193,13 +193,13 @@ async fn the_largest_owner_loses_records_first_and_no_other_owner_and_no_line_of
     ]);
     store.apply(Batch(writes)).await.expect("new");
     fill(&store, 4).await;
-    until(&store, "ended records of the largest owner stay", async |store| {
+    wait_until(&store, "ended records of the largest owner stay", async |store| {
         store.execution(&Scope::All, execution_id(3)).await.expect("readable").is_none()
     })
     .await;
     // It continues to write; the next searches find no ended records of it.
     let until_measured = Instant::now() + Duration::from_secs(2);
-    until(&store, "the time does not pass", async |_| Instant::now() > until_measured).await;
+    wait_until(&store, "the time does not pass", async |_| Instant::now() > until_measured).await;
     let others = store.execution(&Scope::All, execution_id(2)).await.expect("readable");
     assert!(others.is_some(), "another owner lost records");
     assert!(store.execution(&mine(), execution_id(1)).await.expect("readable").is_some(), "it runs");
@@ -238,7 +238,7 @@ async fn near_its_quota_an_owner_keeps_what_ended_a_moment_ago_and_above_it_lose
         store.execution(&mine(), execution_id(n)).await.expect("readable").is_some()
     };
     // The store counts only owners who write.
-    let own = store.of(&owner(1));
+    let own = store.for_owner(&owner(1));
     let stores = async |output_bytes| {
         let running = execution_record(1, 1);
         let metrics = Metrics { output_bytes, ..running.metrics };
@@ -247,10 +247,10 @@ async fn near_its_quota_an_owner_keeps_what_ended_a_moment_ago_and_above_it_lose
             .expect("it runs");
     };
     stores(3_200_000).await;
-    until(&own, "the older one stays", async |store| !is_there(store, 2).await).await;
+    wait_until(&own, "the older one stays", async |store| !is_there(store, 2).await).await;
     assert!(is_there(&store, 3).await, "why it ended can be read");
     stores(3_500_000).await;
-    until(&own, "the younger one stays", async |store| !is_there(store, 3).await).await;
+    wait_until(&own, "the younger one stays", async |store| !is_there(store, 3).await).await;
     store.shutdown().await;
 }
 
@@ -277,7 +277,7 @@ async fn unused_versions_of_the_largest_owner_are_deleted_however_young_they_are
         store.apply(version("p", &"x".repeat((1 << 20) + length), 1)).await.expect("new");
     }
     let id = ProgramId::from_bytes([7; 16]);
-    until(&store, "they stay", async |store| {
+    wait_until(&store, "they stay", async |store| {
         store.program_versions(id, None, 100).await.expect("readable").len() == 1
     })
     .await;
@@ -294,11 +294,11 @@ async fn what_an_owner_stores_is_known_whatever_it_wrote_and_after_a_restart() {
         open_sqlite(StoreOptions { retention, ..options(folder.path()) }).expect("of this version")
     };
     let store = open();
-    let own = store.of(&owner(1));
+    let own = store.for_owner(&owner(1));
     for n in 1..=40 {
         own.apply(version("p", &"x".repeat((32 << 10) + n), 1)).await.expect("the store accepts it");
     }
-    until(&store, "small batches count for nothing", async |store| store.is_full(&owner(1))).await;
+    wait_until(&store, "small batches count for nothing", async |store| store.is_full(&owner(1))).await;
     assert!(!store.is_full(&owner(2)));
     store.shutdown().await;
     let store = open();
@@ -336,8 +336,8 @@ async fn owner_that_writes_nothing_is_counted_after_the_background_has_deleted()
     let cause = "pause".to_owned();
     let state =
         Checkpoint { execution: id, seq: 1, at: Timestamp(1), cause, pages, unweighed: None, written: 0 };
-    until(&store, "a state that fits is still refused", async |store| {
-        store.of(&owner(1)).apply(Write::Checkpoint(Box::new(state.clone()))).await.is_ok()
+    wait_until(&store, "a state that fits is still refused", async |store| {
+        store.for_owner(&owner(1)).apply(Write::Checkpoint(Box::new(state.clone()))).await.is_ok()
     })
     .await;
     store.shutdown().await;

@@ -164,7 +164,7 @@ impl Disk {
     }
 
     /// The files that a power loss after these steps may leave.
-    fn after(&self, steps: &[Step], random: &mut SeededRandom) -> Self {
+    fn state_after(&self, steps: &[Step], random: &mut SeededRandom) -> Self {
         let flushed = |wanted: RecordedFile| {
             let is_flush = |step: &Step| matches!(step, Step::Flush { file } if *file == wanted);
             steps.iter().rposition(is_flush).unwrap_or(0)
@@ -227,7 +227,7 @@ async fn what_was_acknowledged_survives_a_power_loss_at_any_instant() {
             let promised =
                 acknowledged.iter().filter(|(at, _)| *at <= instant).map(|(_, seq)| *seq).max().unwrap_or(0);
             let after = tempfile::tempdir().expect("a temporary folder can be made");
-            base.after(&steps[..instant], random).write(after.path());
+            base.state_after(&steps[..instant], random).write(after.path());
             let store = open(after.path());
             let events = store.events(execution(), 0, 0).await.expect("readable");
             let about = format!("seed {seed}, after step {instant} of {}", steps.len());

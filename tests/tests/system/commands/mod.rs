@@ -41,7 +41,7 @@ mod cases {
             .iter()
             .flat_map(|(name, path)| ["--allow-exec".to_owned(), format!("{name}={}", path.display())]);
         let options = DaemonOptions { arguments: arguments.collect(), ..DaemonOptions::default() };
-        let mut bench = Bench::with(user, &["fs", "exec"], &options);
+        let mut bench = Bench::with_modules(user, &["fs", "exec"], &options);
         bench.use_files_unprivileged();
         bench
     }
@@ -221,7 +221,7 @@ mod cases {
             let code = format!("require('exec').run('sh', ['-c', 'sleep 90; : {marker}'])");
             let execution = bench.client.start(&session, &code);
             let mut found = Vec::new();
-            watch::until(
+            watch::wait_until(
                 || {
                     found = observe::with_argument(bench.daemon.pid(), &format!("sleep 90; : {marker}"));
                     !found.is_empty()

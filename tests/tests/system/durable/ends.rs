@@ -66,7 +66,7 @@ fn a_copy_of_a_large_state_ends_when_what_it_makes_is_deleted_or_cancelled() {
         let fork = RunFork { execution: from.clone(), checkpoint: None, name: Some(end.to_owned()) };
         let copying = std::thread::spawn(move || other.op(fork));
         let mut found = None;
-        watch::until(
+        watch::wait_until(
             || {
                 found = runs(&mut client).into_iter().find(|run| id(run) != from).map(|run| id(&run));
                 found.is_some()

@@ -57,7 +57,7 @@ mod cases {
             let session = client.session(&template, &worktree).expect("session");
             client.eval(&session, &format!("when it forks: {how}")).expect("the fork is prepared");
             let forked = client.fork(&session, 1);
-            let ended = client.until(&session, SessionStatus::Crashed);
+            let ended = client.wait_for(&session, SessionStatus::Crashed);
             let why = ended.close_reason.unwrap_or_default();
             assert!(why.starts_with(reason), "{how}: {why}");
             // A second fork is refused and detected later; the first one was correct.
@@ -75,7 +75,7 @@ mod cases {
             assert_eq!(fork_and_close(&mut client, &sibling), 1, "after {how}");
         }
         settled(&daemon, processes);
-        watch::until(
+        watch::wait_until(
             || observe::descriptors(daemon.pid()) <= fds + 2,
             || format!("{} descriptors, {fds} before", observe::descriptors(daemon.pid())),
         );
@@ -107,7 +107,7 @@ mod cases {
         for how in ["reports a fork", "reports a failed fork"] {
             let session = client.session(&template, &daemon.place.worktree()).expect("session");
             let _ = client.eval(&session, how);
-            let ended = client.until(&session, SessionStatus::Crashed);
+            let ended = client.wait_for(&session, SessionStatus::Crashed);
             assert!(
                 ended
                     .close_reason
@@ -137,6 +137,6 @@ fn settled(daemon: &Daemon, most: usize) -> usize {
         let pids = daemon.family().into_iter().filter_map(|process| process.pid().ok());
         pids.map(observe::description).collect::<Vec<_>>().join("\n")
     };
-    watch::until(|| count() <= most, || format!("{} processes, {most} before:\n{}", count(), names()));
+    watch::wait_until(|| count() <= most, || format!("{} processes, {most} before:\n{}", count(), names()));
     count()
 }

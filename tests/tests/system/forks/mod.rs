@@ -229,7 +229,7 @@ fn only_idle_sessions_are_forked() {
     client.until_final(&running);
     let waiting = client.start(&parent, "CC('what next?')");
     let mut follower = daemon.client();
-    vm_system_tests::watch::until(
+    vm_system_tests::watch::wait_until(
         || follower.execution_record(&waiting.id.to_string()).status.to_string() == "waiting",
         || "no task".to_owned(),
     );

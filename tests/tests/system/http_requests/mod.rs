@@ -35,15 +35,15 @@ as_both!(
 
 /// A bench whose operator permits everything with a name, and the loopback address.
 fn bench(user: User) -> Bench {
-    with(user, &[])
+    with_arguments(user, &[])
 }
 
-fn with(user: User, more: &[&str]) -> Bench {
+fn with_arguments(user: User, more: &[&str]) -> Bench {
     let wide =
         ["--allow-net-private", "127.0.0.1:*", "--allow-net-private", "localhost:*", "--allow-net", "*:*"];
     let wide = wide.iter().chain(&["--allow-net", "169.254.169.254", "--allow-net", "127.0.0.1:*"]);
     let arguments = wide.chain(more).map(|text| (*text).to_owned()).collect();
-    Bench::with(user, &[], &DaemonOptions { arguments, ..DaemonOptions::default() })
+    Bench::with_modules(user, &[], &DaemonOptions { arguments, ..DaemonOptions::default() })
 }
 
 /// The result of a script that returns the code of the error of a request, or what it received.
@@ -428,7 +428,7 @@ mod cases {
         let place = TestDir::new(user);
         let file = place.path("secrets.toml");
         write_secret(&file, user, server.address);
-        let mut bench = with(user, &["--secrets", file.to_str().expect("UTF-8")]);
+        let mut bench = with_arguments(user, &["--secrets", file.to_str().expect("UTF-8")]);
         for server in [&server, &other] {
             let row = format!(r#"{{"allow":["{}"],"private":true,"secrets":["KEY"]}}"#, server.address);
             bench.row(CapabilityKind::Net, &server.address.to_string(), &row);
@@ -470,7 +470,7 @@ mod cases {
         );
         assert_eq!((record.sent, record.received, &record.error), (4, 4, &None));
         assert_eq!(record.origin, format!("http://{}", server.address));
-        watch::until(|| audit(&mut bench).len() == 1, || "no line of the audit log".to_owned());
+        watch::wait_until(|| audit(&mut bench).len() == 1, || "no line of the audit log".to_owned());
         let (subject, outcome) = audit(&mut bench).remove(0);
         assert_eq!(outcome, "200");
         assert!(
@@ -492,7 +492,7 @@ mod cases {
         let session = bench.session();
         let code = format!("fetch('{}'); setTimeout(() => process.exit(0), 50)", server.url("/hold"));
         bench.client.eval(&session, &code).expect("a response");
-        watch::until(|| audit(&mut bench).len() == 1, || "no line of the audit log".to_owned());
+        watch::wait_until(|| audit(&mut bench).len() == 1, || "no line of the audit log".to_owned());
         assert_eq!(audit(&mut bench)[0].1, "ABORT_ERR");
         assert_eq!(fetched(&mut bench, &session, &server.url("/")), "'hello'", "the session goes on");
         bench.end();

@@ -10,7 +10,7 @@ use axum::Router;
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::{Request, Response};
-use content::{PNG, complete, constant, form, form_of, input_of_name, of, sample, texts, tools};
+use content::{PNG, complete, constant, form, form_of, from_json, input_of_name, sample, texts, tools};
 use rmcp::RoleServer;
 use rmcp::handler::server::ServerHandler;
 use rmcp::model::{
@@ -56,7 +56,7 @@ async fn answer(State(mcp): State<Arc<McpHttp<Fixtures>>>, request: Request<Body
 }
 
 fn input_required(requests: Value, state: Option<&str>) -> InputRequiredResult {
-    InputRequiredResult::new(Some(of(requests)), state.map(sealed))
+    InputRequiredResult::new(Some(from_json(requests)), state.map(sealed))
 }
 
 /// A state with a code that only this server can compute.
@@ -160,14 +160,14 @@ fn with_inputs(
 
 /// Sends the client a request and returns its result as text.
 async fn requested(context: &RequestContext<RoleServer>, request: Value) -> Value {
-    match context.peer.send_request(of::<ServerRequest>(request)).await {
+    match context.peer.send_request(from_json::<ServerRequest>(request)).await {
         Ok(result) => json!({ "content": texts(&json!(result).to_string()) }),
         Err(error) => json!({ "content": texts(&error.to_string()), "isError": true }),
     }
 }
 
 async fn log(context: &RequestContext<RoleServer>, level: Value, text: &str) {
-    let message = LoggingMessageNotificationParam::new(of(level), json!(text)).with_logger("fixtures");
+    let message = LoggingMessageNotificationParam::new(from_json(level), json!(text)).with_logger("fixtures");
     context.peer.notify_logging_message(message).await.expect("sent");
 }
 
@@ -280,7 +280,7 @@ impl ServerHandler for Fixtures {
         _: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
-        let all = of(json!([
+        let all = from_json(json!([
             { "uri": "test://static-text", "name": "text", "mimeType": "text/plain" },
             { "uri": "test://static-binary", "name": "binary", "mimeType": "image/png" },
         ]));
@@ -293,7 +293,7 @@ impl ServerHandler for Fixtures {
         _: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
-        let all = of(json!([
+        let all = from_json(json!([
             { "uriTemplate": "test://template/{id}/data", "name": "data", "mimeType": "application/json" },
         ]));
         let all = ListResourceTemplatesResult::with_all_items(all);
@@ -321,7 +321,7 @@ impl ServerHandler for Fixtures {
                 return Err(ErrorData::resource_not_found(why, Some(json!({ "uri": uri }))));
             }
         };
-        let result = ReadResourceResult::new(vec![of(content)]);
+        let result = ReadResourceResult::new(vec![from_json(content)]);
         Ok(result.with_ttl_ms(TTL_MS).with_cache_scope(CacheScope::Public).into())
     }
 
@@ -363,7 +363,7 @@ impl ServerHandler for Fixtures {
         _: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListPromptsResult, ErrorData> {
-        let all = of(json!([
+        let all = from_json(json!([
             { "name": "test_simple_prompt", "description": "Without arguments" },
             {
                 "name": "test_prompt_with_arguments", "description": "With arguments",

@@ -1,7 +1,7 @@
 //! Who is refused, and how the command line says so.
 
 use super::scene::{
-    SERVER_USER, at, command_at, daemon, http_url, server_user, session, unix_url, write_tokens,
+    SERVER_USER, command_at, daemon, http_url, run_at, server_user, session, unix_url, write_tokens,
 };
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpListener;
@@ -23,14 +23,14 @@ const UPGRADE: [(&str, &str); 2] = [("connection", "Upgrade"), ("upgrade", UPGRA
 fn without_a_valid_token_nobody_gets_through_where_one_is_required() {
     let daemon = daemon(User::AsStarted, "[http]\nrequire_token = true");
     let url = http_url(&daemon);
-    let refused = at(&daemon, &url, "", &["session", "list"]).fails(77);
+    let refused = run_at(&daemon, &url, "", &["session", "list"]).fails(77);
     assert!(refused.contains(&url) && refused.contains("UNAUTHORIZED"), "{refused}");
     assert!(refused.contains("--token-file"), "{refused}");
-    let refused = at(&daemon, &url, "mallory", &["session", "list"]).fails(77);
+    let refused = run_at(&daemon, &url, "mallory", &["session", "list"]).fails(77);
     assert!(refused.contains("unknown token") && refused.contains("mallory-token"), "{refused}");
-    at(&daemon, &url, "alice", &["session", "list"]).ok();
+    run_at(&daemon, &url, "alice", &["session", "list"]).ok();
     // The socket's user is known without one.
-    at(&daemon, &unix_url(&daemon), "", &["session", "list"]).ok();
+    run_at(&daemon, &unix_url(&daemon), "", &["session", "list"]).ok();
     daemon.stop();
 }
 
@@ -54,7 +54,7 @@ fn try_upgraded(daemon: &Daemon, token: &str) -> Result<Client, String> {
         return Err(head.lines().next().unwrap_or_default().to_owned());
     }
     assert!(head.contains(&format!("\r\nupgrade: {UPGRADE_PROTOCOL}\r\n")), "{head}");
-    Client::over(stream)
+    Client::over_stream(stream)
 }
 
 fn upgraded(daemon: &Daemon, token: &str) -> Client {
@@ -73,7 +73,7 @@ fn a_token_that_is_removed_ends_the_rights_of_its_connections() {
         Ok(reply) => reply.is_err_and(|error| error.code == ErrorCode::NotPermitted),
         Err(_) => true,
     };
-    watch::until(removed, || "alice's token is removed and her connection still works".to_owned());
+    watch::wait_until(removed, || "alice's token is removed and her connection still works".to_owned());
     assert!(bob.op(list()).is_ok());
     daemon.stop();
 }
@@ -91,7 +91,7 @@ fn a_token_that_is_replaced_ends_its_connections() {
         text.split("sha256 = \"").nth(1).expect("alice's").split('"').next().expect("a hash").to_owned();
     std::fs::write(&book, text.replace(&hash, &"1".repeat(64))).expect("ours");
     daemon.hang_up();
-    watch::until(
+    watch::wait_until(
         || alice.try_op(list()).is_err(),
         || "alice's token is replaced and her connection is open".to_owned(),
     );
@@ -193,8 +193,8 @@ fn idle_connections_of_one_owner_make_way_and_busy_ones_leave_some_to_others() {
     let daemon = daemon(User::AsStarted, "[shares.http_connections]\nmost = 16\nreserved = 2\n");
     let mut idle: Vec<Client> = (0..40).map(|_| upgraded(&daemon, "alice-token")).collect();
     let url = http_url(&daemon);
-    at(&daemon, &url, "bob", &["session", "list"]).ok();
-    at(&daemon, &url, "alice", &["session", "list"]).ok();
+    run_at(&daemon, &url, "bob", &["session", "list"]).ok();
+    run_at(&daemon, &url, "alice", &["session", "list"]).ok();
     // The longest idle were closed, the latest is open.
     assert!(idle.last_mut().is_some_and(|last| last.op(HealthGet).is_ok()));
     let mut first = idle.swap_remove(0).stream;
@@ -202,7 +202,8 @@ fn idle_connections_of_one_owner_make_way_and_busy_ones_leave_some_to_others() {
     drop(idle);
     // Connections with a stream are not idle: alice gets a part of them, and bob still his.
     let session = session(&daemon, &url, "alice", "waits");
-    let waiting = at(&daemon, &url, "alice", &["--output", "json", "exec", "repl", &session, "CC('when?')"]);
+    let waiting =
+        run_at(&daemon, &url, "alice", &["--output", "json", "exec", "repl", &session, "CC('when?')"]);
     let waiting: serde_json::Value = serde_json::from_str(&waiting.stdout).expect("JSON");
     let execution = waiting["id"].as_str().expect("an id");
     let follow = || ExecEvents { execution: execution.to_owned(), after_seq: 0, limit: 0, follow: true };
@@ -220,7 +221,7 @@ fn idle_connections_of_one_owner_make_way_and_busy_ones_leave_some_to_others() {
         assert!(busy.len() < 14, "one owner has all connections");
     };
     assert!(refused.starts_with("http/1.1 503 "), "{refused}");
-    at(&daemon, &url, "bob", &["session", "list"]).ok();
+    run_at(&daemon, &url, "bob", &["session", "list"]).ok();
     drop(busy);
     daemon.stop();
 }
@@ -293,22 +294,22 @@ fn errors_name_the_url_and_the_cause() {
     ] {
         let shown = response.clone();
         let url = other_server(response);
-        let refused = at(&daemon, &url, "", &list).fails(code);
+        let refused = run_at(&daemon, &url, "", &list).fails(code);
         assert!(refused.contains(&url) && refused.contains(cause), "{shown:?}: {refused}");
     }
     // Nobody listens.
-    let refused = at(&daemon, "http://127.0.0.1:1", "", &list).fails(69);
+    let refused = run_at(&daemon, "http://127.0.0.1:1", "", &list).fails(69);
     assert!(refused.contains("http://127.0.0.1:1") && refused.contains("refused"), "{refused}");
     // The walls of another machine are not those of this one.
-    let refused = at(&daemon, "http://127.0.0.1:1", "", &["ops", "doctor"]).fails(69);
+    let refused = run_at(&daemon, "http://127.0.0.1:1", "", &["ops", "doctor"]).fails(69);
     assert!(refused.contains("no supervisor responds"), "{refused}");
-    let refused = at(&daemon, "unix:/nowhere/http.sock", "", &list).fails(69);
+    let refused = run_at(&daemon, "unix:/nowhere/http.sock", "", &list).fails(69);
     assert!(refused.contains("unix:/nowhere/http.sock") && refused.contains("No such file"), "{refused}");
     // The control socket is no HTTP server.
     let socket = format!("unix:{}", daemon.place.socket().display());
-    let refused = at(&daemon, &socket, "", &list).fails(69);
+    let refused = run_at(&daemon, &socket, "", &list).fails(69);
     assert!(refused.contains("does not speak HTTP") && refused.contains("--socket"), "{refused}");
-    let refused = at(&daemon, "http://no-such-name.invalid:1", "", &list).fails(69);
+    let refused = run_at(&daemon, "http://no-such-name.invalid:1", "", &list).fails(69);
     assert!(refused.contains("no-such-name.invalid"), "{refused}");
     daemon.stop();
 }
@@ -365,19 +366,20 @@ fn what_cannot_work_behind_a_url_is_refused_by_name() {
         ),
         (&["--ca-file", "/x", "session", "list"], "--ca-file is for https"),
     ] {
-        let refused = at(&daemon, &url, "", arguments).fails(2);
+        let refused = run_at(&daemon, &url, "", arguments).fails(2);
         assert!(refused.contains(cause), "{arguments:?}: {refused}");
     }
-    let socket = at(&daemon, &unix_url(&daemon), "", &["--server-user", "root", "session", "list"]).fails(2);
+    let socket =
+        run_at(&daemon, &unix_url(&daemon), "", &["--server-user", "root", "session", "list"]).fails(2);
     assert!(socket.contains("--server-user is for http"), "{socket}");
     // The token stays on this machine: no connection is attempted.
     for elsewhere in ["http://192.0.2.1:9", "http://[2001:db8::1]:9"] {
-        let refused = at(&daemon, elsewhere, "alice", &["session", "list"]).fails(2);
+        let refused = run_at(&daemon, elsewhere, "alice", &["session", "list"]).fails(2);
         assert!(refused.contains("would send the token unencrypted"), "{refused}");
         assert!(refused.contains("https") && refused.contains("--insecure-http"), "{refused}");
     }
     for wrong in ["localhost:3210", "ftp://h", "http://a:b@h", ""] {
-        let refused = at(&daemon, wrong, "", &["session", "list"]).fails(2);
+        let refused = run_at(&daemon, wrong, "", &["session", "list"]).fails(2);
         assert!(
             refused.contains("is not the URL of a daemon") && refused.contains("https://HOST:PORT"),
             "{refused}"

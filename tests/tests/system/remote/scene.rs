@@ -85,16 +85,16 @@ pub(super) fn command_at(daemon: &Daemon, url: &str, owner: &str, arguments: &[&
 }
 
 /// Runs such a command.
-pub(super) fn at(daemon: &Daemon, url: &str, owner: &str, arguments: &[&str]) -> CommandOutput {
+pub(super) fn run_at(daemon: &Daemon, url: &str, owner: &str, arguments: &[&str]) -> CommandOutput {
     run(&mut command_at(daemon, url, owner, arguments), "")
 }
 
 /// Creates a template and a session on the worktree; the session's id.
 pub(super) fn session(daemon: &Daemon, url: &str, owner: &str, template: &str) -> String {
-    at(daemon, url, owner, &["template", "create", "--name", template]).ok();
+    run_at(daemon, url, owner, &["template", "create", "--name", template]).ok();
     let worktree = daemon.place.worktree().display().to_string();
     let of =
         ["-q", "session", "create", "--template-id", template, "--workspace-id", "w", "--base-commit", "c"];
     let session = [&of[..], &["--worktree-path", &worktree]].concat();
-    at(daemon, url, owner, &session).ok().trim().to_owned()
+    run_at(daemon, url, owner, &session).ok().trim().to_owned()
 }

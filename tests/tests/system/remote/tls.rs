@@ -1,6 +1,6 @@
 //! https: certificates of an authority that the test makes, and a proxy that ends TLS in front of the daemon.
 
-use super::scene::{at, command_at, daemon, http_url};
+use super::scene::{command_at, daemon, http_url, run_at};
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -36,7 +36,7 @@ impl Proxy {
         let own = own.signed_by(&own_key, &issuer).expect("a certificate");
         let ca_file = daemon.place.path(&format!("{name}.pem"));
         std::fs::write(&ca_file, authority.pem()).expect("a file");
-        Self::with(daemon, own.der(), &own_key, ca_file)
+        Self::with_certificate(daemon, own.der(), &own_key, ca_file)
     }
 
     /// A proxy with a certificate for `localhost` that it has made for itself and that is in the file.
@@ -47,10 +47,10 @@ impl Proxy {
         let own = params.self_signed(&key).expect("a certificate");
         let ca_file = daemon.place.path(&format!("{file}.pem"));
         std::fs::write(&ca_file, own.pem()).expect("a file");
-        Self::with(daemon, own.der(), &key, ca_file)
+        Self::with_certificate(daemon, own.der(), &key, ca_file)
     }
 
-    fn with(daemon: &Daemon, own: &[u8], own_key: &KeyPair, ca_file: PathBuf) -> Self {
+    fn with_certificate(daemon: &Daemon, own: &[u8], own_key: &KeyPair, ca_file: PathBuf) -> Self {
         let chain = vec![CertificateDer::from(own.to_vec())];
         let own_key = PrivateKeyDer::from(PrivatePkcs8KeyDer::from(own_key.serialize_der()));
         let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
@@ -76,7 +76,7 @@ fn a_certificate_that_the_server_has_made_for_itself_is_accepted_if_the_file_has
     let daemon = daemon(User::AsStarted, "[http]\nrequire_token = true");
     let authority = |params: &mut CertificateParams| params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     let list = |proxy: &Proxy, ca_file: &str| {
-        at(&daemon, &proxy.url, "alice", &["--ca-file", ca_file, "session", "list"])
+        run_at(&daemon, &proxy.url, "alice", &["--ca-file", ca_file, "session", "list"])
     };
     let server = Proxy::self_signed(&daemon, "server", |_| {});
     list(&server, server.ca_file()).ok();
@@ -120,7 +120,7 @@ fn a_daemon_behind_tls_is_verified() {
     let proxy = Proxy::start(&daemon, "localhost");
     let (url, ca_file) = (proxy.url.as_str(), proxy.ca_file());
     let trusted =
-        |arguments: &[&str]| at(&daemon, url, "alice", &[&["--ca-file", ca_file], arguments].concat());
+        |arguments: &[&str]| run_at(&daemon, url, "alice", &[&["--ca-file", ca_file], arguments].concat());
     trusted(&["template", "create", "--name", "hers"]).ok();
     let worktree = daemon.place.worktree().display().to_string();
     let session =
@@ -136,24 +136,24 @@ fn a_daemon_behind_tls_is_verified() {
     run(command.env("SSL_CERT_FILE", ca_file), "").ok();
 
     // Only certificates that are trusted, for their own names, in time.
-    let refused = at(&daemon, url, "alice", &["session", "list"]).stderr;
+    let refused = run_at(&daemon, url, "alice", &["session", "list"]).stderr;
     assert!(refused.contains(url) || refused.contains("no certificates of authorities"), "{refused}");
     let other = Proxy::start(&daemon, "other.example");
-    let refused = at(&daemon, &other.url, "alice", &["--ca-file", ca_file, "session", "list"]).fails(77);
+    let refused = run_at(&daemon, &other.url, "alice", &["--ca-file", ca_file, "session", "list"]).fails(77);
     assert!(refused.contains(&other.url) && refused.contains("its issuer is unknown"), "{refused}");
     assert!(refused.contains("--ca-file"), "{refused}");
     let refused =
-        at(&daemon, &other.url, "alice", &["--ca-file", other.ca_file(), "session", "list"]).fails(77);
+        run_at(&daemon, &other.url, "alice", &["--ca-file", other.ca_file(), "session", "list"]).fails(77);
     assert!(refused.contains("cannot be verified") && refused.contains("name"), "{refused}");
 
     // One end with TLS, the other without.
     let plain = http_url(&daemon).replace("http:", "https:");
-    let refused = at(&daemon, &plain, "alice", &["--ca-file", ca_file, "session", "list"]).fails(69);
+    let refused = run_at(&daemon, &plain, "alice", &["--ca-file", ca_file, "session", "list"]).fails(69);
     assert!(refused.contains("does not use TLS") && refused.contains("http?"), "{refused}");
     let plain = url.replace("https:", "http:");
-    let refused = at(&daemon, &plain, "alice", &["session", "list"]).fails(69);
+    let refused = run_at(&daemon, &plain, "alice", &["session", "list"]).fails(69);
     assert!(refused.contains("does not speak HTTP") && refused.contains("https"), "{refused}");
-    let refused = at(&daemon, url, "alice", &["--ca-file", "/dev/null", "session", "list"]).fails(1);
+    let refused = run_at(&daemon, url, "alice", &["--ca-file", "/dev/null", "session", "list"]).fails(1);
     assert!(refused.contains("/dev/null") && refused.contains("there is none"), "{refused}");
     daemon.stop();
 }

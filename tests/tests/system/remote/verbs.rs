@@ -1,7 +1,7 @@
 //! A URL can do all that the control socket can.
 
 use super::scene::{
-    SERVER_USER, at, command_at, daemon, http_url, server_user, session, token_file, unix_url,
+    SERVER_USER, command_at, daemon, http_url, run_at, server_user, session, token_file, unix_url,
 };
 use nix::libc::SIGINT;
 use serde_json::Value;
@@ -34,7 +34,7 @@ mod cases {
         for (number, url) in [unix_url(&daemon), http_url(&daemon)].iter().enumerate() {
             let template = format!("t{number}");
             let session = session(&daemon, url, "alice", &template);
-            let alice = |arguments: &[&str]| at(&daemon, url, "alice", arguments).ok();
+            let alice = |arguments: &[&str]| run_at(&daemon, url, "alice", arguments).ok();
             assert_eq!(alice(&["exec", "repl", &session, "6 * 7"]), "42\n", "{url}");
             assert_eq!(alice(&["exec", "run-file", &session, "app.js"]), "from the file\n", "{url}");
             assert_eq!(alice(&["run", "--session", &session, "-e", "[1, 2]"]), "[ 1, 2 ]\n", "{url}");
@@ -53,7 +53,11 @@ mod cases {
         let local = daemon.cli(&["template", "list", "--output", "json"]).ok();
         assert!(local.contains("\"t0\"") && local.contains("\"t1\""), "{local}");
         for url in [unix_url(&daemon), http_url(&daemon)] {
-            assert_eq!(at(&daemon, &url, "", &["template", "list", "--output", "json"]).ok(), local, "{url}");
+            assert_eq!(
+                run_at(&daemon, &url, "", &["template", "list", "--output", "json"]).ok(),
+                local,
+                "{url}"
+            );
         }
         let audit = daemon.cli(&["ops", "audit", "--output", "csv"]).ok();
         assert!(audit.contains("alice,control,template create"), "{audit}");
@@ -65,18 +69,18 @@ mod cases {
         let url = http_url(&daemon);
         let session = session(&daemon, &url, "alice", "hers");
         for arguments in [&["session", "get", &session][..], &["exec", "repl", &session, "1"]] {
-            let refused = at(&daemon, &url, "bob", arguments).fails(1);
+            let refused = run_at(&daemon, &url, "bob", arguments).fails(1);
             assert!(refused.contains("SESSION_NOT_FOUND"), "{refused}");
         }
-        assert!(!at(&daemon, &url, "bob", &["template", "list"]).ok().contains("hers"));
-        let refused = at(&daemon, &url, "alice", &["ops", "shutdown"]).fails(77);
+        assert!(!run_at(&daemon, &url, "bob", &["template", "list"]).ok().contains("hers"));
+        let refused = run_at(&daemon, &url, "alice", &["ops", "shutdown"]).fails(77);
         assert!(refused.contains("NOT_PERMITTED"), "{refused}");
         // The same objects by REST.
         let path = format!("/api/v1/sessions/{session}");
         assert_eq!(daemon.http().bearer("alice-token").get(&path).status, 200);
         assert_eq!(daemon.http().bearer("bob-token").get(&path).status, 404);
         // An administrator without a token.
-        at(&daemon, &url, "", &["session", "get", &session]).ok();
+        run_at(&daemon, &url, "", &["session", "get", &session]).ok();
         daemon.stop();
     }
 
@@ -85,7 +89,7 @@ mod cases {
         let url = http_url(&daemon);
         let session = session(&daemon, &url, "alice", "waits");
         let code = "console.log('first'); const a = CC('how many?'); console.log('then', a); a";
-        let waiting = at(&daemon, &url, "alice", &["--output", "json", "exec", "repl", &session, code]);
+        let waiting = run_at(&daemon, &url, "alice", &["--output", "json", "exec", "repl", &session, code]);
         let execution = serde_json::from_str::<Value>(&waiting.stdout).expect("JSON")["id"].clone();
         let execution = execution.as_str().expect("an id").to_owned();
         let follow = ["exec", "events", &execution, "--follow"];
@@ -98,7 +102,7 @@ mod cases {
             assert!(lines.read_line(&mut seen).expect("events") > 0, "{seen}");
         }
         assert!(!seen.contains("then seven"), "{seen}");
-        at(&daemon, &url, "alice", &["task", "submit", &execution, "seven"]).ok();
+        run_at(&daemon, &url, "alice", &["task", "submit", &execution, "seven"]).ok();
         lines.read_to_string(&mut seen).expect("events");
         assert!(seen.contains("then seven"), "{seen}");
         assert_eq!(wait(&mut follower, PATIENCE), Some(Some(0)));
@@ -118,9 +122,9 @@ mod cases {
         assert_eq!(line, "begun\n");
         PidFd::open(running.id()).expect("our child").signal(SIGINT).expect("SIGINT");
         assert_eq!(wait(&mut running, PATIENCE), Some(Some(130)));
-        let list = at(&daemon, &url, "alice", &["exec", "list", &session]).ok();
+        let list = run_at(&daemon, &url, "alice", &["exec", "list", &session]).ok();
         assert!(list.contains("cancelled"), "{list}");
-        assert_eq!(at(&daemon, &url, "alice", &["exec", "repl", &session, "1 + 1"]).ok(), "2\n");
+        assert_eq!(run_at(&daemon, &url, "alice", &["exec", "repl", &session, "1 + 1"]).ok(), "2\n");
         daemon.stop();
     }
 
@@ -134,7 +138,7 @@ mod cases {
         // As scripts of the original call it: `--db` before the verb is the daemon's.
         run(created.args(["--db", "x.db", "template", "create", "--name", "hers"]), "").ok();
         assert!(!daemon.place.worktree().join("x.db").exists());
-        assert!(at(&daemon, &unix_url(&daemon), "alice", &["template", "list"]).ok().contains("hers"));
+        assert!(run_at(&daemon, &unix_url(&daemon), "alice", &["template", "list"]).ok().contains("hers"));
         // A flag takes precedence; the embedded supervisor of `run` needs no daemon.
         let mut local = command(&daemon.place, program::PRODUCT);
         local.env("VM_SYSTEM_URL", "http://127.0.0.1:1").arg("--socket").arg(daemon.place.socket());

@@ -266,7 +266,7 @@ fn owners_have_shares_of_the_sessions_and_idle_ones_make_way() {
     people::write_book(&daemon.place, &book);
     daemon.hang_up();
     let is_known = || daemon.http().bearer("agent-8-token").get("/api/v1/templates").status == 200;
-    watch::until(is_known, || daemon.log());
+    watch::wait_until(is_known, || daemon.log());
     let begin = |http: &mut Http| post(http, &[], &initialize()).0;
     for number in 0..AGENTS.len() {
         let mut http = daemon.http().bearer(&format!("agent-{number}-token"));

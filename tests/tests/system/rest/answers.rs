@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use vm_system_tests::daemon::{Daemon, DaemonOptions};
 use vm_system_tests::http::Http;
 use vm_system_tests::place::{TestDir, User};
-use vm_system_tests::watch::until;
+use vm_system_tests::watch::wait_until;
 
 const TEMPLATES: &str = "/api/v1/templates";
 
@@ -181,11 +181,11 @@ fn an_import_whose_client_has_gone_occupies_nothing() {
         clients.push(client);
         import() == 503
     };
-    until(&mut is_full, || "the imports have not begun".to_owned());
+    wait_until(&mut is_full, || "the imports have not begun".to_owned());
     drop(clients);
     // Earlier than idle imports are given up.
     let gone = Instant::now();
-    until(|| import() != 503, || "the places are not free".to_owned());
+    wait_until(|| import() != 503, || "the places are not free".to_owned());
     assert!(gone.elapsed() < Duration::from_secs(45), "{:?}", gone.elapsed());
     daemon.stop();
 }

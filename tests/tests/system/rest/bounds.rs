@@ -118,7 +118,8 @@ impl Scene {
         let socket = folder.path().join("http.sock");
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
         let runtime = runtime.expect("a runtime");
-        let (fake, state) = (Arc::new(fake), ServerState::new(ShareLimits::of(1), ClientMemory::default()));
+        let (fake, state) =
+            (Arc::new(fake), ServerState::new(ShareLimits::at_most(1), ClientMemory::default()));
         // Sockets and tasks are created inside the runtime.
         let serving = {
             let _inside = runtime.enter();
@@ -202,8 +203,10 @@ fn a_silent_stream_sends_heartbeats_and_the_readers_disconnect_is_noticed() {
 
 #[test]
 fn idle_connections_are_closed_for_new_ones_and_busy_ones_are_not() {
-    let scene =
-        Scene::new(RestLimits { connections: ShareLimits::of(2), ..RestLimits::default() }, Fake::default());
+    let scene = Scene::new(
+        RestLimits { connections: ShareLimits::at_most(2), ..RestLimits::default() },
+        Fake::default(),
+    );
     let (mut first, mut second) = (scene.http(), scene.http());
     assert_eq!(first.get(HEALTH).status, 200);
     assert_eq!(second.get(HEALTH).status, 200);
@@ -226,7 +229,7 @@ fn idle_connections_are_closed_for_new_ones_and_busy_ones_are_not() {
 
 #[test]
 fn connections_that_read_public_files_are_closed_for_new_ones() {
-    let limits = RestLimits { connections: ShareLimits::of(2), ..RestLimits::default() };
+    let limits = RestLimits { connections: ShareLimits::at_most(2), ..RestLimits::default() };
     let scene = Scene::with_files(limits, Fake::default(), &[("large.js", 16 << 20)]);
     let mut slow = [scene.http(), scene.http()];
     for reader in &mut slow {

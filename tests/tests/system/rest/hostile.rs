@@ -207,7 +207,7 @@ fn clients_that_disconnect_harm_no_other() {
     let daemon = daemon();
     let address = daemon.addresses()[0];
     // The reserve is started after the daemon is ready.
-    watch::until(|| daemon.info().zygotes.len() == 2, || "no zygote in reserve".to_owned());
+    watch::wait_until(|| daemon.info().zygotes.len() == 2, || "no zygote in reserve".to_owned());
     let before = observe::descriptors(daemon.pid());
     for _ in 0..50 {
         let mut http = Http::tcp(address);
@@ -221,7 +221,7 @@ fn clients_that_disconnect_harm_no_other() {
         drop(http);
     }
     let descriptors = || observe::descriptors(daemon.pid());
-    watch::until(
+    watch::wait_until(
         || descriptors() <= before + 2,
         || format!("{} descriptors, {before} before", descriptors()),
     );
@@ -269,6 +269,6 @@ fn five_thousand_idle_connections_and_slow_requests_keep_no_client_out() {
     println!("{CROWD} connections take {grown} KiB");
     drop(crowd);
     let descriptors = || observe::descriptors(daemon.pid());
-    watch::until(|| descriptors() <= 500, || format!("{} descriptors", descriptors()));
+    watch::wait_until(|| descriptors() <= 500, || format!("{} descriptors", descriptors()));
     daemon.stop();
 }

@@ -111,7 +111,7 @@ fn execution_codes() -> String {
 }
 
 /// Replaces the text between the two marks of a part.
-fn with(text: &str, part: &str, content: &str) -> String {
+fn with_part(text: &str, part: &str, content: &str) -> String {
     let (begin, end) = (format!("<!-- {part} -->\n"), format!("<!-- end of {part} -->"));
     let (before, rest) = text.split_once(&begin).unwrap_or_else(|| panic!("no part {part}"));
     let (_, after) = rest.split_once(&end).unwrap_or_else(|| panic!("no end of {part}"));
@@ -124,10 +124,10 @@ fn the_reference_has_every_route_every_object_and_every_code() {
     let document = serde_json::from_str(&document).expect("json");
     let path = docs("api-reference.md");
     let text = std::fs::read_to_string(&path).expect("docs/api-reference.md");
-    let current = with(&text, "routes", &routes(&document));
-    let current = with(&current, "objects", &objects(&document));
-    let current = with(&current, "codes", &codes());
-    let current = with(&current, "execution codes", &execution_codes());
+    let current = with_part(&text, "routes", &routes(&document));
+    let current = with_part(&current, "objects", &objects(&document));
+    let current = with_part(&current, "codes", &codes());
+    let current = with_part(&current, "execution codes", &execution_codes());
     if std::env::var_os("VM_SYSTEM_BLESS").is_some() {
         std::fs::write(&path, &current).expect("written");
         return;

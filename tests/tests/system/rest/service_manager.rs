@@ -104,7 +104,7 @@ fn reload_changes_worktree_roots_names_what_needs_a_restart_and_survives_mistake
     let reload = |wanted: &str| {
         let before = daemon.log().len();
         daemon.hang_up();
-        watch::until(|| daemon.log()[before..].contains(wanted), || daemon.log());
+        watch::wait_until(|| daemon.log()[before..].contains(wanted), || daemon.log());
         let begins = next();
         assert!(begins.starts_with("RELOADING=1\nMONOTONIC_USEC="), "{begins}");
         let ends = next();

@@ -60,7 +60,7 @@ fn tokens_are_read_again_on_sighup_and_a_mistake_changes_nothing() {
     let status = |token: &str| daemon.http().bearer(token).get(TEMPLATES).status;
     let until = |token: &str, wanted: u16| {
         let otherwise = || format!("{token} is still not {wanted}:\n{}", daemon.log());
-        watch::until(|| status(token) == wanted, otherwise);
+        watch::wait_until(|| status(token) == wanted, otherwise);
     };
     assert_eq!(status(BOB), 200);
     people::write_book(&daemon.place, &people::book(&["alice"]));
@@ -69,7 +69,7 @@ fn tokens_are_read_again_on_sighup_and_a_mistake_changes_nothing() {
     assert_eq!(status(ALICE), 200);
     people::write_book(&daemon.place, "nonsense");
     daemon.hang_up();
-    watch::until(|| daemon.log().contains("the previous tokens stay valid"), || daemon.log());
+    watch::wait_until(|| daemon.log().contains("the previous tokens stay valid"), || daemon.log());
     assert_eq!((status(ALICE), status(BOB)), (200, 401));
     daemon.stop();
 }

@@ -203,7 +203,7 @@ mod cases {
         let live = restore(&mut client, request(&new)).expect_err("it has not ended");
         assert_eq!(live.code, ErrorCode::Conflict, "{live:?}");
         client.close(&new);
-        watch::until(
+        watch::wait_until(
             || progress(&mut daemon.client(), &new, None).status == RestorationStatus::Cancelled,
             || "it is not cancelled".to_owned(),
         );

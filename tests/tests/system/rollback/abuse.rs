@@ -34,7 +34,7 @@ mod cases {
             let generation = generation(&client.session_record(&session));
             let ended = client.eval(&session, how).expect("a response");
             assert_eq!(ended.error.as_ref().map(|error| error.code.as_str()), Some(code), "{how}: {ended:?}");
-            watch::until(
+            watch::wait_until(
                 || client.eval(&session, "honest").is_ok_and(|ran| ran.status == ExecutionStatus::Ok),
                 || format!("{how}: it is not ready again"),
             );
@@ -51,12 +51,12 @@ mod cases {
             let session = session(&daemon, Settings::default());
             client.eval(&session, &format!("when it forks: {how}")).expect("prepared");
             checkpoint(&mut client, &session, None).expect_err(how);
-            let ended = client.until(&session, SessionStatus::Crashed);
+            let ended = client.wait_for(&session, SessionStatus::Crashed);
             assert!(
                 ended.close_reason.as_deref().is_some_and(|why| why.starts_with(reason)),
                 "{how}: {ended:?}"
             );
-            watch::until(|| stopped_processes(&daemon).is_empty(), || format!("{how}: a copy is left"));
+            watch::wait_until(|| stopped_processes(&daemon).is_empty(), || format!("{how}: a copy is left"));
         }
         daemon.stop();
     }
@@ -73,7 +73,7 @@ mod cases {
             checkpoint(&mut client, &session, None).expect("an honest fork");
             let refused = rollback(&mut client, &session, None).expect_err(how);
             assert!(refused.message.contains("rolled back"), "{how}: {refused:?}");
-            let ended = client.until(&session, SessionStatus::Crashed);
+            let ended = client.wait_for(&session, SessionStatus::Crashed);
             let why = ended.close_reason.clone().unwrap_or_default();
             assert!(why.starts_with("protocol_violation(its frozen copy: "), "{how}: {ended:?}");
             assert_eq!(
@@ -83,7 +83,7 @@ mod cases {
             );
         }
         client.close(&sibling);
-        watch::until(|| stopped_processes(&daemon).is_empty(), || "a copy is left".to_owned());
+        watch::wait_until(|| stopped_processes(&daemon).is_empty(), || "a copy is left".to_owned());
         daemon.stop();
     }
 }

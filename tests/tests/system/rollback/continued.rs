@@ -37,7 +37,7 @@ mod cases {
         for session in [&idle, &running, &fresh, &later] {
             workers.push(worker(&mut client, session));
         }
-        watch::until(
+        watch::wait_until(
             || stopped_processes(&daemon).len() == 4,
             || format!("{} guard copies", stopped_processes(&daemon).len()),
         );
@@ -78,7 +78,7 @@ mod cases {
         let session = session(&daemon, rolling(Settings::default()));
         let mut client = daemon.client();
         assert_eq!(client.preview_of(&session, "var n = 7; n"), "7");
-        watch::until(|| stopped_processes(&daemon).len() == 1, || "there is no guard copy".to_owned());
+        watch::wait_until(|| stopped_processes(&daemon).len() == 1, || "there is no guard copy".to_owned());
         for generation in 2..5 {
             let killed = worker(&mut client, &session);
             drop(client);
@@ -86,7 +86,7 @@ mod cases {
             killed.kill().expect("alive");
             daemon = Daemon::start_with(place, &DaemonOptions::default());
             client = daemon.client();
-            watch::until(
+            watch::wait_until(
                 || {
                     let record = client.session_record(&session);
                     let facts = serde_json::to_value(&record.runtime_meta).unwrap_or_default();
@@ -145,13 +145,13 @@ mod cases {
                 events[at..].iter().any(|event| event.kind == SessionEventType::ExecutionStarted)
             })
         };
-        watch::until(|| is_starting_up(&mut client), || "it is not restarted".to_owned());
+        watch::wait_until(|| is_starting_up(&mut client), || "it is not restarted".to_owned());
         drop(client);
         let (place, _) = daemon.kill();
         place.write("go", "");
         let daemon = Daemon::start_with(place, &DaemonOptions::default());
         let mut client = daemon.client();
-        client.until(&session, SessionStatus::Ready);
+        client.wait_for(&session, SessionStatus::Ready);
         assert_eq!(restarts_of(&mut client, &session), ["signal(SIGKILL)", "signal(SIGKILL)"]);
         let next = client.eval(&session, "`${begun} ${typeof n}`").expect("ready");
         assert_eq!(next.result.as_ref().expect("a value").preview, "'yes undefined'");
@@ -180,14 +180,14 @@ mod cases {
         let is_stored = |client: &mut Client| {
             events_of(client, &session).iter().any(|event| event.kind == SessionEventType::RolledBack)
         };
-        watch::until(|| is_stored(&mut client), || "it is not rolled back".to_owned());
+        watch::wait_until(|| is_stored(&mut client), || "it is not rolled back".to_owned());
         assert_eq!(client.session_record(&session).status, SessionStatus::Starting);
         drop((client, other));
         let (place, _) = daemon.kill();
         keeper.signal(nix::libc::SIGCONT).expect("alive");
         let daemon = Daemon::start_with(place, &DaemonOptions::default());
         let mut client = daemon.client();
-        client.until(&session, SessionStatus::Ready);
+        client.wait_for(&session, SessionStatus::Ready);
         assert_eq!(client.preview_of(&session, "n"), "1");
         let events = events_of(&mut client, &session);
         let details: Vec<_> = events

@@ -34,7 +34,7 @@ mod cases {
             let worker = worker(&mut client, &session);
             let ended = client.eval(&session, "n += 1").expect("acknowledged");
             worker.signal(9).expect("alive");
-            watch::until(
+            watch::wait_until(
                 || {
                     serde_json::to_value(&client.session_record(&session).runtime_meta).expect("JSON")["rollback"]
                         .is_object()
@@ -108,7 +108,7 @@ mod cases {
         rollback(&mut client, &session, None).expect("rolled back");
         assert_eq!(client.preview_of(&session, "n"), "41");
         client.close(&session);
-        watch::until(|| stopped_processes(&daemon).is_empty(), || "a copy is left".to_owned());
+        watch::wait_until(|| stopped_processes(&daemon).is_empty(), || "a copy is left".to_owned());
         daemon.stop();
     }
 
@@ -124,11 +124,11 @@ mod cases {
         ready_again(&mut client, &session, "1");
         guarded(&daemon, 1);
         worker(&mut client, &session).kill().expect("alive");
-        let record = client.until(&session, SessionStatus::Crashed);
+        let record = client.wait_for(&session, SessionStatus::Crashed);
         assert_eq!(record.close_reason.as_deref(), Some("signal(SIGKILL)"));
         let error = record.last_error.expect("an error");
         assert!(error.contains(&format!("rolled back {RECOVERIES} times within 60 s")), "{error}");
-        watch::until(|| stopped_processes(&daemon).is_empty(), || "a copy is left".to_owned());
+        watch::wait_until(|| stopped_processes(&daemon).is_empty(), || "a copy is left".to_owned());
         daemon.stop();
     }
 
@@ -142,7 +142,7 @@ mod cases {
         }
         guarded(&daemon, 0);
         worker(&mut client, &session).signal(11).expect("alive");
-        let record = client.until(&session, SessionStatus::Crashed);
+        let record = client.wait_for(&session, SessionStatus::Crashed);
         assert_eq!(record.close_reason.as_deref(), Some("signal(SIGSEGV)"), "{record:?}");
         daemon.stop();
     }
@@ -157,14 +157,14 @@ mod cases {
                 let op =
                     vm_system_protocol::control::SessionKill { session: session.id.to_string(), signal: 9 };
                 client.op(op).expect("killed");
-                let record = client.until(&session, SessionStatus::Crashed);
+                let record = client.wait_for(&session, SessionStatus::Crashed);
                 assert_eq!(record.close_reason.as_deref(), Some("killed(operator)"));
             } else {
                 client.close(&session);
                 assert_eq!(client.session_record(&session).status, SessionStatus::Closed);
             }
         }
-        watch::until(|| stopped_processes(&daemon).is_empty(), || "a copy is left".to_owned());
+        watch::wait_until(|| stopped_processes(&daemon).is_empty(), || "a copy is left".to_owned());
         daemon.stop();
     }
 
@@ -194,7 +194,7 @@ pub(super) fn worker(client: &mut Client, session: &Session) -> PidFd {
 
 /// Waits for the guard copy of a session that has been idle.
 fn guarded(daemon: &Daemon, copies: usize) {
-    watch::until(
+    watch::wait_until(
         || stopped_processes(daemon).len() == copies,
         || format!("{} stopped processes of {copies}", stopped_processes(daemon).len()),
     );
@@ -204,7 +204,7 @@ fn guarded(daemon: &Daemon, copies: usize) {
 #[track_caller]
 pub(super) fn ready_again(client: &mut Client, session: &Session, code: &str) -> Execution {
     let mut ran = None;
-    watch::until(
+    watch::wait_until(
         || match client.eval(session, code) {
             Ok(execution) => ran.insert(execution).status == ExecutionStatus::Ok,
             Err(_) => false,

@@ -74,15 +74,15 @@ mod cases {
         assert_eq!(stopped().len(), 0);
         checkpoint(&mut client, &session, None).expect("made");
         checkpoint(&mut client, &session, None).expect("made");
-        watch::until(|| stopped().len() == 2, || format!("{} stopped processes", stopped().len()));
+        watch::wait_until(|| stopped().len() == 2, || format!("{} stopped processes", stopped().len()));
         rollback(&mut client, &session, Some("1")).expect("rolled back");
-        watch::until(|| stopped().len() == 2, || format!("{} stopped processes", stopped().len()));
+        watch::wait_until(|| stopped().len() == 2, || format!("{} stopped processes", stopped().len()));
         delete(&mut client, &session, "1").expect("deleted");
-        watch::until(|| stopped().len() == 1, || format!("{} stopped processes", stopped().len()));
+        watch::wait_until(|| stopped().len() == 1, || format!("{} stopped processes", stopped().len()));
         let refused = delete(&mut client, &session, "1").expect_err("it is gone");
         assert_eq!(refused.code, ErrorCode::NotFound, "{refused:?}");
         client.close(&session);
-        watch::until(|| stopped().is_empty(), || format!("{} stopped processes", stopped().len()));
+        watch::wait_until(|| stopped().is_empty(), || format!("{} stopped processes", stopped().len()));
         let refused = rollback(&mut client, &session, None).expect_err("it has ended");
         assert_eq!(refused.code, ErrorCode::SessionNotReady, "{refused:?}");
         daemon.stop();
@@ -106,7 +106,7 @@ mod cases {
         let facts = serde_json::to_value(&client.session_record(&session).runtime_meta).expect("JSON");
         assert_eq!(facts["checkpoints_lost"]["count"].as_u64(), Some(1), "{facts}");
         assert!(checkpoints(&mut client, &session).is_empty());
-        watch::until(|| stopped_processes(&daemon).is_empty(), || "a frozen copy is left".to_owned());
+        watch::wait_until(|| stopped_processes(&daemon).is_empty(), || "a frozen copy is left".to_owned());
         assert!(daemon.log().contains("the checkpoints of a session ended"), "{}", daemon.log());
         let made = checkpoint(&mut client, &session, None).expect("made");
         assert_eq!(made.number, 2, "numbers are not used again");
@@ -120,11 +120,11 @@ mod cases {
     pub(super) fn a_checkpoint_whose_process_is_killed_is_not_listed_any_more(user: User) {
         let (daemon, mut client, session) = begun(user);
         checkpoint(&mut client, &session, None).expect("made");
-        watch::until(|| stopped_processes(&daemon).len() == 1, || "it is not stopped".to_owned());
+        watch::wait_until(|| stopped_processes(&daemon).len() == 1, || "it is not stopped".to_owned());
         for copy in stopped_processes(&daemon) {
             copy.kill().expect("alive");
         }
-        watch::until(|| checkpoints(&mut client, &session).is_empty(), || "it is listed".to_owned());
+        watch::wait_until(|| checkpoints(&mut client, &session).is_empty(), || "it is listed".to_owned());
         assert_eq!(client.preview_of(&session, "n"), "1");
         let refused = rollback(&mut client, &session, None).expect_err("there is none");
         assert_eq!(refused.code, ErrorCode::NotFound, "{refused:?}");

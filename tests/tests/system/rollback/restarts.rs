@@ -116,7 +116,7 @@ mod cases {
         let session = restarting(&daemon, "");
         client.preview_of(&session, "var n = 1");
         worker(&mut client, &session).kill().expect("alive");
-        watch::until(
+        watch::wait_until(
             || {
                 !restarts_of(&mut client, &session).is_empty()
                     && client.session_record(&session).status == SessionStatus::Ready
@@ -160,7 +160,7 @@ mod cases {
         for session in &sessions {
             // The kernel ends the processes of the jail one after the other.
             let is_noticed = || !restarts_of(&mut client, session).is_empty();
-            watch::until(is_noticed, || "its jail has not ended".to_owned());
+            watch::wait_until(is_noticed, || "its jail has not ended".to_owned());
             let next = ready_again(&mut client, session, "`${begun} ${typeof n}`");
             assert_eq!(next.result.as_ref().expect("a value").preview, "'true undefined'");
             // The attempt to start its worker waits for the next jail.
@@ -177,7 +177,7 @@ mod cases {
             ready_again(&mut client, &session, "1");
             worker(&mut client, &session).kill().expect("alive");
         }
-        let record = client.until(&session, SessionStatus::Crashed);
+        let record = client.wait_for(&session, SessionStatus::Crashed);
         assert_eq!(record.close_reason.as_deref(), Some("signal(SIGKILL)"));
         let error = record.last_error.expect("an error");
         assert!(error.contains(&format!("restarted {RECOVERIES} times within 60 s")), "{error}");
@@ -192,7 +192,7 @@ mod cases {
         std::fs::write(daemon.place.worktree().join("begin.js"), "throw new Error('no database')")
             .expect("worktree");
         worker(&mut client, &session).kill().expect("alive");
-        let record = client.until(&session, SessionStatus::Crashed);
+        let record = client.wait_for(&session, SessionStatus::Crashed);
         let reason = record.close_reason.expect("a reason");
         assert!(
             reason.starts_with("startup_failed(begin.js:1") && reason.contains("no database"),
@@ -213,7 +213,7 @@ fn a_session_is_restarted_with_the_libraries_and_the_narrowed_rights_of_its_temp
     let template = session.template_id.to_string();
     client.op(TemplateRemoveModule { template, name: "fs".to_owned() }).expect("removed");
     worker(&mut client, &session).kill().expect("alive");
-    let record = client.until(&session, SessionStatus::Crashed);
+    let record = client.wait_for(&session, SessionStatus::Crashed);
     assert!(record.close_reason.expect("a reason").starts_with("startup_failed(begin.js"));
     daemon.stop();
 }
@@ -234,8 +234,8 @@ fn users_and_agents_see_a_restart() {
         let pid = http.get(&format!("{path}/inspect")).json()["pid"].as_u64().expect("a worker");
         PidFd::open(u32::try_from(pid).expect("a pid")).expect("alive").kill().expect("alive");
         let again = || http.get(&path).json()["runtime_meta"]["generation"] == generation;
-        watch::until(again, || "it is not restarted".to_owned());
-        watch::until(|| http.get(&path).json()["status"] == "ready", || "it is not ready".to_owned());
+        watch::wait_until(again, || "it is not restarted".to_owned());
+        watch::wait_until(|| http.get(&path).json()["status"] == "ready", || "it is not ready".to_owned());
         let said = if through_agent {
             agent.text("session_eval", json!({ "sessionId": id, "code": "1 + 1" }))
         } else {

@@ -27,11 +27,11 @@ fn what_an_adopted_execution_has_used_counts_for_its_limits() {
     // 3 s without the time in which it waited for the host; the adoption was 20 s after the start.
     let used = Metrics { duration_ms: 9_000, host_wait_ms: 6_000, ..Metrics::default() };
     let mut bench = adopted_after(used, true);
-    bench.after(1_999);
+    bench.pass_ms(1_999);
     assert_eq!(bench.interrupts, 0);
-    bench.after(1);
+    bench.pass_ms(1);
     assert_eq!(bench.interrupts, 1);
-    bench.after(INTERRUPT_GRACE_MS);
+    bench.pass_ms(INTERRUPT_GRACE_MS);
     assert!(bench.killed);
     bench.input(SessionInput::Exited(WorkerExitStatus::Signaled(9)));
     assert_eq!((bench.code(), bench.reason()), ("WALL_LIMIT".to_owned(), "limit(wall)".to_owned()));
@@ -39,10 +39,10 @@ fn what_an_adopted_execution_has_used_counts_for_its_limits() {
     let used = Metrics { cpu_ms: 3_500, ..Metrics::default() };
     let mut bench = adopted_after(used, true);
     bench.now.cpu_us += 590_000;
-    bench.after(700);
+    bench.pass_ms(700);
     assert_eq!(bench.interrupts, 0, "4.09 s, and the worker's own limit comes first");
     bench.now.cpu_us += 20_000;
-    bench.after(100);
+    bench.pass_ms(100);
     assert_eq!(bench.interrupts, 1);
     bench.ends(Outcome::Ok);
     assert_eq!((bench.code().as_str(), bench.ended().metrics.cpu_ms), ("CPU_LIMIT", 4_110));
@@ -52,18 +52,18 @@ fn what_an_adopted_execution_has_used_counts_for_its_limits() {
 fn an_adopted_worker_that_does_not_reply_has_the_remaining_wall_time() {
     let used = Metrics { duration_ms: 4_000, ..Metrics::default() };
     let mut bench = adopted_after(used, false);
-    bench.after(1_000);
+    bench.pass_ms(1_000);
     assert!(!bench.killed);
-    bench.after(INTERRUPT_GRACE_MS);
+    bench.pass_ms(INTERRUPT_GRACE_MS);
     assert!(bench.killed, "it ran, and polled nothing");
     bench.input(SessionInput::Exited(WorkerExitStatus::Signaled(9)));
     assert_eq!(bench.reason(), "limit(wall)");
     // Without an execution in the store it may run one that was not stored.
     let mut bench = adopted(None);
     let wall_ms = u64::from(bench.policy.wire.limits.wall_ms);
-    bench.after(wall_ms);
+    bench.pass_ms(wall_ms);
     assert!(!bench.killed);
-    bench.after(2 * INTERRUPT_GRACE_MS);
+    bench.pass_ms(2 * INTERRUPT_GRACE_MS);
     assert!(bench.killed);
 }
 
@@ -79,19 +79,19 @@ fn a_running_execution_stores_each_second_what_it_has_used() {
         });
         progress.collect::<Vec<_>>()
     };
-    bench.after(999);
+    bench.pass_ms(999);
     assert_eq!(stored(&bench), []);
     bench.now.cpu_us += 700_000;
-    bench.after(1);
+    bench.pass_ms(1);
     assert_eq!(stored(&bench), [(1_000, 0, 700)]);
     // Nothing is used while it waits for the host.
     bench.calls(1);
-    bench.after(5_000);
+    bench.pass_ms(5_000);
     assert_eq!(stored(&bench).len(), 1);
     bench.input(SessionInput::HostReplied { call: 1, reply: HostReply::Fs(FsReply::Bool(true)) });
-    bench.after(1);
+    bench.pass_ms(1);
     assert_eq!(stored(&bench)[1], (6_001, 5_000, 700));
     bench.ends(Outcome::Ok);
-    bench.after(10_000);
+    bench.pass_ms(10_000);
     assert_eq!(stored(&bench).len(), 2);
 }

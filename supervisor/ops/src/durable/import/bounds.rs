@@ -33,10 +33,10 @@ pub(super) struct ImportTime(pub(super) Timestamp);
 impl ImportTime {
     /// A time that must be in the past.
     fn past(self, at: Timestamp) -> Bounds {
-        self.until(at, SKEW_MS)
+        self.bounded_until(at, SKEW_MS)
     }
 
-    fn until(self, at: Timestamp, most: i64) -> Bounds {
+    fn bounded_until(self, at: Timestamp, most: i64) -> Bounds {
         if (0..=self.0.0.saturating_add(most)).contains(&at.0) {
             return Ok(());
         }
@@ -98,7 +98,10 @@ pub(super) fn checkpoint(clock: ImportTime, part: &CheckpointPart) -> Bounds {
 pub(super) fn task(clock: ImportTime, part: &TaskPart) -> Bounds {
     clock.all_past(&[Some(part.created_at), part.ended_at, part.first_attempt_at, part.last_attempt_at])?;
     if let Some(deadline) = part.deadline {
-        clock.until(deadline, i64::try_from(TIMEOUT_MAX_MS).unwrap_or(i64::MAX).saturating_add(SKEW_MS))?;
+        clock.bounded_until(
+            deadline,
+            i64::try_from(TIMEOUT_MAX_MS).unwrap_or(i64::MAX).saturating_add(SKEW_MS),
+        )?;
     }
     let json = |json: &Option<JsonText>| json.as_ref().map_or(0, |json| json.as_str().len());
     // Options may have become longer when numbers were written again.

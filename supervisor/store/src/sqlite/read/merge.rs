@@ -167,7 +167,7 @@ impl MergedList {
             begin.is_none_or(|(_, at)| if self.newest_first { key.at < at } else { key.at >= at })
         };
         match (passed.filter(is_narrower), begin) {
-            (Some(key), _) => behind(select, time, id, than, key),
+            (Some(key), _) => begin_behind(select, time, id, than, key),
             (None, Some((operator, at))) => {
                 select.and_value(&format!("{time} {operator}"), at);
             }
@@ -176,7 +176,7 @@ impl MergedList {
     }
 }
 
-fn behind(select: &mut Select, time: &str, id: &str, than: &str, key: ListKey) {
+fn begin_behind(select: &mut Select, time: &str, id: &str, than: &str, key: ListKey) {
     let condition = format!("({time}, {id}) {than} (");
     select.and(&condition).value(key.at).text(",").value(key.id.to_vec()).text(")");
 }

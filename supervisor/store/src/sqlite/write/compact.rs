@@ -138,6 +138,7 @@ pub(in crate::sqlite) fn compact_piece(
         .prepare_cached("SELECT seq, pages FROM checkpoints WHERE execution = ?1 ORDER BY seq LIMIT 2")?
         .query_map(params![id], |row| Ok((row.get(0)?, row.get(1)?)))?
         .collect::<Result<_, _>>()?;
+    // The last checkpoint is never deleted: the execution continues from it.
     let [(oldest, _), (successor, pages)] = &oldest[..] else { return Ok(ended) };
     if *successor > int(keep_from) {
         return Ok(ended);

@@ -51,6 +51,7 @@ pub(super) fn apply(
     } else if !is_wanted(c, copy.to)? {
         return Err(StoreError::missing(Entity::Execution).into());
     }
+    // In the order of the pages: the checkpoint does not change, so a piece continues where the last one ended.
     let (pages, is_last) = next_pages(c, copy, progress.copied_page)?;
     for (page, bytes) in pages {
         let sql = "INSERT INTO state_pages (execution, page, checkpoint, bytes) VALUES (?1, ?2, ?3, ?4)";

@@ -27,6 +27,7 @@ fn piece_of(c: &Connection, sizes: &str, execution: [u8; 16]) -> rusqlite::Resul
     let mut rows = statement.query(params![execution])?;
     let (mut keys, mut bytes) = (Vec::new(), 0);
     while let Some(row) = rows.next()? {
+        // Rows alone are no bound: one event may have a megabyte.
         if keys.len() as i64 >= PIECE_ROWS || bytes >= PIECE_BYTES {
             return Ok((keys, false));
         }
@@ -60,6 +61,7 @@ fn delete_piece(c: &Connection, id: [u8; 16]) -> Result<Deleted, SqliteFailure> 
     ] {
         let deleted = run(c, sql, params![id, PIECE_ROWS])?;
         rows += deleted;
+        // A full piece: the background deletes what follows, between the batches of others.
         if deleted >= PIECE_ROWS.cast_unsigned() {
             return Ok(Deleted { rows, is_gone: false });
         }

@@ -106,6 +106,7 @@ pub(super) fn has_run(c: &Connection, execution: ExecutionId) -> Result<bool, Sq
 }
 
 pub(super) fn program_delete(c: &Connection, id: ProgramId, at: Timestamp) -> Result<u64, SqliteFailure> {
+    // The rows stay for executions that run the program; the retention deletes them with the last version.
     let sql = "UPDATE programs SET is_active = 0, modified_at = ?2 WHERE id = ?1 AND is_active = 1";
     match run(c, sql, params![id.as_bytes(), at.0])? {
         0 => Err(StoreError::missing(Entity::Program).into()),
@@ -184,6 +185,7 @@ pub(super) fn task_end(
     answer: Option<&str>,
     at: Timestamp,
 ) -> Result<u64, SqliteFailure> {
+    // The condition decides between answers that come at the same time: the second one finds no row.
     let sql = "UPDATE tasks SET ended_at = ?2, answer = ?3, outcome = ?4 WHERE id = ?1 AND ended_at IS NULL";
     let rows = run(c, sql, params![id.as_bytes(), at.0, answer, outcome.as_str()])?;
     if rows == 0 { Err(missing_or_finished(c, id)) } else { Ok(rows) }
@@ -206,6 +208,7 @@ pub(super) fn stage(
     most_bytes: usize,
 ) -> Result<Progress, SqliteFailure> {
     let execution = checkpoint.execution.as_bytes();
+    // Pages that an earlier attempt has left would become part of this state.
     if written.pages == 0 {
         compact::sweep_all(c, checkpoint.execution)?;
         let sql = "INSERT INTO staged (execution, seq, bytes) VALUES (?1, ?2, 0)";
@@ -257,6 +260,7 @@ pub(super) fn stage_import(
     if progress.pages < checkpoint.pages.len() {
         return Ok(false);
     }
+    // Behind the last page: without this row nobody sees a state that is not whole.
     row(c, checkpoint, progress)?;
     Ok(true)
 }

@@ -12,7 +12,7 @@ pub(crate) struct Ends<'a>(HashMap<ExecutionId, &'a Execution>);
 
 impl<'a> Ends<'a> {
     /// The ends among batches that become durable together, in order.
-    pub(crate) fn among(batches: impl Iterator<Item = &'a Batch>) -> Self {
+    pub(crate) fn find_among(batches: impl Iterator<Item = &'a Batch>) -> Self {
         let mut started = HashSet::new();
         let mut ends = HashMap::new();
         // Ends without a preceding start are written separately, so that a wrong end is refused.
@@ -54,7 +54,7 @@ impl<'a> Ends<'a> {
         Self(ends)
     }
 
-    pub(super) fn of(&self, execution: ExecutionId) -> Option<&'a Execution> {
+    pub(super) fn end_of(&self, execution: ExecutionId) -> Option<&'a Execution> {
         self.0.get(&execution).copied()
     }
 }

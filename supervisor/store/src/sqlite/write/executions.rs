@@ -191,7 +191,7 @@ pub(super) fn events(c: &Connection, events: &[Event]) -> Result<u64, SqliteFail
         "INSERT INTO events (execution, seq, ts, type, label, text, extra) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
     )?;
     for event in events {
-        let columns = Columns::of(&event.payload);
+        let columns = Columns::of_payload(&event.payload);
         statement
             .execute(params![
                 event.execution_id.as_bytes(),
@@ -234,7 +234,7 @@ struct Columns<'a> {
 }
 
 impl<'a> Columns<'a> {
-    fn of(payload: &'a EventPayload) -> Self {
+    fn of_payload(payload: &'a EventPayload) -> Self {
         let plain = |text| Self { label: None, text, extra: None };
         let labelled = |label: &'static str, text| Self { label: Some(label.into()), text, extra: None };
         match payload {

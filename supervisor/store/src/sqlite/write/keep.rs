@@ -9,6 +9,7 @@ use vm_system_protocol::time::Timestamp;
 use vm_system_record::{AuditEntry, Entity, KeyClaim, Owner, StoreError, oldest_id_at};
 
 pub(super) fn claim(c: &Connection, claim: &KeyClaim) -> Result<u64, SqliteFailure> {
+    // An expired key is free: the same text may name another request.
     run(
         c,
         "DELETE FROM idempotency_keys WHERE owner = ?1 AND key = ?2 AND created_at < ?3",
@@ -90,6 +91,7 @@ impl StepBudget {
 
     /// Whether a step that has deleted so many rows ends. Not before it has deleted something.
     fn is_spent(&self, c: &Connection, rows: u64) -> rusqlite::Result<bool> {
+        // Two bounds: a few rows may have megabytes, and many small ones free hardly a page.
         Ok(rows >= self.max_rows || free_pages(c)? - self.free_pages >= STEP_PAGES)
     }
 
@@ -145,6 +147,7 @@ pub(in crate::sqlite) fn prune_step(
         "DELETE FROM audit_log WHERE at < ?1 AND id IN (SELECT id FROM audit_log ORDER BY id LIMIT ?2)",
         params![before.0, budget.rows_left(rows).cast_signed()],
     )?;
+    // Executions, then sessions, then versions: each is deleted only when nothing refers to it any more.
     let mut step = PruneStep { rows, more: budget.is_spent(c, rows)?, position };
     prune_executions(c, before, &budget, &mut step)?;
     prune_sessions(c, before, &budget, &mut step.rows)?;
@@ -169,6 +172,7 @@ fn prune_executions(
         statement.query_map(scanned, |row| Ok((row.get(0)?, row.get(1)?)))?.collect::<Result<_, _>>()?;
     step.more |= seen.len() as u64 == SCAN_ROWS;
     for (id, may_go) in seen {
+        // Before each execution: callers wait for one deletion more than the bound at most.
         if budget.is_spent(c, step.rows)? {
             step.more = true;
             break;
@@ -181,6 +185,7 @@ fn prune_executions(
                 break;
             }
         }
+        // Only behind what is done: an execution that was deleted in part is the next step's first.
         step.position.executions = id;
     }
     Ok(())
@@ -241,7 +246,9 @@ fn prune_versions(
 /// Deletes what is in a list, in pieces, until the budget is spent.
 fn delete_each<T>(
     c: &Connection,
-    (all, budget, rows): (&[T], &StepBudget, &mut u64),
+    all: &[T],
+    budget: &StepBudget,
+    rows: &mut u64,
     delete: impl Fn(&Connection, &T) -> Result<Deleted, SqliteFailure>,
 ) -> Result<(), SqliteFailure> {
     for one in all {
@@ -273,7 +280,7 @@ pub(super) fn prune_owner(
         )?
         .query_map(params![owner.as_str(), before.0, max_rows], |row| row.get(0))?
         .collect::<Result<_, _>>()?;
-    delete_each(c, (&ids, &budget, &mut rows), |c, id| delete_execution(c, *id))?;
+    delete_each(c, &ids, &budget, &mut rows, |c, id| delete_execution(c, *id))?;
     let left = budget.rows_left(rows).cast_signed();
     let gone = c
         .prepare_cached(
@@ -283,7 +290,7 @@ pub(super) fn prune_owner(
         )?
         .query_map(params![owner.as_str(), before.0, left], gone_session)?
         .collect::<Result<Vec<_>, _>>()?;
-    delete_each(c, (&gone, &budget, &mut rows), delete_session)?;
+    delete_each(c, &gone, &budget, &mut rows, delete_session)?;
     // Versions of deleted programs are deleted by age.
     unused_versions(c, owner, before, &budget, &mut rows)?;
     Ok(rows)
@@ -332,7 +339,7 @@ fn prune_sessions(
         )?
         .query_map(params![before.0, budget.rows_left(*rows).cast_signed()], gone_session)?
         .collect::<Result<Vec<_>, _>>()?;
-    delete_each(c, (&gone, budget, rows), delete_session)
+    delete_each(c, &gone, budget, rows, delete_session)
 }
 
 #[cfg(test)]

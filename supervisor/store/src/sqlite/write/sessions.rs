@@ -28,6 +28,7 @@ pub(super) fn insert(
 ) -> Result<u64, SqliteFailure> {
     let snapshot = serde_json::to_string(policy)
         .map_err(|error| StoreError::Corrupt(format!("a snapshot has no JSON form: {error}")))?;
+    // By its hash: the sessions of one template, however many, share one row.
     let hash: [u8; 32] = Sha256::digest(snapshot.as_bytes()).into();
     run(
         c,
@@ -125,6 +126,7 @@ pub(super) fn restoring(
     at: Timestamp,
     detail: &str,
 ) -> Result<u64, SqliteFailure> {
+    // The number in the same statement: the next worker counts its messages from 1.
     let sql = "UPDATE sessions SET status = 'starting', worker_seq = 0 WHERE id = ?1 AND status = ?2";
     if run(c, sql, params![id.as_bytes(), "ready"])? == 0 {
         // A restart that failed is followed by another one; no trigger writes its event.
@@ -227,7 +229,8 @@ const GONE: &str = "the worker was gone when the supervisor started";
 pub(super) fn host_restart(
     c: &Connection,
     at: Timestamp,
-    (alive, continued, earlier): (&[SessionId], &[SessionId], Option<&[SessionId]>),
+    (alive, continued): (&[SessionId], &[SessionId]),
+    earlier: Option<&[SessionId]>,
     why: Option<&str>,
 ) -> Result<u64, SqliteFailure> {
     let gone_because = why.map_or_else(|| GONE.to_owned(), |why| format!("{GONE}: {why}"));
@@ -261,6 +264,7 @@ pub(super) fn host_restart(
              WHERE session = ?1 AND status IN ('running', 'waiting')",
             params![id, at.0, reason, gone_because],
         )?;
+        // The execution ended with its worker; the session goes on with another one.
         if continued.contains(&id) {
             continue;
         }
@@ -325,7 +329,7 @@ mod tests {
     #[test]
     fn a_start_does_not_read_sessions_of_programs_that_wait() {
         let (_folder, c) = filled();
-        assert_eq!(host_restart(&c, Timestamp(1), (&[], &[], None), None).ok(), Some(0));
+        assert_eq!(host_restart(&c, Timestamp(1), (&[], &[]), None, None).ok(), Some(0));
         let steps =
             c.prepare_cached(LIVE).expect("prepared a moment ago").get_status(StatementStatus::VmStep);
         assert!((1..100).contains(&steps), "{steps} instructions");
