@@ -88,6 +88,7 @@ REASONS = {
     "loadProgram": ("COMPILE_ERROR", "PLAN_INVALID", "VALIDATION_ERROR: the file \"", FULL),
     # A name is that of one session that has not ended.
     "createSession": ("CONFLICT", WORKTREE, USER, NO_AGENT, OTHER_ENGINE, "STARTUP_FAILED", "LIBRARY_NOT_INSTALLED", "LIMIT_NOT_ALLOWED", FULL),
+    "renameSession": (*NOT_READY, "CONFLICT"),
     "forkSession": (*NOT_READY, FULL),
     "inspectSession": NOT_READY,
     "listSessionCheckpoints": NOT_READY,
