@@ -24,6 +24,7 @@ pub(super) fn copy(read: &LongRead<'_>, database: &Path) -> Result<File, StoreEr
     // The statement writes another database only; the connection itself was opened for reading.
     read.connection.pragma_update(None, "query_only", false).map_err(|error| store_error(&error))?;
     let copied = copy_into(&read.connection, &path).and_then(|_written| File::open(&path));
+    // Removed while it is open: the copy goes with its last descriptor, also if this process is killed.
     let removed = std::fs::remove_file(&path);
     let cannot = |error: io::Error| match error.get_ref().and_then(|error| error.downcast_ref()) {
         Some(read) if may_pass(read) => store_error(read),
@@ -55,6 +56,7 @@ fn enough_space(connection: &Connection, database: &Path) -> Result<(), StoreErr
     let number = |name| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
     let pages = number("page_count").map_err(|error| store_error(&error))?;
     let size = number("page_size").map_err(|error| store_error(&error))?;
+    // An upper bound: the copy has no free pages.
     let needed = u64::try_from(pages.saturating_mul(size)).unwrap_or(u64::MAX);
     if free < needed.saturating_add(LEFT_FREE_BYTES) {
         return Err(StoreError::Unavailable(format!(

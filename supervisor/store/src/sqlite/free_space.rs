@@ -71,6 +71,7 @@ impl FreeSpace {
 
     /// To be called when the size was read.
     pub(super) fn measured(&mut self, size: DatabasePages, now: Instant) {
+        // Free pages are used again: giving them back pays only if many stay free.
         let is_much = size.free >= BEGIN_PAGES && size.free >= size.pages / 4;
         if self.is_possible && is_much && self.next_at.is_none() {
             tracing::info!(
@@ -93,6 +94,7 @@ impl FreeSpace {
         }
         // After a failure it begins again when the size is read again.
         self.next_at = None;
+        // Some stay free: the next writes take them without enlarging the file.
         let pages = number(connection, "freelist_count")?.saturating_sub(KEPT_PAGES).min(PIECE_PAGES);
         if pages > 0 {
             transaction_on_pages(connection, |c| give_back(c, pages))?;

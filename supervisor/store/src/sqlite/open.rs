@@ -61,6 +61,7 @@ pub(super) fn first_connection(
     commits: Option<i64>,
     schema: &StoreSchema,
 ) -> Result<Connection, OpenError> {
+    // Before SQLite opens it: the log and the index inherit the permissions of the file.
     let is_new = make_private(path)?;
     if is_new {
         new_database::write(path, schema.new, durability)?;
@@ -75,6 +76,7 @@ pub(super) fn first_connection(
     let judged = |error: &rusqlite::Error| judge(path, error);
     let connect = || writable(path, durability, busy_timeout).map_err(|error| judged(&error));
     let mut connection = connect()?;
+    // Before the check: the file of another program, or of a later version, is refused by its name and not as damaged.
     let found = schema.identify(&connection, path)?;
     if let Some(missing) = commit_count::missing_from_log(commits, &connection) {
         let log = path_beside(path, "-wal");
@@ -84,12 +86,14 @@ pub(super) fn first_connection(
     if !is_new {
         check(&connection, path)?;
     }
+    // Behind the check: a migration of a damaged database could not be undone.
     if found != schema.version() {
         schema.migrate(&mut connection, found).map_err(|error| judged(&error))?;
     }
     if !is_new {
         make_shrinkable(&connection, path);
     }
+    // The file has its mode only when the log was copied back, so it is closed and opened once more.
     if fills && !has_log_mode {
         let closed = copy_back_when_closed(&connection);
         drop(connection);
@@ -144,6 +148,7 @@ fn fill_log(path: &Path) {
             let filled =
                 (0..WAL_FILLED_BYTES).step_by(zeros.len()).try_for_each(|at| log.write_all_at(&zeros, at));
             filled.or_else(|_| log.set_len(0))?;
+            // Flushed now: otherwise the first commits would flush all of these zeros.
             log.sync_all()?;
             // SQLite flushes the folder of a log that it makes itself.
             File::open(path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new(".")))?
@@ -195,6 +200,7 @@ pub(super) fn read_only(path: &Path, busy_timeout: Duration) -> Result<Connectio
 }
 
 fn common(connection: &Connection, busy_timeout: Duration) -> Result<(), rusqlite::Error> {
+    // First: the statements below may meet the lock of another connection.
     connection.busy_timeout(busy_timeout)?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS);
     connection.pragma_update(None, "foreign_keys", true)?;

@@ -35,6 +35,7 @@ impl SavedCopy {
 
     /// Writes everything that is committed. A copy that an earlier process left is not replaced.
     pub(super) fn save(&mut self, connection: &Connection) -> io::Result<()> {
+        // An operator may need the earlier copy: it may be the only content of another database.
         if !self.is_ours && self.path.try_exists()? {
             return Err(io::Error::new(io::ErrorKind::AlreadyExists, "there is an earlier copy"));
         }
@@ -49,9 +50,11 @@ impl SavedCopy {
     }
 
     fn write(&self, connection: &Connection, new: &Path) -> io::Result<()> {
+        // Flushed before the rename: after a power cut the name means the earlier copy or a whole one.
         copy_into(connection, new)?.sync_all()?;
         std::fs::rename(new, &self.path)?;
         let folder = self.path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        // The folder, too: the new name is in it.
         File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
     }
 }
@@ -68,6 +71,7 @@ pub(super) fn copy_into(connection: &Connection, new: &Path) -> io::Result<File>
         .custom_flags(nix::libc::O_NOFOLLOW)
         .open(new)?;
     connection.execute("VACUUM INTO ?1", [name]).map_err(io::Error::other)?;
+    // A marked database without its log would be refused, and a copy has no log.
     in_use::unmark_copy(new).map_err(io::Error::other)?;
     Ok(file)
 }

@@ -45,6 +45,7 @@ pub(super) fn look_again<T>(
             Look::Damaged { what, .. } => Some(what.clone()),
         };
         match read() {
+            // The same twice, with a disk that reads: that is damage, and not a passing fault.
             Ok(()) if what.is_some() && what == before => return found,
             Ok(()) => before = what,
             Err(_) => before = None,
@@ -54,6 +55,7 @@ pub(super) fn look_again<T>(
         }
         found = look();
     }
+    // A disk that fails to read makes sound pages look damaged.
     if let Look::Damaged { .. } = found
         && let Err(error) = read()
     {

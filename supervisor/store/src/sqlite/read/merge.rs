@@ -84,6 +84,7 @@ impl PartialOrd for NextKey {
 impl MergedList {
     /// Passes the ids of the page in order to `take`, which returns false to end the page early.
     pub(super) fn each_id(&self, c: &Connection, mut take: impl FnMut([u8; 16]) -> Read<bool>) -> Read<()> {
+        // Few keys of each part at first: reading a whole page of each would read most of them in vain.
         let share = self.page.limit / u32::try_from(self.parts.len()).unwrap_or(u32::MAX).max(1);
         let count = share.saturating_add(1).min(self.page.limit).min(MOST_KEYS);
         let reader = |part: &ListPart| PartReader {
@@ -103,6 +104,7 @@ impl MergedList {
             if !take(key.id)? {
                 break;
             }
+            // Only the part whose key was taken: the heap has one key of each of the others.
             heap.extend(self.next_key(c, &mut readers, part)?);
         }
         Ok(())
@@ -114,6 +116,7 @@ impl MergedList {
             let read = self.keys(c, &reader.part, reader.last, reader.count)?;
             reader.is_exhausted = read.len() < reader.count as usize;
             reader.last = read.last().copied();
+            // Doubled: a part that gives most of the page is read in a few steps.
             reader.count = reader.count.saturating_mul(2).min(MOST_KEYS);
             reader.keys = read.into();
         }
