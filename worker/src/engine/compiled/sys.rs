@@ -59,7 +59,7 @@ pub(in crate::engine) fn compiled<'js>(
     Some(compiled)
 }
 
-/// A script's code of [`write_code`]; `None` without memory for it. `code` must be of this build of the engine: it is not checked.
+/// A script's code of `write_code`; `None` without memory for it. `code` must be of this build of the engine: it is not checked.
 pub(in crate::engine) fn read_code<'js>(ctx: &Ctx<'js>, code: &'static [u8]) -> Option<Value<'js>> {
     // SAFETY: the code is alive while it is read, and is ours; the result is owned by the wrapper.
     let read = unsafe {
