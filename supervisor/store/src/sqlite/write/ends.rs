@@ -15,27 +15,32 @@ impl<'a> Ends<'a> {
     pub(crate) fn find_among(batches: impl Iterator<Item = &'a Batch>) -> Self {
         let mut started = HashSet::new();
         let mut ends = HashMap::new();
-        // Ends without a preceding start are written separately, so that a wrong end is refused.
-        let mut ended_alone = HashSet::new();
+        let mut separate = HashSet::new();
         for write in batches.flat_map(|batch| &batch.0) {
             match write {
-                // A name is taken while its execution is unfinished, so the order of such writes matters.
-                Write::ExecutionStarted { name: None, execution }
-                    if !execution.status.is_final() && !ended_alone.contains(&execution.id) =>
-                {
-                    started.insert(execution.id);
+                Write::ExecutionStarted { name, execution } => {
+                    if ends.remove(&execution.id).is_some() {
+                        // It was deleted meanwhile: one end would be that of both starts.
+                        separate.insert(execution.id);
+                    } else if name.is_none()
+                        && !execution.status.is_final()
+                        && !separate.contains(&execution.id)
+                    {
+                        // A name is taken while its execution is unfinished, so the order of such writes matters.
+                        started.insert(execution.id);
+                    }
                 }
                 Write::ExecutionEnded(execution) => {
                     if started.remove(&execution.id) {
                         ends.insert(execution.id, &**execution);
                     } else {
+                        // An end without a preceding start may be a wrong one, which is refused.
                         ends.remove(&execution.id);
-                        ended_alone.insert(execution.id);
+                        separate.insert(execution.id);
                     }
                 }
                 // Independent of whether an execution is unfinished.
-                Write::ExecutionStarted { .. }
-                | Write::Events(_)
+                Write::Events(_)
                 | Write::WorkerSeq { .. }
                 | Write::SessionInsert { .. }
                 | Write::SessionReady { .. }
