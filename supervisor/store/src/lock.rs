@@ -38,16 +38,14 @@ impl StoreLock {
         Ok(Self { _state_dir: file, _database: None })
     }
 
-    /// Takes `DATABASE-lock`, too: another supervisor may have the database open from another state directory.
+    /// Takes `DATABASE-lock`, too: another supervisor may have the database open from another state directory. The path has no link.
     pub(super) fn with_database(self, database: &Path, socket: Option<&Path>) -> Result<Self, OpenError> {
         let folder = database.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."));
         if !folder.is_dir() {
             // Opening it says so.
             return Ok(self);
         }
-        // A link leads to the same database.
-        let real = std::fs::canonicalize(database).unwrap_or_else(|_| database.to_owned());
-        let mut lock = real.into_os_string();
+        let mut lock = database.as_os_str().to_owned();
         lock.push("-lock");
         let file = take(Path::new(&lock), (database, "--db"), socket)?;
         Ok(Self { _database: Some(file), ..self })

@@ -121,8 +121,10 @@ impl StoreOptions {
         }
     }
 
+    /// The database file. A link is followed once, here: the lock, the log and all else are beside the file that it names, and another
+    /// supervisor that opens this file by another name finds them.
     fn path(&self) -> PathBuf {
-        self.database.clone().unwrap_or_else(|| self.state_dir.join("vm-system.db"))
+        open::follow_links(self.database.clone().unwrap_or_else(|| self.state_dir.join("vm-system.db")))
     }
 }
 
@@ -211,6 +213,7 @@ impl SqliteStore {
     ) -> Result<Self, OpenError> {
         let path = options.path();
         let StoreOptions { durability, busy_timeout, retention, accepts_damage, .. } = options;
+        open::refuse_foreign_file(&path)?;
         let saved = path_beside(&path, saved_copy::ENDING);
         if saved.exists() {
             let is_replaced = path.exists();

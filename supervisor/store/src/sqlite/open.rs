@@ -3,7 +3,7 @@
 use super::failure::{READ_ERROR, is_read_error, store_error};
 use super::free_space::{DatabasePages, has_pointer_maps};
 use super::recovery::path_beside;
-use super::schema::StoreSchema;
+use super::schema::{APPLICATION_ID, StoreSchema, foreign};
 use super::{Durability, commit_count, new_database, space};
 use crate::error::OpenError;
 use nix::fcntl::OFlag;
@@ -12,7 +12,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags};
 use std::fs::{DirBuilder, File, OpenOptions, Permissions};
 use std::io::ErrorKind;
 use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt as _, OpenOptionsExt, PermissionsExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 use vm_system_record::StoreError;
 
@@ -24,6 +24,10 @@ const FULL_CHECK_BYTES: u64 = 16 << 20;
 const REWRITTEN_BYTES: u64 = 64 << 20;
 /// Space of the log that is kept for reuse when a checkpoint has emptied it (bytes).
 const WAL_KEPT_BYTES: u32 = 32 << 20;
+/// The header of a database file, its beginning, and where the application id is.
+const HEADER_BYTES: usize = 100;
+const MAGIC: &[u8] = b"SQLite format 3\0";
+const APPLICATION_ID_AT: std::ops::Range<usize> = 68..72;
 /// Size of a new log (bytes): larger than it usually is between two checkpoints (`wal.rs`).
 pub(super) const WAL_FILLED_BYTES: u64 = 6 << 20;
 
@@ -42,6 +46,51 @@ pub(super) fn make_folder(path: &Path) -> Result<(), OpenError> {
         Some(why) => Err(OpenError::NotPrivate { path: path.to_owned(), why }),
         None => Ok(()),
     }
+}
+
+/// Links in a chain that are followed, as by the kernel.
+const LINKS: usize = 40;
+
+/// The file that a chain of links leads to, whether it exists or not.
+pub(super) fn follow_links(mut path: PathBuf) -> PathBuf {
+    for _ in 0..LINKS {
+        if let Ok(real) = std::fs::canonicalize(&path) {
+            return real;
+        }
+        let folder = path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."));
+        let Ok(target) = std::fs::read_link(&path) else {
+            // A file that does not exist yet.
+            return match (std::fs::canonicalize(folder), path.file_name()) {
+                (Ok(folder), Some(name)) => folder.join(name),
+                _ => path,
+            };
+        };
+        path = folder.join(target);
+    }
+    path
+}
+
+/// Refuses what is no file, which could be waited for without end, and a database of another program, before anything is changed.
+pub(super) fn refuse_foreign_file(path: &Path) -> Result<(), OpenError> {
+    let Ok(found) = std::fs::metadata(path) else { return Ok(()) };
+    if !found.is_file() {
+        return Err(OpenError::Unusable {
+            path: path.to_owned(),
+            detail: "it is not a regular file".to_owned(),
+        });
+    }
+    // A new database may have its number in the log alone.
+    let has_log = std::fs::metadata(path_beside(path, "-wal")).is_ok_and(|log| log.len() > 0);
+    let mut header = [0; HEADER_BYTES];
+    let read = File::open(path).and_then(|file| file.read_exact_at(&mut header, 0));
+    if !has_log
+        && read.is_ok()
+        && header.starts_with(MAGIC)
+        && header[APPLICATION_ID_AT] != APPLICATION_ID.to_be_bytes()
+    {
+        return Err(foreign(path));
+    }
+    Ok(())
 }
 
 /// Why another user than `own` and root may replace the files of a folder.

@@ -7,7 +7,7 @@ use rusqlite::{Connection, TransactionBehavior};
 use std::path::Path;
 
 /// `vmsy`: the application id that identifies our database.
-const APPLICATION_ID: i32 = 0x766d_7379;
+pub(super) const APPLICATION_ID: i32 = 0x766d_7379;
 
 /// The schema of this program.
 pub(crate) const SCHEMA: StoreSchema = StoreSchema {
@@ -18,6 +18,11 @@ pub(crate) const SCHEMA: StoreSchema = StoreSchema {
     // needs a golden database of its version (`store/tests/golden.rs`), and the older ones stay: every later program opens them.
     steps: &[],
 };
+
+/// The refusal of another program's database.
+pub(super) fn foreign(path: &Path) -> OpenError {
+    OpenError::Corrupt { path: path.to_owned(), detail: "it belongs to another program".to_owned() }
+}
 
 /// Migrates a database from one version to the next one, within the transaction of all steps.
 pub(crate) type MigrationStep = fn(&Connection) -> Result<(), rusqlite::Error>;
@@ -55,7 +60,7 @@ impl StoreSchema {
             (APPLICATION_ID, Err(_)) => {
                 Err(OpenError::Corrupt { path, detail: format!("schema version {version}") })
             }
-            _ => Err(OpenError::Corrupt { path, detail: "it belongs to another program".to_owned() }),
+            _ => Err(foreign(&path)),
         }
     }
 

@@ -2,10 +2,10 @@
 //!
 //! After a change of the schema: `VM_SYSTEM_BLESS=1` writes it.
 
-use super::fixture::options;
+use super::fixture::{options, running};
 use super::golden::dump;
-use crate::open_sqlite;
 use crate::sqlite::{SCHEMA, new_database};
+use crate::{OpenError, StoreOptions, open_sqlite};
 use rusqlite::Connection;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -102,4 +102,46 @@ async fn link_to_an_empty_file_stays_a_link() {
     assert_eq!(std::fs::read_link(&link).expect("a link"), target);
     assert!(std::fs::metadata(&target).expect("a file").len() > 0);
     open_sqlite(options(folder.path())).expect("the same one").shutdown().await;
+}
+
+#[tokio::test]
+async fn database_behind_a_link_has_one_supervisor_and_its_log_beside_it() {
+    let [folder, other, elsewhere] =
+        [(); 3].map(|()| tempfile::tempdir().expect("a temporary folder can be made"));
+    let (link, target) = (folder.path().join("vm-system.db"), elsewhere.path().join("real.db"));
+    // Another link in between, and no file behind it yet.
+    std::os::unix::fs::symlink("again.db", &link).expect("the folder is ours");
+    std::os::unix::fs::symlink(&target, folder.path().join("again.db")).expect("the folder is ours");
+    let store = open_sqlite(options(folder.path())).expect("a new database");
+    assert!(elsewhere.path().join("real.db-wal").exists(), "the log is beside the file");
+    let direct = StoreOptions { database: Some(target.clone()), ..options(other.path()) };
+    let error = open_sqlite(direct).expect_err("it has a supervisor");
+    assert!(matches!(error, OpenError::InUse { .. }), "{error}");
+    let (store, killed) = (store, elsewhere.path().join("real.db"));
+    store.apply(running()).await.expect("new");
+    store.shutdown().await;
+    // A database that was emptied beside its log is no new one, whatever name it has.
+    std::fs::write(&killed, "").expect("the folder is ours");
+    std::fs::write(elsewhere.path().join("real.db-wal"), [1; 64]).expect("the folder is ours");
+    let error = open_sqlite(options(folder.path())).expect_err("its log is there");
+    assert!(matches!(error, OpenError::Emptied { .. }), "{error}");
+}
+
+#[test]
+fn what_is_no_database_of_ours_is_refused_before_it_is_changed() {
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let path = folder.path().join("vm-system.db");
+    Connection::open(&path).and_then(|c| c.execute_batch("CREATE TABLE x (y)")).expect("a new file");
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).expect("the file is ours");
+    let before = std::fs::read(&path).expect("the file is ours");
+    let error = open_sqlite(options(folder.path())).expect_err("another program's");
+    assert!(error.to_string().contains("another program"), "{error}");
+    assert_eq!(std::fs::read(&path).expect("the file is ours"), before);
+    assert_eq!(std::fs::metadata(&path).expect("a file").permissions().mode() & 0o777, 0o644);
+    assert!(!folder.path().join("vm-system.db-wal").exists());
+
+    std::fs::remove_file(&path).expect("the file is ours");
+    nix::unistd::mkfifo(&path, nix::sys::stat::Mode::S_IRWXU).expect("the folder is ours");
+    let error = open_sqlite(options(folder.path())).expect_err("nobody would write to it");
+    assert!(error.to_string().contains("not a regular file"), "{error}");
 }
