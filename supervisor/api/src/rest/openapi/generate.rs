@@ -432,7 +432,7 @@ pub(super) fn document() -> String {
 /// What all routes have in common.
 const ABOUT: &str = "
 Untrusted JavaScript in sandboxed worker processes. Every error has the same envelope; programs match on `error.code`. Every \
-response has X-Request-Id. POST, PATCH and DELETE accept Idempotency-Key. Lists accept `limit` and `cursor`; X-Next-Cursor is the \
-`cursor` of the next part, and no list ends without it unless it is complete. Unknown fields of bodies and unknown query parameters \
+response has X-Request-Id. POST, PATCH and DELETE accept Idempotency-Key. A list that accepts `limit` and `cursor` has parts: \
+X-Next-Cursor is the `cursor` of the next part, and no list ends without it unless it is complete. Unknown fields of bodies and unknown query parameters \
 are refused; an empty query parameter counts as absent. GET of an object has an ETag; large responses are compressed with gzip for \
 clients that accept it. OPTIONS names the methods of a resource in Allow.";
