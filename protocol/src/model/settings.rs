@@ -68,7 +68,7 @@ pub struct RuntimeSettings {
     pub strict: bool,
     /// There is a `console` global.
     pub console: bool,
-    /// What follows when the worker exits by itself.
+    /// The reaction to a worker that exits by itself.
     pub on_crash: OnCrash,
     /// A session ends this long after its creation (seconds), 0 = never.
     pub ttl_s: u32,

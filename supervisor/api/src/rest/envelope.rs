@@ -147,7 +147,7 @@ struct Refusal<'a> {
     /// The error code, for programs to match on.
     #[schemars(extend("examples" = ["VALIDATION_ERROR"]))]
     code: &'a str,
-    /// What happened, for people; may change.
+    /// The error in words, for people; may change.
     message: &'a str,
     /// Data of the error, for programs.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -181,7 +181,7 @@ pub(super) async fn events(
     Query(query): Query<EventQuery>,
     headers: HeaderMap,
 ) -> RestResult<Vec<Event>, Streamed> {
-    let after_seq = query.after();
+    let after_seq = query.after_seq();
     let limit = query.limit.map_or(0, |Positive(limit)| limit);
     let last_event_id = sse::last_event_id(&headers)?;
     let found = find(&request, &execution).await?;

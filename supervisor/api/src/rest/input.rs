@@ -253,7 +253,7 @@ pub(super) struct QueryParams(Vec<(String, String)>);
 
 impl QueryParams {
     /// The parameters of a query; the error says that there are too many.
-    pub(super) fn of(query: &str) -> Result<Self, RestError> {
+    pub(super) fn parse(query: &str) -> Result<Self, RestError> {
         let pairs: Vec<(String, String)> = form_urlencoded::parse(query.as_bytes())
             .take(PARAMETERS + 1)
             .map(|(name, value)| (name.into_owned(), value.into_owned()))

@@ -46,7 +46,7 @@ query! {
 
 impl EventQuery {
     /// The number behind which the events begin.
-    pub(super) fn after(&self) -> u64 {
+    pub(super) fn after_seq(&self) -> u64 {
         self.cursor.or(self.after_seq).map_or(0, |Sequence(seq)| seq)
     }
 }

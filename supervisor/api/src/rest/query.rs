@@ -49,7 +49,7 @@ impl<Q: QueryFields> FromRequestParts<Arc<App>> for Query<Q> {
     type Rejection = RestError;
 
     async fn from_request_parts(parts: &mut Parts, _: &Arc<App>) -> Result<Self, RestError> {
-        Q::read(&QueryParams::of(parts.uri.query().unwrap_or_default())?).map(Self)
+        Q::read(&QueryParams::parse(parts.uri.query().unwrap_or_default())?).map(Self)
     }
 }
 

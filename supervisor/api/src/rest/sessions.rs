@@ -276,7 +276,7 @@ pub(super) async fn events(
     headers: HeaderMap,
 ) -> RestResult<Vec<SessionEvent>, Streamed> {
     let session = id("session_id", &session)?;
-    let after_seq = query.after();
+    let after_seq = query.after_seq();
     let limit = query.limit.map_or(pages::MOST, |Positive(limit)| limit);
     let last_event_id = sse::last_event_id(&headers)?;
     if sse::is_requested(&headers) {

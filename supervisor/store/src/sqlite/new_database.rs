@@ -11,7 +11,7 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
-/// Puts the file in the place of an empty one, all of it or nothing.
+/// Puts the file in the place of an empty one, all of it or nothing. The path has no link, which would be replaced.
 pub(super) fn write(path: &Path, pieces: &[u8], durability: Durability) -> Result<(), OpenError> {
     replace(path, &unpack(pieces), durability).map_err(|error| OpenError::Unusable {
         path: path.to_owned(),
@@ -20,9 +20,7 @@ pub(super) fn write(path: &Path, pieces: &[u8], durability: Durability) -> Resul
 }
 
 fn replace(path: &Path, content: &[u8], durability: Durability) -> io::Result<()> {
-    // A link stays, and leads to the new file.
-    let path = fs::canonicalize(path)?;
-    let new = path_beside(&path, "-new");
+    let new = path_beside(path, "-new");
     // Of a start that was killed; it could have other permissions.
     let _ = fs::remove_file(&new);
     let made = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&new);
@@ -31,7 +29,7 @@ fn replace(path: &Path, content: &[u8], durability: Durability) -> io::Result<()
         // Before the name: a machine that fails must not leave a file of this name with less in it.
         if durability == Durability::Off { Ok(()) } else { file.sync_all() }
     });
-    if let Err(error) = written.and_then(|()| fs::rename(&new, &path)) {
+    if let Err(error) = written.and_then(|()| fs::rename(&new, path)) {
         let _ = fs::remove_file(&new);
         return Err(error);
     }

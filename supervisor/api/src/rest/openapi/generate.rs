@@ -429,7 +429,7 @@ pub(super) fn document() -> String {
     format!("{{\n{}\n}}\n", written.join(",\n"))
 }
 
-/// What all routes have in common.
+/// The text about all routes.
 const ABOUT: &str = "
 Untrusted JavaScript in sandboxed worker processes. Every error has the same envelope; programs match on `error.code`. Every \
 response has X-Request-Id. POST, PATCH and DELETE accept Idempotency-Key. A list that accepts `limit` and `cursor` has parts: \
