@@ -36,6 +36,8 @@ pub struct DaemonOptions {
     pub descriptors: Option<u64>,
     /// A listening socket that it gets as a service manager passes it, and its name.
     pub passed: Option<(&'static str, Arc<OwnedFd>)>,
+    /// The cgroup in which it is started, alone: what another test starts meanwhile is not ended with that group.
+    pub group: Option<PathBuf>,
 }
 
 impl Default for DaemonOptions {
@@ -49,6 +51,7 @@ impl Default for DaemonOptions {
             passwd: None,
             descriptors: None,
             passed: None,
+            group: None,
         }
     }
 }
@@ -106,6 +109,15 @@ impl Daemon {
             let pass = "export LISTEN_FDS=1 LISTEN_PID=$$; exec \"$0\" \"$@\" 3<&0 </dev/null";
             serve.args(["-c", pass]).arg(program).env("LISTEN_FDNAMES", name);
             serve.stdin(socket.try_clone().expect("a descriptor"));
+        }
+        if let Some(group) = &options.group {
+            let program = serve.get_program().to_owned();
+            serve = command_of(&place, "/bin/sh");
+            // The right to move a process is that of the opener, which is root.
+            serve.args(["-c", "echo 0 >&0; exec \"$0\" \"$@\" </dev/null"]).arg(program);
+            serve.stdin(
+                std::fs::OpenOptions::new().write(true).open(group.join("cgroup.procs")).expect("a group"),
+            );
         }
         serve
             .arg("serve")

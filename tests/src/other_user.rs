@@ -75,20 +75,20 @@ impl OtherUser {
 
 /// A daemon of root that the group may use, with a root for worktrees.
 pub fn shared_daemon(more: &str, arguments: &[&str]) -> (Daemon, tempfile::TempDir) {
-    shared_daemon_with(more, arguments, None)
+    shared_daemon_with(more, arguments, DaemonOptions::default())
 }
 
-/// The same, with a hard limit of descriptors.
+/// The same, with more options.
 pub fn shared_daemon_with(
     more: &str,
     arguments: &[&str],
-    descriptors: Option<u64>,
+    options: DaemonOptions,
 ) -> (Daemon, tempfile::TempDir) {
     let worktrees = tempfile::tempdir().expect("a folder");
     std::fs::set_permissions(worktrees.path(), Permissions::from_mode(0o755)).expect("chmod");
     let root = worktrees.path().display();
     let config = format!("socket_group = \"{GROUP}\"\nworktree_roots = [\"{root}\"]\n{more}");
     let arguments = arguments.iter().map(|&argument| argument.to_owned()).collect();
-    let options = DaemonOptions { arguments, config, descriptors, ..DaemonOptions::default() };
+    let options = DaemonOptions { arguments, config, ..options };
     (Daemon::start_with(TestDir::new(User::AsStarted), &options), worktrees)
 }

@@ -4,7 +4,7 @@
 
 mod sys;
 
-pub(crate) use sys::{end_beyond, native_bytes};
+pub(crate) use sys::{end, end_beyond, native_bytes};
 
 /// From now on, also in forked processes, a failed allocation ends the process with
 /// [`EXIT_OUT_OF_MEMORY`](vm_system_protocol::worker::EXIT_OUT_OF_MEMORY).

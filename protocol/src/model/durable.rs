@@ -150,7 +150,7 @@ pub struct TaskStatus {
 pub struct Run {
     #[serde(flatten)]
     pub execution: Execution,
-    /// Its name, unique among its owner's executions that have not ended.
+    /// The execution's name, unique among its owner's executions that have not ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// The program; absent for an execution of a session.

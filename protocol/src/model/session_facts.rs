@@ -29,7 +29,7 @@ pub struct SessionFacts {
     /// The number of the last checkpoint, also if that was deleted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_checkpoint: Option<u64>,
-    /// Its checkpoints; absent as `generation`.
+    /// The session's checkpoints; absent as `generation`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checkpoints: Option<Vec<SessionCheckpoint>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -120,7 +120,7 @@ pub struct LastCrash {
     pub execution_id: Option<ExecutionId>,
     /// CPU time of the worker over its life (milliseconds).
     pub cpu_ms: Option<u64>,
-    /// Its most memory (KiB).
+    /// The most memory that it had (KiB).
     pub peak_memory_kib: Option<u64>,
 }
 

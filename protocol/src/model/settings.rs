@@ -52,7 +52,7 @@ text_enum! {
         Off = "off",
         /// Errors are recorded with the execution, and the file runs.
         Warn = "warn",
-        /// With errors the execution ends as `TYPE_ERRORS`, without a result of the check as `TYPE_CHECK_FAILED`, before anything of
+        /// An execution with type errors ends as `TYPE_ERRORS`, without a result of the check as `TYPE_CHECK_FAILED`, before anything of
         /// the file runs.
         Error = "error",
     }

@@ -29,7 +29,7 @@ pub use effective::{EffectivePolicy, Operator, Snapshot, effective};
 pub use forms::AnyCapability;
 pub use net::{AllowedRequest, MAX_NET_PATTERNS, NetLimits, NetPattern, NetRights, NetRule, Secret};
 pub use outside::{from_host, seen_from_worktree};
-pub use permit::{Denial, HttpPermit, Permit, judge};
+pub use permit::{Denial, HttpPermit, Permit, judge, judge_http};
 pub use rights::{DatabaseRights, ExecRights, FsRights};
 pub use row::{CapabilityRow, MODULES, NO_HTTP, RowError, is_command_name, read_row};
 pub use usage::{HostUsage, SessionUsage};

@@ -109,14 +109,7 @@ pub fn judge(
                 code: None,
             })
         }
-        HostRequest::Http(call) => {
-            let judged = http(policy, call, usage).map(Permit::Http);
-            let is_granted = |error: &HostError| error.code != NET_DENIED;
-            judged.map_err(|error| {
-                let code = (!is_granted(&error)).then_some(NoteCode::NetNotGranted);
-                Denial { module: HTTP, name: FETCH, error, code }
-            })
-        }
+        HostRequest::Http(call) => judge_http(policy, call, usage).map(Permit::Http),
         // Needs no right: whoever gives a script an input lets it read that.
         HostRequest::Stdin { max_bytes, wait_ms } => {
             Ok(Permit::Stdin { max_bytes: max_bytes.clamp(1, STDIN_CHUNK_BYTES), wait_ms })
@@ -134,6 +127,18 @@ const HTTP: &str = "http";
 const FETCH: &str = "fetch";
 /// Refused requests of one execution above which no further one is compared with the rows.
 const DENIED_REQUESTS: u64 = 1_000;
+
+/// Decides about a call of the network alone, for a caller that makes no other ones.
+pub fn judge_http(
+    policy: &EffectivePolicy,
+    call: HttpCall,
+    usage: &mut HostUsage,
+) -> Result<HttpPermit, Denial> {
+    http(policy, call, usage).map_err(|error| {
+        let code = (error.code == NET_DENIED).then_some(NoteCode::NetNotGranted);
+        Denial { module: HTTP, name: FETCH, error, code }
+    })
+}
 
 fn http(policy: &EffectivePolicy, call: HttpCall, usage: &mut HostUsage) -> Result<HttpPermit, HostError> {
     if !matches!(call, HttpCall::Open { .. }) && usage.module(HTTP).calls == 0 {

@@ -1,5 +1,5 @@
 //! The groups of owners in a cgroup subtree that the daemon was given: which process is in which, what becomes of them, and, where the
-//! machine has the controllers, their limits. A test program of its own: the whole process is in the subtree while a daemon starts.
+//! machine has the controllers, their limits.
 
 use std::fs;
 use std::io::Write as _;
@@ -12,7 +12,7 @@ use vm_system_sandbox::cgroup::Controllers;
 use vm_system_sandbox::pidfd::PidFd;
 use vm_system_tests::client::repl;
 use vm_system_tests::daemon::{Daemon, DaemonOptions};
-use vm_system_tests::other_user::{OtherUser, shared_daemon};
+use vm_system_tests::other_user::{OtherUser, shared_daemon_with};
 use vm_system_tests::place::{TestDir, User};
 use vm_system_tests::rights::Bench;
 use vm_system_tests::{as_both, observe, skip, watch};
@@ -24,19 +24,13 @@ as_both!(
     a_session_survives_its_daemon_in_its_owners_group,
 );
 
-/// One test at a time: all threads move together.
-static MOVES: Mutex<()> = Mutex::new(());
+/// One subtree at a time: all have the same name, by which the next one finds what a killed test has left.
+static SUBTREE: Mutex<()> = Mutex::new(());
 
 /// A cgroup for one daemon.
 struct Subtree {
     path: PathBuf,
-    /// The group of this process.
-    home: PathBuf,
     _alone: MutexGuard<'static, ()>,
-}
-
-fn join(group: &Path) {
-    fs::write(group.join("cgroup.procs"), std::process::id().to_string()).expect("this process is moved");
 }
 
 fn write_all(group: &Path, file: &str, values: &[&str]) {
@@ -49,19 +43,19 @@ fn write_all(group: &Path, file: &str, values: &[&str]) {
 impl Subtree {
     /// One that belongs to this user; `None`, and the test is skipped, where none can be made.
     fn make(user: User) -> Option<Self> {
-        let alone = MOVES.lock().unwrap_or_else(PoisonError::into_inner);
+        let alone = SUBTREE.lock().unwrap_or_else(PoisonError::into_inner);
         let made = Self::find().and_then(|home| {
             let path = home.join(format!("vm-system-test-{}", std::process::id()));
             let made = path.is_dir() || fs::create_dir(&path).is_ok();
             let made =
                 made && (path.join("supervisor").is_dir() || fs::create_dir(path.join("supervisor")).is_ok());
-            made.then(|| Self { path, home, _alone: alone })
+            write_all(&home, "cgroup.subtree_control", &["+cpu", "+memory", "+pids"]);
+            made.then(|| Self { path, _alone: alone })
         });
         let Some(made) = made else {
             skip("cgroup-v2", "no cgroup v2 group can be made here");
             return None;
         };
-        write_all(&made.home, "cgroup.subtree_control", &["+cpu", "+memory", "+pids"]);
         for group in ["", "supervisor"] {
             for file in ["", "cgroup.procs", "cgroup.subtree_control", "cgroup.threads"] {
                 let file = made.path.join(group).join(file);
@@ -83,16 +77,19 @@ impl Subtree {
 
     /// Starts a daemon that was placed in the subtree, as a service manager does it.
     fn start(&self, user: User) -> Bench {
-        let config = format!("[cgroups]\nsubtree = \"{}\"", self.path.display());
         let arguments = vec!["--allow-exec".to_owned(), "sh=/bin/sh".to_owned()];
-        join(&self.path.join("supervisor"));
-        let bench = Bench::with_modules(
-            user,
-            &["fs", "exec"],
-            &DaemonOptions { config, arguments, ..DaemonOptions::default() },
-        );
-        join(&self.home);
-        bench
+        let options = DaemonOptions { config: self.config(), arguments, ..self.placed() };
+        Bench::with_modules(user, &["fs", "exec"], &options)
+    }
+
+    /// The configuration that names the subtree.
+    fn config(&self) -> String {
+        format!("[cgroups]\nsubtree = \"{}\"\n", self.path.display())
+    }
+
+    /// The options of a daemon that is started in the subtree.
+    fn placed(&self) -> DaemonOptions {
+        DaemonOptions { group: Some(self.path.join("supervisor")), ..DaemonOptions::default() }
     }
 
     /// The group of a process, relative to the subtree.
@@ -144,7 +141,6 @@ fn remove(group: &Path) {
 
 impl Drop for Subtree {
     fn drop(&mut self) {
-        join(&self.home);
         let _ = fs::write(self.path.join("cgroup.kill"), "1");
         remove(&self.path);
     }
@@ -254,10 +250,8 @@ mod cases {
         let worker = bench.client.inspect(&session).expect("live").pid;
         drop(bench.client);
         let (place, _) = bench.daemon.kill();
-        let config = format!("[cgroups]\nsubtree = \"{}\"", subtree.path.display());
-        join(&subtree.path.join("supervisor"));
-        let daemon = Daemon::start_with(place, &DaemonOptions { config, ..DaemonOptions::default() });
-        join(&subtree.home);
+        let options = DaemonOptions { config: subtree.config(), ..subtree.placed() };
+        let daemon = Daemon::start_with(place, &options);
         let mut client = daemon.client();
         assert_eq!(client.preview_of(&session, "kept + 1"), "42");
         assert_eq!(subtree.group_of(worker), format!("{}/processes", owner()));
@@ -274,9 +268,8 @@ mod cases {
         let worker = pid_of(&mut bench, &session);
 
         // A second daemon cannot have the same one.
-        let config = format!("[cgroups]\nsubtree = \"{}\"", subtree.path.display());
-        let refused =
-            Daemon::try_start(TestDir::new(user), &DaemonOptions { config, ..DaemonOptions::default() });
+        let options = DaemonOptions { config: subtree.config(), ..DaemonOptions::default() };
+        let refused = Daemon::try_start(TestDir::new(user), &options);
         let (_, log) = refused.expect_err("it is in use");
         assert!(log.contains("is used by another daemon"), "{log}");
 
@@ -317,10 +310,8 @@ fn two_owners(limits: &str) -> Option<(Subtree, Daemon, tempfile::TempDir)> {
     if !subtree.has_controllers() {
         return None;
     }
-    join(&subtree.path.join("supervisor"));
-    let config = format!("[cgroups]\nsubtree = \"{}\"\n{limits}", subtree.path.display());
-    let (daemon, worktrees) = shared_daemon(&config, &["--allow-exec", "sh=/bin/sh"]);
-    join(&subtree.home);
+    let config = subtree.config() + limits;
+    let (daemon, worktrees) = shared_daemon_with(&config, &["--allow-exec", "sh=/bin/sh"], subtree.placed());
     Some((subtree, daemon, worktrees))
 }
 
@@ -376,10 +367,8 @@ fn with_a_keeper_per_owner_each_has_a_jail_in_its_group() {
         return skip("root", "other users need root");
     }
     let Some(subtree) = Subtree::make(User::AsStarted) else { return };
-    join(&subtree.path.join("supervisor"));
-    let config = format!("keeper_per_owner = true\n[cgroups]\nsubtree = \"{}\"\n", subtree.path.display());
-    let (daemon, worktrees) = shared_daemon(&config, &["--allow-exec", "sh=/bin/sh"]);
-    join(&subtree.home);
+    let config = "keeper_per_owner = true\n".to_owned() + &subtree.config();
+    let (daemon, worktrees) = shared_daemon_with(&config, &["--allow-exec", "sh=/bin/sh"], subtree.placed());
     let users = [OtherUser::named("bin"), OtherUser::named("sys")];
     let mut client = daemon.client();
     let mut jails = Vec::new();
@@ -430,9 +419,7 @@ fn a_delegated_subtree_is_used_without_a_setting() {
         if !subtree.has_controllers() {
             return None;
         }
-        join(&subtree.path.join("supervisor"));
-        let mut bench = Bench::with_modules(user, &["fs"], &DaemonOptions::default());
-        join(&subtree.home);
+        let mut bench = Bench::with_modules(user, &["fs"], &subtree.placed());
         let session = bench.session();
         let pid = pid_of(&mut bench, &session);
         let group = subtree.group_of(pid);

@@ -1,9 +1,10 @@
-//! A worker that the kernel kills because the daemon's cgroup has no memory left. A test program of its own: the whole process joins a
-//! cgroup while the daemon starts.
+//! Sessions without memory: a worker that the kernel kills because the daemon's cgroup has none left, and one whose script fills all
+//! that its limit permits, and the reserve of each execution as well.
 
 use std::path::{Path, PathBuf};
 use vm_system_protocol::model::{Limits, SessionStatus, Settings};
-use vm_system_tests::place::User;
+use vm_system_tests::daemon::{Daemon, DaemonOptions};
+use vm_system_tests::place::{TestDir, User};
 use vm_system_tests::scene::Scene;
 use vm_system_tests::skip;
 
@@ -14,7 +15,6 @@ const SESSION_MB: u32 = 768;
 /// A cgroup beneath that of this process, whose memory can be limited.
 struct Group {
     folder: PathBuf,
-    parent: PathBuf,
     limit: &'static str,
     usage: &'static str,
 }
@@ -31,17 +31,11 @@ impl Group {
                 "memory" => ("/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes"),
                 _ => return None,
             };
-            let parent = Path::new(mount).join(path);
-            let folder = parent.join(format!("vm-system-test-{}", std::process::id()));
+            let folder = Path::new(mount).join(path).join(format!("vm-system-memory-{}", std::process::id()));
             std::fs::create_dir(&folder).ok()?;
-            let group = Self { folder, parent, limit, usage };
+            let group = Self { folder, limit, usage };
             group.folder.join(limit).exists().then_some(group)
         })
-    }
-
-    /// Moves this process.
-    fn join(folder: &Path) -> bool {
-        std::fs::write(folder.join("cgroup.procs"), std::process::id().to_string()).is_ok()
     }
 
     fn limit(&self) {
@@ -53,7 +47,6 @@ impl Group {
 
 impl Drop for Group {
     fn drop(&mut self) {
-        Self::join(&self.parent);
         // Fails while a process is in it: then the test has failed, too.
         let _ = std::fs::remove_dir(&self.folder);
     }
@@ -61,13 +54,14 @@ impl Drop for Group {
 
 #[test]
 fn worker_that_the_kernel_kills_for_lack_of_memory_has_that_reason() {
-    let Some(group) = Group::create().filter(|group| Group::join(&group.folder)) else {
+    let Some(group) = Group::create() else {
         return skip("cgroup", "a cgroup with a memory limit cannot be made here");
     };
     let limits = Limits { mem_mb: SESSION_MB, wall_ms: 60_000, cpu_ms: 60_000, ..Limits::default() };
-    let mut scene = Scene::with_settings(User::AsStarted, Settings { limits, ..Settings::default() });
+    let options = DaemonOptions { group: Some(group.folder.clone()), ..DaemonOptions::default() };
+    let daemon = Daemon::start_with(TestDir::new(User::AsStarted), &options);
+    let mut scene = Scene::on_daemon(daemon, Settings { limits, ..Settings::default() });
     let session = scene.session();
-    assert!(Group::join(&group.parent), "this process leaves it again");
     group.limit();
 
     let code = "const kept = []; for (;;) kept.push(new Uint8Array(1 << 20).fill(1))";
@@ -87,6 +81,27 @@ fn worker_that_the_kernel_kills_for_lack_of_memory_has_that_reason() {
     assert_eq!(crash["execution_id"], execution.id.to_string());
     assert!(crash["peak_memory_kib"].as_u64().is_some_and(|kib| kib > 64 * 1_024), "{facts}");
     assert!(crash["cpu_ms"].is_u64(), "{facts}");
+    scene.sibling_is_unharmed();
+    scene.daemon.stop();
+}
+
+#[test]
+fn session_that_fills_the_reserve_of_each_execution_ends_with_that_reason() {
+    let limits = Limits { mem_mb: 16, wall_ms: 60_000, cpu_ms: 60_000, ..Limits::default() };
+    let mut scene = Scene::with_settings(User::AsStarted, Settings { limits, ..Settings::default() });
+    let session = scene.session();
+    let code = "var keep = []; var fill = () => { for (let n = 1 << 20; n >= 1; n >>= 1) for (;;) try { \
+                keep.push(new Uint8Array(n)) } catch { break } for (;;) try { keep = [keep] } catch { break } }; 0";
+    scene.run(&session, code);
+    let fills = (0..100).take_while(|_| {
+        scene.run(&session, "fill(); 1");
+        scene.client.session_record(&session).status == SessionStatus::Ready
+    });
+    assert!(
+        (5..99).contains(&fills.count()),
+        "it lives for some executions beyond its limit, and not for ever"
+    );
+    scene.crashed(&session, "limit(memory)");
     scene.sibling_is_unharmed();
     scene.daemon.stop();
 }

@@ -4,7 +4,7 @@ use serde_json::Value;
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::{Child, Stdio};
-use vm_system_tests::daemon::Daemon;
+use vm_system_tests::daemon::{Daemon, DaemonOptions};
 use vm_system_tests::http::Http;
 use vm_system_tests::other_user::{OtherUser, shared_daemon, shared_daemon_with};
 use vm_system_tests::place::User;
@@ -202,7 +202,8 @@ fn one_user_cannot_take_the_descriptors_of_all() {
     if !needs_root() {
         return;
     }
-    let (daemon, worktrees) = shared_daemon_with("", &[], Some(DESCRIPTORS));
+    let options = DaemonOptions { descriptors: Some(DESCRIPTORS), ..DaemonOptions::default() };
+    let (daemon, worktrees) = shared_daemon_with("", &[], options);
     let (greedy, other) = (OtherUser::named("bin"), OtherUser::named("sys"));
     let [own, others] = [greedy, other].map(|user| {
         let template = ["template", "create", "--name", "theirs", "--module", "fs", "--module", "database"];

@@ -29,13 +29,20 @@ pub(crate) fn end_beyond(bytes: usize) {
     MOST_NATIVE_BYTES.set(bytes);
 }
 
+/// Ends a process that has a limit, as when there is no memory.
+pub(crate) fn end() {
+    if ENDS_ON_FAILURE.load(Ordering::Relaxed) {
+        process::exit_now(EXIT_OUT_OF_MEMORY)
+    }
+}
+
 /// Counts what is allocated; a process that has a limit ends beyond it, as when there is no memory.
 #[inline]
 fn grew(size: usize) {
     let now = NATIVE_BYTES.get().wrapping_add(size);
     NATIVE_BYTES.set(now);
-    if now > MOST_NATIVE_BYTES.get() && now < usize::MAX / 2 && ENDS_ON_FAILURE.load(Ordering::Relaxed) {
-        process::exit_now(EXIT_OUT_OF_MEMORY)
+    if now > MOST_NATIVE_BYTES.get() && now < usize::MAX / 2 {
+        end();
     }
 }
 
@@ -52,8 +59,8 @@ pub(super) fn end_on_failure() {
 
 #[inline]
 fn checked(memory: *mut u8) -> *mut u8 {
-    if memory.is_null() && ENDS_ON_FAILURE.load(Ordering::Relaxed) {
-        process::exit_now(EXIT_OUT_OF_MEMORY)
+    if memory.is_null() {
+        end();
     }
     memory
 }

@@ -42,6 +42,11 @@ fn native_bytes() -> usize {
     allocator::native_bytes().saturating_sub(BASE.get())
 }
 
+/// Bytes that count for the session's limit.
+pub(super) fn held_bytes() -> usize {
+    sys::heap_bytes() + native_bytes()
+}
+
 /// Whether JavaScript's heap may grow by `size` bytes, beside what Rust code holds.
 pub(super) fn fits(size: usize) -> bool {
     let native = native_bytes();
@@ -58,7 +63,7 @@ pub(super) fn fits(size: usize) -> bool {
 
 /// Whether so much memory beneath the limit is free that both reserves can be given again (bytes); those given are over.
 pub(super) fn takes_back_reserve(limit: usize) -> bool {
-    let is_free = sys::heap_bytes() + native_bytes() + 2 * RESERVE_BYTES <= limit;
+    let is_free = held_bytes() + 2 * RESERVE_BYTES <= limit;
     if is_free {
         IS_REFUSED.set(false);
     }
@@ -67,7 +72,7 @@ pub(super) fn takes_back_reserve(limit: usize) -> bool {
 
 /// Before a native function allocates so many bytes: throws if the limit does not permit them.
 pub(super) fn reserve(ctx: &Ctx<'_>, bytes: u64) -> Result<()> {
-    let held = (sys::heap_bytes() + native_bytes()) as u64;
+    let held = held_bytes() as u64;
     if held.saturating_add(bytes) <= LIMIT.get() as u64 {
         return Ok(());
     }

@@ -3,12 +3,21 @@
 use super::host::Host;
 use super::preload::{EngineParts, Preloaded};
 use super::{budget, disabled, memory, run, source, sys};
+use crate::allocator;
+use std::cell::Cell;
 use vm_system_protocol::model::Limits;
 use vm_system_protocol::worker::{Done, Execute, Start, Usage};
+
+/// Memory that each execution has at its beginning, also in a session that holds all that its limit permits (bytes).
+const FREE_BYTES: usize = 256 * 1024;
+/// Most bytes by which that exceeds the limit.
+const BEYOND_BYTES: usize = 8 * 1024 * 1024;
 
 /// One session: global state that carries over from execution to execution.
 pub struct JsSession {
     machine: EngineParts,
+    /// The last limit of its memory (bytes).
+    limit: Cell<usize>,
 }
 
 impl JsSession {
@@ -18,7 +27,7 @@ impl JsSession {
         machine.state.random.seed(&start.random_seed);
         machine.state.session_started.set(budget::now());
         memory::begin();
-        let session = Self { machine };
+        let session = Self { machine, limit: Cell::new(0) };
         session.limit_heap(&start.limits);
         if !start.console {
             session.machine.context.with(|ctx| disabled::remove_global(&ctx, "console"));
@@ -36,10 +45,28 @@ impl JsSession {
     fn limit_heap(&self, limits: &Limits) {
         let limit = usize::try_from(u64::from(limits.mem_mb) * 1024 * 1024).unwrap_or(usize::MAX);
         let limit = limit.saturating_add(sys::shared_bytes());
+        let is_lowered = limit < self.limit.replace(limit);
+        let limit = limit.max(Self::least_limit(&self.machine, limit, is_lowered));
         self.machine.state.heap_limit.set(limit);
         // Each time: the engine gives a reserve once after each call, for code that handles that memory is out.
         self.machine.runtime.set_memory_limit(limit);
         memory::limit(limit);
+    }
+
+    /// The limit with which an execution can be compiled at all. A script may fill the reserve of each execution as well; not even
+    /// `all = null` could run then, and the session would be of no use. It grows with what is held, up to a bound; a session beyond it
+    /// ends, so that its owner knows the reason.
+    fn least_limit(machine: &EngineParts, limit: usize, is_lowered: bool) -> usize {
+        if memory::held_bytes().saturating_add(FREE_BYTES) <= limit {
+            return 0;
+        }
+        machine.runtime.run_gc();
+        let (held, most) = (memory::held_bytes(), limit.saturating_add(BEYOND_BYTES));
+        // Memory that an earlier limit permitted ends nothing: the limit may be raised again.
+        if held > most && !is_lowered {
+            allocator::end();
+        }
+        most.min(held.saturating_add(FREE_BYTES))
     }
 
     /// JavaScript heap (bytes).

@@ -113,6 +113,22 @@ fn running_out_of_memory_can_be_caught() {
 }
 
 #[test]
+fn a_session_whose_memory_is_full_to_the_last_piece_can_be_emptied() {
+    let mut engine = Engine::with_limits(limits(|limits| limits.mem_mb = 16));
+    engine.value("var before = 41; var keep = []; 0");
+    engine.value(
+        "var fill = () => { for (let n = 1 << 20; n >= 1; n >>= 1) for (;;) try { keep.push(new Uint8Array(n)) } \
+         catch { break } for (;;) try { keep = [keep] } catch { break } }; 0",
+    );
+    // Each call is given the reserve anew, and fills it.
+    for _ in 0..8 {
+        engine.repl("fill()");
+    }
+    assert_eq!(engine.value("keep = null"), "null");
+    assert_usable(&mut engine, "emptied");
+}
+
+#[test]
 fn deep_recursion_is_a_range_error_that_can_be_caught() {
     let mut engine = Engine::new();
     let caught = engine.value("let depth = 0; (function f() { depth++; f() })");

@@ -150,7 +150,7 @@ impl Connections for Clients {
     type Connection = (UnixStream, Peer);
 
     fn begin(&self, stream: UnixStream) -> io::Result<(Holder, (UnixStream, Peer))> {
-        let peer = Peer::of(&stream);
+        let peer = Peer::new(&stream);
         Ok((self.peers.holder(peer.uid), (stream, peer)))
     }
 
@@ -185,7 +185,7 @@ struct Peer {
 }
 
 impl Peer {
-    fn of(stream: &UnixStream) -> Self {
+    fn new(stream: &UnixStream) -> Self {
         let peer = getsockopt(stream, sockopt::PeerCredentials).ok();
         Self { uid: peer.map(|peer| peer.uid()), pid: peer.map(|peer| peer.pid()) }
     }

@@ -99,7 +99,7 @@ fn payload(run: &Run) -> TaskPayload {
 
 /// The result of the tool call, as if the call had waited for the end.
 fn final_result(run: &Run) -> JsonObject {
-    let data = views::ExecutionView::of(run);
+    let data = views::ExecutionView::new(run);
     let text =
         tools::end_text(run.execution.status, run.execution.result.as_ref(), run.execution.error.as_ref());
     let outcome = match text {

@@ -124,14 +124,14 @@ impl ToolCall<'_> {
     pub(super) fn give_run(&self, run: &Run) -> ExecutionView {
         let task = run.task.as_ref().map(|task| task.id);
         self.give(run.execution.id, run.name.as_deref(), task);
-        ExecutionView::of(run)
+        ExecutionView::new(run)
     }
 
     /// The status of an execution's task for the client, which is given the pending task with it.
     pub(super) fn give_status(&self, status: &TaskStatus) -> TaskStatusView {
         let task = status.task.as_ref().map(|task| task.id);
         self.give(status.execution_id, status.name.as_deref(), task);
-        TaskStatusView::of(status)
+        TaskStatusView::new(status)
     }
 
     /// Notes that the client is given this task.

@@ -16,7 +16,7 @@ pub(super) struct ListParts<T> {
 }
 
 impl<T: Listed> ListParts<T> {
-    pub(super) fn behind(cursor: Option<String>) -> Result<Self, ToolError> {
+    pub(super) fn new(cursor: Option<String>) -> Result<Self, ToolError> {
         let after = cursor.map(|text| parsed(&text)).transpose()?;
         Ok(Self { found: Vec::new(), after, is_complete: false })
     }

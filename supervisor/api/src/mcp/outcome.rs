@@ -15,7 +15,7 @@ const STACK_BYTES: usize = 8 * 1024;
 const LAST_EVENTS: u64 = 4;
 
 /// The outcome of an execution that was continued; `Err` if it has failed.
-pub(super) async fn of(call: &ToolCall<'_>, run: &Run) -> Result<Result<String, String>, ToolError> {
+pub(super) async fn describe(call: &ToolCall<'_>, run: &Run) -> Result<Result<String, String>, ToolError> {
     let execution = &run.execution;
     Ok(match execution.status {
         ExecutionStatus::Running => Ok("The program still runs: call getTask later.".to_owned()),

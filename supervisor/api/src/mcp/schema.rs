@@ -9,15 +9,15 @@ use serde_json::{Value, json};
 
 /// Schema of a tool's arguments.
 pub(super) fn input<T: JsonSchema>() -> JsonObject {
-    of::<T>(SchemaSettings::draft2020_12())
+    generate::<T>(SchemaSettings::draft2020_12())
 }
 
 /// Schema of a tool's result.
 pub(super) fn output<T: JsonSchema>() -> JsonObject {
-    of::<T>(SchemaSettings::draft2020_12().for_serialize())
+    generate::<T>(SchemaSettings::draft2020_12().for_serialize())
 }
 
-fn of<T: JsonSchema>(mut settings: SchemaSettings) -> JsonObject {
+fn generate<T: JsonSchema>(mut settings: SchemaSettings) -> JsonObject {
     // Agents read schemas as text: no references, no metadata.
     settings.inline_subschemas = true;
     settings.meta_schema = None;

@@ -104,7 +104,7 @@ async fn a_cancelled_evaluation_ends_its_own_execution_and_no_other() {
     let (sent, mut requests) = mpsc::unbounded_channel();
     let execution = ExecutionId::from_uuid(Uuid::now_v7());
     let session = SessionId::from_uuid(Uuid::now_v7());
-    let mut client = Client::of(Arc::new(Sessions { session, execution, requests: sent }));
+    let mut client = Client::connect(Arc::new(Sessions { session, execution, requests: sent }));
     client.initialize().await;
     let cancelled = |id: u32| {
         json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": id } })
@@ -129,10 +129,10 @@ struct Client {
 
 impl Client {
     fn start() -> Self {
-        Self::of(Arc::new(NoVerbs))
+        Self::connect(Arc::new(NoVerbs))
     }
 
-    fn of(backend: Arc<dyn McpBackend>) -> Self {
+    fn connect(backend: Arc<dyn McpBackend>) -> Self {
         let (ours, theirs) = tokio::io::duplex(1 << 16);
         let (read, write) = tokio::io::split(theirs);
         tokio::spawn(serve(backend, LineTransport::new(read, write)));

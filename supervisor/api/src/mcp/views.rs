@@ -84,7 +84,7 @@ pub(super) struct ExecutionView {
 }
 
 impl ExecutionView {
-    pub(super) fn of(run: &Run) -> Self {
+    pub(super) fn new(run: &Run) -> Self {
         let execution = &run.execution;
         let program_id = program_of(run);
         Self {
@@ -96,9 +96,9 @@ impl ExecutionView {
             status: execution.status,
             created: execution.started_at,
             ended: execution.ended_at,
-            result: ResultView::of(execution.result.as_ref()),
-            error: execution.error.as_ref().map(ErrorView::of),
-            task: run.task.as_ref().map(TaskView::of),
+            result: ResultView::new(execution.result.as_ref()),
+            error: execution.error.as_ref().map(ErrorView::new),
+            task: run.task.as_ref().map(TaskView::new),
             is_current: None,
             owner: execution.owner.clone(),
         }
@@ -127,7 +127,7 @@ pub(super) struct TaskStatusView {
     task: Option<TaskView>,
     #[serde(flatten)]
     pub(super) output: Option<OutputView>,
-    /// With `stack`: calls in progress, innermost first
+    /// Calls in progress, innermost first, where `stack` is requested
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) stack: Option<Vec<String>>,
 }
@@ -160,16 +160,16 @@ impl OutputView {
 }
 
 impl TaskStatusView {
-    pub(super) fn of(status: &TaskStatus) -> Self {
+    pub(super) fn new(status: &TaskStatus) -> Self {
         let id = status.execution_id;
         Self {
             execution_id: status.name.clone().unwrap_or_else(|| id.to_string()),
             id,
             state: legacy(status.status),
             status: status.status,
-            result: ResultView::of(status.result.as_ref()),
-            error: status.error.as_ref().map(ErrorView::of),
-            task: status.task.as_ref().map(TaskView::of),
+            result: ResultView::new(status.result.as_ref()),
+            error: status.error.as_ref().map(ErrorView::new),
+            task: status.task.as_ref().map(TaskView::new),
             output: None,
             stack: None,
         }
@@ -192,7 +192,7 @@ struct ResultView {
 }
 
 impl ResultView {
-    fn of(result: Option<&ResultValue>) -> Self {
+    fn new(result: Option<&ResultValue>) -> Self {
         match result.and_then(|result| result.json.as_ref()) {
             Some(result) if result.as_str().len() > RESULT_BYTES => {
                 let full_bytes = Some(result.as_str().len() as u64);
@@ -221,7 +221,7 @@ pub(super) struct ErrorView {
 }
 
 impl ErrorView {
-    pub(super) fn of(error: &ExecutionError) -> Self {
+    pub(super) fn new(error: &ExecutionError) -> Self {
         let (code, message) = (error.code.clone(), error.message.clone());
         Self { code, message, truncated: error.truncated, full_bytes: error.full_bytes }
     }
@@ -233,7 +233,7 @@ impl ErrorView {
 pub(super) struct TaskView {
     /// Pass it to submitTask as taskId, so that the answer is for this task and no other
     id: TaskId,
-    /// What to do or to answer
+    /// The work to do or the question to answer
     prompt: String,
     /// True: the prompt is too long for a response and was cut
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -260,7 +260,7 @@ pub(super) struct TaskView {
 }
 
 impl TaskView {
-    pub(super) fn of(task: &Task) -> Self {
+    pub(super) fn new(task: &Task) -> Self {
         let short = shortened(&task.prompt, PROMPT_BYTES);
         Self {
             id: task.id,
@@ -301,7 +301,7 @@ pub(super) struct ProgramView {
 }
 
 impl ProgramView {
-    pub(super) fn of(program: &Program) -> Self {
+    pub(super) fn new(program: &Program) -> Self {
         Self {
             program_id: program.name.clone(),
             id: program.id,
@@ -341,7 +341,7 @@ pub(super) fn stack(state: &ProgramState) -> Vec<String> {
 pub(super) struct SessionView {
     /// Id of the session
     session_id: SessionId,
-    /// Its name, if it has one
+    /// The session's name, if it has one
     #[serde(skip_serializing_if = "Option::is_none")]
     name: Option<String>,
     /// The template from which it was created
@@ -378,7 +378,7 @@ pub(super) struct SessionView {
 }
 
 impl SessionView {
-    pub(super) fn of(session: &Session) -> Self {
+    pub(super) fn new(session: &Session) -> Self {
         Self {
             session_id: session.id,
             name: session.name.clone(),

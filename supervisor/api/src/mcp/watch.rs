@@ -219,7 +219,7 @@ async fn poll(backend: &Arc<dyn McpBackend>, client: &McpClient, uri: &str) -> D
 
 fn hash_of(run: &Run) -> u64 {
     let mut hasher = DefaultHasher::new();
-    serde_json::json!(views::ExecutionView::of(run)).to_string().hash(&mut hasher);
+    serde_json::json!(views::ExecutionView::new(run)).to_string().hash(&mut hasher);
     hasher.finish()
 }
 

@@ -43,7 +43,7 @@ pub(super) struct ProgramRunBody {
     #[schemars(with = "Name")]
     #[serde(default)]
     name: Option<String>,
-    /// With `program_id`: the version to run; absent: the newest.
+    /// The version to run, beside `program_id`; absent: the newest.
     #[serde(default, deserialize_with = "whole")]
     #[schemars(range(min = 1))]
     version: Option<u32>,

@@ -59,15 +59,15 @@ query! {
         kind: Option<String>,
         /// Only executions with this status.
         status: Option<ExecutionStatus>,
-        /// With `kind`: only executions of this program, by id or name.
+        /// Only executions of this program, by id or name; needs `kind`.
         program: Option<String>,
-        /// With `kind`: only executions with exactly this name.
+        /// Only executions with exactly this name; needs `kind`.
         name: Option<String>,
         /// Only executions that were started at or after this time.
         since: Option<Timestamp>,
         /// Only executions that were started before this time.
         until: Option<Timestamp>,
-        /// With `kind`: only what belongs to this owner, `uid:1000` or the name of a token; for administrators.
+        /// Only what belongs to this owner, `uid:1000` or the name of a token; needs `kind`, and is for administrators.
         owner: Option<String>,
         /// Elements of a page: at most 1000, also with a larger number; `X-Next-Cursor` continues behind them. Absent: 50, with `kind`
         /// 1000.

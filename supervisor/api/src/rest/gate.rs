@@ -59,7 +59,7 @@ pub(super) async fn handle(
     let span = tracing::info_span!("request", id = id.to_str().unwrap_or_default());
     async move {
         let seen = Seen::default();
-        let accepted = Accepted::by(&request);
+        let accepted = Accepted::new(&request);
         let response = match pass(app, routes, (peer, slot), request, &seen).await {
             Ok(response) => response,
             Err(problem) => problem.into_response(),

@@ -24,7 +24,7 @@ pub(super) struct Accepted {
 }
 
 impl Accepted {
-    pub(super) fn by(request: &Request<Body>) -> Self {
+    pub(super) fn new(request: &Request<Body>) -> Self {
         let headers = request.headers();
         Self {
             reads: [Method::GET, Method::HEAD].contains(request.method()),
@@ -144,18 +144,18 @@ mod tests {
 
     #[tokio::test]
     async fn a_known_object_is_304_and_a_list_has_no_tag() {
-        let first = Accepted::by(&request(&[])).form(response("application/json", "{}")).await;
+        let first = Accepted::new(&request(&[])).form(response("application/json", "{}")).await;
         let tag = first.headers()[header::ETAG].to_str().expect("text").to_owned();
         let strong = tag.trim_start_matches("W/");
         for known in [tag.as_str(), strong, "*", &format!("\"other\", {tag}")] {
-            let accepted = Accepted::by(&request(&[("if-none-match", known)]));
+            let accepted = Accepted::new(&request(&[("if-none-match", known)]));
             let again = accepted.form(response("application/json", "{}")).await;
             assert_eq!(again.status(), StatusCode::NOT_MODIFIED, "{known}");
             assert!(again.into_body().collect().await.expect("a body").to_bytes().is_empty());
         }
-        let accepted = Accepted::by(&request(&[("if-none-match", &tag)]));
+        let accepted = Accepted::new(&request(&[("if-none-match", &tag)]));
         assert_eq!(accepted.form(response("application/json", "{ }")).await.status(), StatusCode::OK);
-        let list = Accepted::by(&request(&[])).form(response("application/json", "[]")).await;
+        let list = Accepted::new(&request(&[])).form(response("application/json", "[]")).await;
         assert!(!list.headers().contains_key(header::ETAG));
     }
 
@@ -164,7 +164,7 @@ mod tests {
         let long = format!("[\"{}\"]", "x".repeat(GZIP_BYTES));
         let sent = |field: &'static str, kind: &'static str, body: String| async move {
             let response =
-                Accepted::by(&request(&[("accept-encoding", field)])).form(response(kind, &body)).await;
+                Accepted::new(&request(&[("accept-encoding", field)])).form(response(kind, &body)).await;
             let is_gzip = response.headers().get(header::CONTENT_ENCODING).is_some();
             let bytes = response.into_body().collect().await.expect("a body").to_bytes();
             let mut text = String::new();

@@ -67,7 +67,7 @@ fn key(headers: &HeaderMap) -> Result<Option<IdempotencyKey>, RestError> {
     let mut keys = headers.get_all("idempotency-key").iter();
     let Some(key) = keys.next() else { return Ok(None) };
     // Of several keys none is the request's.
-    let text = key.to_str().ok().filter(|_| keys.next().is_none());
+    let text = std::str::from_utf8(key.as_bytes()).ok().filter(|_| keys.next().is_none());
     let key = text.ok_or_else(IdempotencyKey::refusal).and_then(IdempotencyKey::parse);
     Ok(Some(key?))
 }
@@ -159,5 +159,27 @@ pub(super) fn joined(
     match result {
         Ok(result) => result.map_err(RestError::from),
         Err(failure) => Err(RestError::internal(&failure.to_string())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::key;
+    use axum::http::{HeaderMap, HeaderValue};
+
+    #[test]
+    fn a_key_is_one_field_of_utf_8() {
+        let read = |values: &[&[u8]]| {
+            let mut headers = HeaderMap::new();
+            for value in values {
+                headers.append("idempotency-key", HeaderValue::from_bytes(value).expect("a value"));
+            }
+            key(&headers).map(|key| key.map(|key| key.to_string())).map_err(|_| ())
+        };
+        assert_eq!(read(&[]), Ok(None));
+        assert_eq!(read(&["é".as_bytes()]), Ok(Some("é".to_owned())), "as on the control socket");
+        for refused in [&[&b"\xff"[..]][..], &[b""], &[b"a", b"a"]] {
+            assert_eq!(read(refused), Err(()), "{refused:?}");
+        }
     }
 }

@@ -10,7 +10,7 @@ use serde_json::Value;
 use vm_system_protocol::control::{GivenInput, RestorationGet, SessionRestore};
 use vm_system_protocol::model::SessionRestoration;
 
-/// What the record of a session's inputs does not have.
+/// The parts of a session's inputs that the record does not have.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RestoreBody {

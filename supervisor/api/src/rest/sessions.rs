@@ -218,7 +218,7 @@ pub(super) async fn delete_checkpoint(
 #[derive(Serialize, JsonSchema)]
 pub(super) struct CheckpointDeleted {
     status: DoneStatus,
-    /// Its number or name, as in the request.
+    /// The checkpoint's number or name, as in the request.
     checkpoint: String,
 }
 

@@ -29,7 +29,7 @@ const DEADLINE: Duration = Duration::from_secs(20);
 const CAP: usize = 16 << 20;
 
 /// Waits until a condition holds.
-pub(crate) async fn until(mut holds: impl AsyncFnMut() -> bool) {
+pub(crate) async fn wait_until(mut holds: impl AsyncFnMut() -> bool) {
     let mut ticks = tokio::time::interval(Duration::from_millis(1));
     let polling = async {
         while !holds().await {
@@ -67,7 +67,7 @@ impl Fake {
 
     /// Waits until `count` requests wait at the gate.
     pub(crate) async fn waiting(&self, count: usize) {
-        until(async || self.waiting.load(Ordering::SeqCst) == count).await;
+        wait_until(async || self.waiting.load(Ordering::SeqCst) == count).await;
     }
 
     async fn pass_gate(&self) {
@@ -146,15 +146,15 @@ pub(crate) struct Server {
 
 impl Server {
     pub(crate) fn start() -> Self {
-        Self::with(PeerPolicy::new(OwnUser::Person(nix::unistd::geteuid().as_raw()), 65_533, None))
+        Self::listen(PeerPolicy::new(OwnUser::Person(nix::unistd::geteuid().as_raw()), 65_533, None))
     }
 
     pub(crate) fn refusing_us() -> Self {
         let own = nix::unistd::geteuid().as_raw();
-        Self::with(PeerPolicy::new(OwnUser::Person(own + 1), own, None))
+        Self::listen(PeerPolicy::new(OwnUser::Person(own + 1), own, None))
     }
 
-    fn with(peers: PeerPolicy) -> Self {
+    fn listen(peers: PeerPolicy) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let listener = std::os::unix::net::UnixListener::bind(dir.path().join("s")).unwrap();
         let handler = Arc::new(Fake {

@@ -100,7 +100,7 @@ async fn longest_idle_client_is_closed_for_a_new_one_and_busy_ones_are_not() {
     server.handler.open_gate();
     assert!(clients[0].reply().await.1.is_ok());
     // The server notices the end of a request in its own time.
-    fake::until(async || {
+    fake::wait_until(async || {
         Client::raw(&server).await.hello(CONTROL_PROTOCOL).await.is_some_and(|h| h.refusal.is_none())
     })
     .await;

@@ -136,5 +136,5 @@ async fn requests_continue_after_their_client_has_disconnected() {
     drop(client);
     server.is_responsive().await;
     server.handler.open_gate();
-    fake::until(async || server.handler.finished.load(Ordering::SeqCst) == 2).await;
+    fake::wait_until(async || server.handler.finished.load(Ordering::SeqCst) == 2).await;
 }

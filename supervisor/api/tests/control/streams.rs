@@ -55,7 +55,7 @@ async fn a_client_that_does_not_read_is_disconnected_and_its_queue_is_bounded() 
     let mut client = Client::connect(&server).await;
     client.request(5, follow("endless", 0)).await;
     // The client never reads: the server accepts only as much as fits the socket and the queues.
-    fake::until(async || server.handler.finished.load(Ordering::SeqCst) == 1).await;
+    fake::wait_until(async || server.handler.finished.load(Ordering::SeqCst) == 1).await;
     let taken = server.handler.streamed.load(Ordering::SeqCst) * 4_000;
     assert!(taken < 4 << 20, "{taken} bytes were accepted for a client that reads nothing");
     assert!(!server.handler.is_client_gone(), "it may come back when it reads again");
@@ -83,8 +83,8 @@ async fn a_client_that_disconnects_in_mid_stream_ends_its_stream() {
     assert!(matches!(client.receive().await, Some(ServerFrame::Events { .. })));
     assert!(!server.handler.is_client_gone());
     drop(client);
-    fake::until(async || server.handler.finished.load(Ordering::SeqCst) == 1).await;
-    fake::until(async || server.handler.is_client_gone()).await;
+    fake::wait_until(async || server.handler.finished.load(Ordering::SeqCst) == 1).await;
+    fake::wait_until(async || server.handler.is_client_gone()).await;
     server.is_responsive().await;
 }
 
@@ -101,7 +101,7 @@ async fn a_client_that_has_finished_to_send_is_gone_when_it_does_not_read_either
     }
     assert!(!server.handler.is_client_gone());
     drop(client);
-    fake::until(async || server.handler.is_client_gone()).await;
+    fake::wait_until(async || server.handler.is_client_gone()).await;
 }
 
 #[tokio::test]

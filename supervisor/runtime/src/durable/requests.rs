@@ -13,13 +13,13 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 use vm_system_core::durable::{DurableInput, RequestEffect};
-use vm_system_policy::{Denial, HttpPermit, Permit, judge};
+use vm_system_policy::{Denial, HttpPermit, judge_http};
 use vm_system_protocol::durable::{HttpResponse, REQUEST_BODY_BYTES, RESPONSE_BODY_BYTES};
-use vm_system_protocol::egress::{HttpCall, HttpHeader, HttpProgress, HttpReply, HttpRequest};
+use vm_system_protocol::egress::{HttpCall, HttpHeader, HttpProgress, HttpRequest};
 use vm_system_protocol::ids::{ExecutionId, SessionId};
-use vm_system_protocol::limits::{HTTP_PIECE_BYTES, HTTP_WAIT_MS};
+use vm_system_protocol::limits::HTTP_PIECE_BYTES;
 use vm_system_protocol::model::{ConsoleLevel, EventPayload, HttpRecord};
-use vm_system_protocol::worker::{HostError, HostRequest};
+use vm_system_protocol::worker::HostError;
 use vm_system_record::Owner as Principal;
 
 /// How long a request without an outcome is repeated.
@@ -128,18 +128,14 @@ impl Requests {
     /// The permit of a call, or the error of its denial with the event about it.
     fn judge(&self, call: HttpCall, notes: &mut Vec<EventPayload>) -> Result<HttpPermit, HostError> {
         let mut used = lock(&self.used);
-        let (usage, session) = &mut *used;
-        match judge(&self.context.policy, HostRequest::Http(call), usage, session) {
-            Ok(Permit::Http(permit)) => Ok(permit),
-            Ok(_) => Err(unexpected()),
-            Err(Denial { module, name, error, code }) => {
-                if usage.denied(module, name) {
-                    let message = format!("denied: {module}.{name}: {}", error.message);
-                    notes.push(EventPayload::System { message, level: ConsoleLevel::Warn, code });
-                }
-                Err(error)
+        let usage = &mut used.0;
+        judge_http(&self.context.policy, call, usage).map_err(|Denial { module, name, error, code }| {
+            if usage.denied(module, name) {
+                let message = format!("denied: {module}.{name}: {}", error.message);
+                notes.push(EventPayload::System { message, level: ConsoleLevel::Warn, code });
             }
-        }
+            error
+        })
     }
 }
 
@@ -166,10 +162,7 @@ impl Exchange<'_> {
                 held =
                     self.requests.shared.budget.wait(&self.requests.holder, RESPONSE_BODY_BYTES as u64).await;
             }
-            let (open, pull) = (vec![EXCHANGE], vec![EXCHANGE]);
-            let wait = HttpCall::Wait { open, pull, timeout_ms: HTTP_WAIT_MS };
-            let HttpReply::Progress(progress) = self.call(wait).await? else { return Err(unexpected()) };
-            for one in progress {
+            for one in self.client.progress(EXCHANGE).await {
                 match one.progress {
                     HttpProgress::Sent => self.send().await?,
                     HttpProgress::Head { status, reason, headers, .. } => {
@@ -198,10 +191,10 @@ impl Exchange<'_> {
         let rest = self.left.split_off(self.left.len().min(HTTP_PIECE_BYTES));
         let data = std::mem::replace(&mut self.left, rest);
         let end = self.left.is_empty();
-        self.call(HttpCall::Send { exchange: EXCHANGE, data, end }).await.map(drop)
+        self.call(HttpCall::Send { exchange: EXCHANGE, data, end }).await
     }
 
-    async fn call(&mut self, call: HttpCall) -> Result<HttpReply, HostError> {
+    async fn call(&mut self, call: HttpCall) -> Result<(), HostError> {
         let Requests { shared, holder, .. } = self.requests;
         let mut permit = self.requests.judge(call, self.notes)?;
         if let HttpPermit::Open { allowed, .. } = &mut permit {
@@ -210,7 +203,7 @@ impl Exchange<'_> {
             terms.max_request_bytes = terms.max_request_bytes.min(REQUEST_BODY_BYTES as u64);
             terms.max_response_bytes = terms.max_response_bytes.min(RESPONSE_BODY_BYTES as u64);
         }
-        self.client.call(&shared.egress, holder.clone(), permit).await
+        self.client.call(&shared.egress, holder.clone(), permit).await.map(drop)
     }
 }
 
@@ -219,9 +212,4 @@ fn too_large() -> HostError {
     let kib = RESPONSE_BODY_BYTES / 1024;
     let message = format!("the body of the response is larger than {kib} KiB");
     HostError { code: "ERR_NET_LIMIT".to_owned(), message }
-}
-
-fn unexpected() -> HostError {
-    let message = "the reply is not about this request".to_owned();
-    HostError { code: "ERR_INVALID_STATE".to_owned(), message }
 }

@@ -12,7 +12,7 @@ use tokio::time::{Instant, timeout_at};
 use vm_system_policy::{AllowedRequest, HttpPermit};
 use vm_system_protocol::counted::counted;
 use vm_system_protocol::egress::{ExchangeProgress, HttpHeader, HttpProgress, HttpReply, ToEgress};
-use vm_system_protocol::limits::{HTTP_HEADER_BYTES, HTTP_HEADERS, HTTP_PIECE_BYTES};
+use vm_system_protocol::limits::{HTTP_HEADER_BYTES, HTTP_HEADERS, HTTP_PIECE_BYTES, HTTP_WAIT_MS};
 use vm_system_protocol::model::HttpRecord;
 use vm_system_protocol::worker::HostError;
 
@@ -87,7 +87,7 @@ impl HttpClient {
                 }
                 HttpPermit::Send { exchange, data, end } => exchanges.send(exchange, data, end),
                 HttpPermit::Wait { open, pull, timeout_ms } => {
-                    Ok(exchanges.wait(&open, &pull, timeout_ms).await)
+                    Ok(HttpReply::Progress(exchanges.wait(&open, &pull, timeout_ms).await))
                 }
                 HttpPermit::Close { exchange } => {
                     exchanges.close(exchange);
@@ -95,6 +95,11 @@ impl HttpClient {
                 }
             }
         }
+    }
+
+    /// Waits until this exchange has made progress, and grants it credit for a piece of its body.
+    pub(crate) async fn progress(&self, exchange: u64) -> Vec<ExchangeProgress> {
+        self.exchanges.wait(&[exchange], &[exchange], HTTP_WAIT_MS).await
     }
 
     /// The records of exchanges that have ended since the last call.
@@ -213,7 +218,7 @@ impl Exchanges {
         state.progress.retain(|one| one.exchange != exchange);
     }
 
-    async fn wait(&self, open: &[u64], pull: &[u64], timeout_ms: u32) -> HttpReply {
+    async fn wait(&self, open: &[u64], pull: &[u64], timeout_ms: u32) -> Vec<ExchangeProgress> {
         let deadline = Instant::now() + Duration::from_millis(timeout_ms.into());
         let mut is_late = timeout_ms == 0;
         loop {
@@ -223,7 +228,7 @@ impl Exchanges {
             changed.as_mut().enable();
             let ready = self.take(open, pull);
             if !ready.is_empty() || is_late {
-                return HttpReply::Progress(ready);
+                return ready;
             }
             is_late = timeout_at(deadline, changed).await.is_err();
         }

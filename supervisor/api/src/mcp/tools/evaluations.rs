@@ -140,8 +140,8 @@ pub(super) fn evaluated(
         output,
         next,
         truncated: truncated.then_some(true),
-        task: pending.map(TaskView::of),
-        error: execution.error.as_ref().map(ErrorView::of),
+        task: pending.map(TaskView::new),
+        error: execution.error.as_ref().map(ErrorView::new),
         execution_id: id,
     };
     if data.error.is_some() { ToolOutput::failed(text, &data) } else { ToolOutput::new(text, &data) }

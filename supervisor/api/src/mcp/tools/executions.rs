@@ -215,7 +215,7 @@ async fn started(call: &ToolCall<'_>, new: ProgramStart, set_current: bool) -> T
     if call.is_as_task() {
         return Ok(done);
     }
-    Ok(done.with_outcome(outcome::of(call, &run).await?))
+    Ok(done.with_outcome(outcome::describe(call, &run).await?))
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -373,7 +373,7 @@ async fn list(call: &ToolCall<'_>) -> ToolResult {
         && status.is_none_or(|status| status == ExecutionStatus::Waiting);
     let period = lists::period(since, until)?;
     let filter = RunList { status, program: program_id, name, period, owner, ..RunList::default() };
-    let mut list = lists::ListParts::behind(cursor)?;
+    let mut list = lists::ListParts::new(cursor)?;
     while let Some(page) = list.wanted() {
         let part = call.perform(RunList { page, ..filter.clone() }).await?;
         list.add(part);

@@ -98,7 +98,7 @@ pub(super) struct Deletion {
     /// Call again with the token
     #[serde(skip_serializing_if = "Option::is_none")]
     confirmation_required: Option<bool>,
-    /// What to do
+    /// The next step
     #[serde(skip_serializing_if = "Option::is_none")]
     message: Option<String>,
     /// Valid once, for this deletion only
@@ -212,7 +212,7 @@ async fn load(call: &ToolCall<'_>) -> ToolResult {
     let files = files.unwrap_or_default().into_iter().collect();
     let text = ProgramLoad { name: program_id, source, files, ..ProgramLoad::default() };
     let program = compile(call, text).await?;
-    Ok(ToolOutput::new(format!("Program loaded successfully: {}", program.name), &ProgramView::of(&program)))
+    Ok(ToolOutput::new(format!("Program loaded successfully: {}", program.name), &ProgramView::new(&program)))
 }
 
 async fn compile(call: &ToolCall<'_>, text: ProgramLoad) -> Result<Program, ToolError> {
@@ -237,13 +237,13 @@ async fn load_path(call: &ToolCall<'_>, program_id: String, file_path: String) -
     if file_path == plans::EXECUTOR {
         let program = plans::load(call, program_id).await?;
         let text = format!("Program loaded successfully from {file_path}: {}", program.name);
-        return Ok(ToolOutput::new(text, &ProgramView::of(&program)));
+        return Ok(ToolOutput::new(text, &ProgramView::new(&program)));
     }
     let path = Path::new(&file_path);
     let text = call.backend.read_program(path, SOURCE_BYTES).map_err(|refusal| refused(&refusal))?;
     let program = compile(call, ProgramLoad { name: program_id, ..text }).await?;
     let text = format!("Program loaded successfully from {file_path}: {}", program.name);
-    Ok(ToolOutput::new(text, &ProgramView::of(&program)))
+    Ok(ToolOutput::new(text, &ProgramView::new(&program)))
 }
 
 /// A file that was not read.
@@ -285,13 +285,13 @@ struct ListPrograms {
 async fn list(call: &ToolCall<'_>) -> ToolResult {
     let ListPrograms { name, since, until, owner, cursor } = call.input()?;
     let filter = ProgramList { name, period: lists::period(since, until)?, owner, ..ProgramList::default() };
-    let mut list = lists::ListParts::behind(cursor)?;
+    let mut list = lists::ListParts::new(cursor)?;
     while let Some(page) = list.wanted() {
         let part = call.perform(ProgramList { page, ..filter.clone() }).await?;
         list.add(part);
     }
     let (programs, next_cursor) = list.finish();
-    let programs: Vec<ProgramView> = programs.iter().map(ProgramView::of).collect();
+    let programs: Vec<ProgramView> = programs.iter().map(ProgramView::new).collect();
     let text = if programs.is_empty() {
         "No programs loaded".to_owned()
     } else {

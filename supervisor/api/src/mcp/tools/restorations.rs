@@ -51,7 +51,7 @@ struct Restore {
     session_id: String,
     /// Repeat inputs that had effects outside of the session, too (default false)
     repeat_effects: Option<bool>,
-    /// What the record of inputs does not have: [{"input": 1, "args": {}, "env": {}, "argv": [], "source": ""}]
+    /// The parts of inputs that the record does not have: [{"input": 1, "args": {}, "env": {}, "argv": [], "source": ""}]
     #[schemars(with = "Option<Vec<Value>>")]
     inputs: Option<Value>,
     /// false: return as soon as the startup files of the new session have run (default true)
@@ -95,9 +95,9 @@ struct RestorationView {
 struct DifferenceView {
     /// Number of the input
     input: u64,
-    /// Its result before
+    /// The input's result before
     before: String,
-    /// Its result or error now
+    /// The input's result or error now
     now: String,
 }
 
@@ -140,7 +140,7 @@ fn view(now: SessionRestoration) -> RestorationView {
         now: one.now,
     };
     RestorationView {
-        session: SessionView::of(&now.session),
+        session: SessionView::new(&now.session),
         restored_from: now.restored_from.to_string(),
         status: now.status.to_string(),
         inputs: now.inputs,

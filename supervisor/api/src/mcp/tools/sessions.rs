@@ -204,7 +204,7 @@ async fn create(call: &ToolCall<'_>) -> ToolResult {
         idle_timeout_s: None,
     };
     let session = call.perform(new).await?;
-    Ok(ToolOutput::new(format!("Session created: {}", session.id), &SessionView::of(&session)))
+    Ok(ToolOutput::new(format!("Session created: {}", session.id), &SessionView::new(&session)))
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -302,7 +302,7 @@ struct InspectionView {
 async fn inspect(call: &ToolCall<'_>) -> ToolResult {
     let Which { session_id } = call.input()?;
     let session = call.perform(SessionGet { session: session_id }).await?;
-    let mut data = InspectionView { session: SessionView::of(&session), inspection: None };
+    let mut data = InspectionView { session: SessionView::new(&session), inspection: None };
     if matches!(session.status, SessionStatus::Ready | SessionStatus::Suspended) {
         let inspection = call.perform(SessionInspect { session: session.id.to_string() }).await?;
         data.inspection = Some(inspection);
@@ -331,7 +331,7 @@ async fn fork(call: &ToolCall<'_>) -> ToolResult {
     let Fork { session_id, count } = call.input()?;
     let sessions = call.perform(SessionFork { session: session_id, count: count.unwrap_or(1) }).await?;
     let ids: Vec<String> = sessions.iter().map(|session| session.id.to_string()).collect();
-    let data = SessionListView { sessions: sessions.iter().map(SessionView::of).collect() };
+    let data = SessionListView { sessions: sessions.iter().map(SessionView::new).collect() };
     Ok(ToolOutput::new(format!("Session forked: {}", ids.join(", ")), &data))
 }
 
@@ -348,9 +348,9 @@ struct CheckpointInput {
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct CheckpointView {
-    /// Its number in the session, from 1
+    /// The checkpoint's number in the session, from 1
     checkpoint: u64,
-    /// Its name
+    /// The checkpoint's name
     #[serde(skip_serializing_if = "Option::is_none")]
     name: Option<String>,
     /// When it was made
@@ -384,7 +384,7 @@ async fn roll_back(call: &ToolCall<'_>) -> ToolResult {
         other => other.to_string(),
     });
     let session = call.perform(SessionRollback { session: session_id, checkpoint }).await?;
-    Ok(ToolOutput::new(format!("Session rolled back: {}", session.id), &SessionView::of(&session)))
+    Ok(ToolOutput::new(format!("Session rolled back: {}", session.id), &SessionView::new(&session)))
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -400,13 +400,13 @@ async fn rename(call: &ToolCall<'_>) -> ToolResult {
     let RenameInput { session_id, name } = call.input()?;
     let session = call.perform(SessionRename { session: session_id, name }).await?;
     let text = format!("Session renamed: {} ({})", session.name.as_deref().unwrap_or_default(), session.id);
-    Ok(ToolOutput::new(text, &SessionView::of(&session)))
+    Ok(ToolOutput::new(text, &SessionView::new(&session)))
 }
 
 async fn close(call: &ToolCall<'_>) -> ToolResult {
     let Which { session_id } = call.input()?;
     let session = call.perform(SessionClose { session: session_id }).await?;
-    Ok(ToolOutput::new(format!("Session closed: {}", session.id), &SessionView::of(&session)))
+    Ok(ToolOutput::new(format!("Session closed: {}", session.id), &SessionView::new(&session)))
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -423,7 +423,7 @@ async fn list(call: &ToolCall<'_>) -> ToolResult {
     let List { status, engine } = call.input()?;
     let filter = SessionList { status, engine, page: ListPage::first(LISTED), ..SessionList::default() };
     let sessions = call.perform(filter).await?;
-    let sessions: Vec<SessionView> = sessions.iter().map(SessionView::of).collect();
+    let sessions: Vec<SessionView> = sessions.iter().map(SessionView::new).collect();
     let text = serde_json::to_string_pretty(&json!(sessions)).unwrap_or_default();
     Ok(ToolOutput::new(text, &SessionListView { sessions }))
 }

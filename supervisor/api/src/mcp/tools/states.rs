@@ -204,7 +204,7 @@ async fn rewind(call: &ToolCall<'_>) -> ToolResult {
     data.is_current = Some(current);
     let text = format!("Execution rewound to checkpoint {checkpoint}: {}", views::name_of(&run));
     let done = ToolOutput::new(text, &data).and(earlier_output(&old.execution.id.to_string()));
-    Ok(done.with_outcome(outcome::of(call, &run).await?))
+    Ok(done.with_outcome(outcome::describe(call, &run).await?))
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -231,7 +231,7 @@ async fn branch_off(call: &ToolCall<'_>) -> ToolResult {
     data.is_current = Some(current);
     let note = if current { " (set as current)" } else { "" };
     let done = ToolOutput::new(format!("Execution forked: {}{note}", views::name_of(&run)), &data);
-    Ok(done.and(earlier_output(&old)).with_outcome(outcome::of(call, &run).await?))
+    Ok(done.and(earlier_output(&old)).with_outcome(outcome::describe(call, &run).await?))
 }
 
 /// Where the output before a branch's checkpoint is.

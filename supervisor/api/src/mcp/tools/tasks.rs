@@ -145,7 +145,7 @@ async fn list(call: &ToolCall<'_>) -> ToolResult {
     let period = lists::period(since, until)?;
     let (execution, program) = (execution_id, program_id);
     let filter = TaskList { status, execution, program, period, owner, ..TaskList::default() };
-    let mut list = lists::ListParts::behind(cursor)?;
+    let mut list = lists::ListParts::new(cursor)?;
     while let Some(page) = list.wanted() {
         let part = call.perform(TaskList { page, ..filter.clone() }).await?;
         list.add(part);
@@ -278,5 +278,5 @@ async fn submit(call: &ToolCall<'_>) -> ToolResult {
     let mut data = call.give_run(&run);
     let current = call.current().await?.is_some_and(|current| current.execution.id == run.execution.id);
     data.is_current = Some(current);
-    Ok(ToolOutput::new("Execution resumed", &data).with_outcome(outcome::of(call, &run).await?))
+    Ok(ToolOutput::new("Execution resumed", &data).with_outcome(outcome::describe(call, &run).await?))
 }
