@@ -439,6 +439,24 @@ fn pending_items_count_as_memory_and_their_texts_as_work() {
     assert_eq!(run(&endless, &mut state, u64::MAX), RunOutcome::Limit(vm_system_cvm::VmLimitKind::Heap));
 }
 
+#[test]
+fn an_item_to_which_nothing_refers_survives_collections_until_it_is_settled() {
+    let program = program_of(
+        "const waste = () => { for (let i = 0; i < 20000; i++) new Array(20).fill([i]); }; sleep(1); CC.async('q').then((text) => { waste(); return text; }); \
+         waste(); const all = []; for (let i = 0; i < 300; i++) all.push(new Promise(() => {})); await waitFor('e'); waste(); await sleep(2);",
+    );
+    let mut host = Hosted::new(&program, VmLimits::default());
+    assert!(matches!(host.slice(u64::MAX), RunOutcome::Wait { .. }));
+    let allocated = 20_000 * 20 * 16;
+    assert!(host.state.heap_bytes() < allocated, "garbage was collected");
+    host.store();
+    host.restore();
+    let (lines, _) = host.finish(Storing::AtStops, &mut |_| 0);
+    let stops: Vec<&String> = lines.iter().filter(|line| line.starts_with("wait ")).collect();
+    assert_eq!(stops, ["wait 1,2,3", "wait 2,3", "wait 3", "wait 4"]);
+    assert_eq!(lines.last().map(String::as_str), Some("=> null"));
+}
+
 /// Names of the functions that are shown with their items.
 fn shown(source: &str) -> Vec<String> {
     let program = program_of(source);
