@@ -1,10 +1,11 @@
 //! Runs a program file and prints its console output and outcome: a tool for development.
 //!
-//! `cvm-run FILE [ANSWER…]`: the answers are submitted to its pauses in turn; at each pause the state is stored and restored.
+//! `cvm-run FILE [ANSWER…]`: the answers are submitted to its pauses and to the oldest of its items in turn; at each stop the state is
+//! stored and restored.
 
 use vm_system_cvm::{
-    CompileOptions, HostResult, Level, PauseAnswer, RunOutcome, StateConfig, VmLimits, VmState, compile,
-    resume_host, resume_pause, run,
+    CompileOptions, CompiledProgram, FormatError, HostResult, ItemAnswer, ItemKind, Level, PauseAnswer,
+    RunOutcome, StateConfig, VmLimits, VmState, compile, resume_host, resume_item, resume_pause, run,
 };
 
 fn main() -> std::process::ExitCode {
@@ -21,8 +22,8 @@ fn main() -> std::process::ExitCode {
         }
     };
     let typescript = std::path::Path::new(&file).extension().is_some_and(|e| e == "ts");
-    let program = match compile(&source, &CompileOptions { filename: file, typescript, plain_script: false })
-    {
+    let options = CompileOptions { filename: file, typescript, plain_script: false, items: true };
+    let program = match compile(&source, &options) {
         Ok(program) => program,
         Err(errors) => {
             eprintln!("{errors}");
@@ -38,6 +39,19 @@ fn main() -> std::process::ExitCode {
         for line in state.take_output() {
             if line.level == Level::Error { eprintln!("{}", line.text) } else { println!("{}", line.text) }
         }
+        for item in state.take_new_items() {
+            println!("+ {item:?}");
+        }
+        if matches!(outcome, RunOutcome::Pause { .. } | RunOutcome::Wait { .. }) {
+            match stored_and_restored(&program, &mut state) {
+                Ok(restored) => state = restored,
+                Err(error) => {
+                    eprintln!("the waiting state cannot be restored: {error}");
+                    return std::process::ExitCode::from(4);
+                }
+            }
+        }
+        let mut answer = || PauseAnswer::Text(args.next().unwrap_or_else(|| "answer".to_owned()));
         match outcome {
             RunOutcome::Done { text, .. } => {
                 println!("=> {text}");
@@ -45,17 +59,20 @@ fn main() -> std::process::ExitCode {
             }
             RunOutcome::Pause { prompt, .. } => {
                 println!("? {prompt}");
-                let stored = state.pages_since(&program, 0).pages;
-                let pages = stored.iter().map(|page| (page.number, page.bytes.as_slice()));
-                match VmState::restore(&program, VmLimits::default(), pages) {
-                    Ok(restored) => state = restored,
-                    Err(error) => {
-                        eprintln!("the paused state cannot be restored: {error}");
-                        return std::process::ExitCode::from(4);
-                    }
+                resume_pause(&program, &mut state, &answer());
+            }
+            RunOutcome::Wait { rejections } => {
+                for text in rejections {
+                    eprintln!("rejected: {text}");
                 }
-                let answer = PauseAnswer::Text(args.next().unwrap_or_else(|| "answer".to_owned()));
-                resume_pause(&program, &mut state, &answer);
+                if let Some(oldest) = state.open_items().first() {
+                    println!("? {oldest:?}");
+                    let settled = match oldest.kind {
+                        ItemKind::Timer => ItemAnswer::Elapsed,
+                        ItemKind::Question | ItemKind::Event => ItemAnswer::Answer(answer()),
+                    };
+                    resume_item(&program, &mut state, oldest.number, &settled);
+                }
             }
             RunOutcome::Host { .. } => {
                 resume_host(&program, &mut state, &HostResult::Json("null".to_owned()));
@@ -66,4 +83,10 @@ fn main() -> std::process::ExitCode {
             }
         }
     }
+}
+
+fn stored_and_restored(program: &CompiledProgram, state: &mut VmState) -> Result<VmState, FormatError> {
+    let stored = state.pages_since(program, 0).pages;
+    let pages = stored.iter().map(|page| (page.number, page.bytes.as_slice()));
+    VmState::restore(program, VmLimits::default(), pages)
 }

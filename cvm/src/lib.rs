@@ -1,10 +1,11 @@
 //! The durable engine of vm-system: a JavaScript and TypeScript compiler, and a bytecode interpreter with its whole state as
 //! data. No I/O, no clock, no processes: a program's request to the host is returned as a [`RunOutcome`], and the result is
-//! passed in with [`resume_pause`] or [`resume_host`].
+//! passed in with [`resume_pause`] or [`resume_host`]. Requests for which a program has promises are [`VmState::take_new_items`], and
+//! each is settled with [`resume_item`]; `outcome` has the rules.
 //!
 //! | module | owns |
 //! |---|---|
-//! | `compiler` | source text to bytecode; the only module that uses the parser |
+//! | `entry`, `compiler` | source text to a program; `compiler` is the only module that uses the parser |
 //! | `ops`, `program`, `link` | the opcode table, compiled code, and how it is appended to the prelude's |
 //! | `value`, `heap`, `liveness` | values, cells by stable id, strings, dirty pages, collection; slots of a frame that its code reads no more |
 //! | `state`, `outcome` | the state of a run, and how a run returns |
@@ -21,6 +22,7 @@
 
 mod builtins;
 mod compiler;
+mod entry;
 mod format;
 mod heap;
 mod link;
@@ -33,48 +35,19 @@ mod state;
 mod value;
 mod vm;
 
+pub use builtins::{MOST_EVENT_NAME_BYTES, MOST_TIMER_MS};
 pub use compiler::{
     CompileError, CompileErrorKind, CompileErrors, CompileOptions, FileImport, SourceFile, candidates,
     imports,
 };
+pub use entry::{compile, compile_files, has_typescript, warm_up};
 pub use format::{CheckpointPages, FormatError, VmPage};
 pub use outcome::{
-    ConsoleLine, DroppedOutput, FETCH, HostResponse, HostResult, Level, PauseAnswer, RunOutcome,
+    ConsoleLine, DroppedOutput, FETCH, HostResponse, HostResult, ItemAnswer, ItemKind, ItemRequest, Level,
+    NewItem, OpenItem, PauseAnswer, RunOutcome,
 };
 pub use program::{CompiledProgram, SourcePosition};
 pub use state::{RunPhase, StateConfig, VmLimitKind, VmLimits, VmState};
 pub use vm::driver::{UNHANDLED_REJECTION, resume_host, resume_pause, run};
 pub use vm::inspect::{FrameView, frames, globals, set_variable};
-
-/// Builds the realm and the prelude, which all programs share: some milliseconds, once per process, on first use otherwise.
-pub fn warm_up() {
-    let generation = builtins::generations::newest();
-    heap::spare::prepare(generation.number, generation.base.len(), &generation.code);
-}
-
-/// Whether a text that compiles as TypeScript has any syntax that JavaScript does not have.
-pub fn has_typescript(source: &str) -> bool {
-    compiler::has_typescript(source)
-}
-
-/// Compiles source text to a program that is ready to run.
-pub fn compile(source: &str, options: &CompileOptions) -> Result<CompiledProgram, CompileErrors> {
-    compile_files(source, &[], options)
-}
-
-/// Compiles the file [`CompileOptions::filename`] with the text `source`, and those of `others` that it reaches by imports.
-pub fn compile_files(
-    source: &str,
-    others: &[SourceFile],
-    options: &CompileOptions,
-) -> Result<CompiledProgram, CompileErrors> {
-    let generation = builtins::generations::newest();
-    let unit = compiler::compile_unit(
-        source,
-        others,
-        options,
-        &generation.prelude.functions,
-        builtins::generations::newest_names(),
-    )?;
-    Ok(CompiledProgram::compiled(generation, unit))
-}
+pub use vm::items::{MOST_REJECTIONS, resume_item};

@@ -192,6 +192,11 @@ impl CompiledProgram {
         self.generation
     }
 
+    /// Whether the program's builtins can make items, so that its states have them.
+    pub(crate) fn has_items(&self) -> bool {
+        self.generation >= crate::builtins::generations::FIRST_WITH_ITEMS
+    }
+
     /// Whether the program has several files.
     pub fn has_files(&self) -> bool {
         !self.unit.files.is_empty()

@@ -3,6 +3,7 @@
 //! Owns: [`VmState`], [`Frame`], [`PendingJob`], limits. Must not: execute anything or use stored bytes (see `format`).
 
 use crate::heap::Heap;
+use crate::heap::object::ObjectKind;
 use crate::program::CompiledProgram;
 use crate::value::{Id, Key, Value};
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -21,6 +22,8 @@ pub struct VmLimits {
     pub steps: u64,
     /// Bytes of console text between two calls of [`VmState::take_output`]; more is dropped
     pub output_bytes: u64,
+    /// Items that are pending at the same time; one more is a `RangeError`
+    pub pending_items: u32,
 }
 
 impl Default for VmLimits {
@@ -31,6 +34,7 @@ impl Default for VmLimits {
             string_units: 1 << 28,
             steps: u64::MAX,
             output_bytes: 64 << 20,
+            pending_items: 10_000,
         }
     }
 }
@@ -110,6 +114,8 @@ pub enum RunPhase {
     Paused,
     /// Waits for `resume_host`
     Host,
+    /// Nothing is left to run, and items are pending: waits for `resume_item`
+    Wait,
     /// Ended with a result
     Done,
     /// Ended by an uncaught exception
@@ -146,6 +152,12 @@ pub struct VmState {
     pub(crate) registered: HashMap<Key, Id>,
     /// The pending pause or host call
     pub(crate) request: Option<crate::outcome::PendingRequest>,
+    /// Derived: promises of the pending items by number; the promises' cells have numbers and kinds
+    pub(crate) items: BTreeMap<u64, Id>,
+    /// Number of the next item
+    pub(crate) next_item: u64,
+    /// Items that [`VmState::take_new_items`] has not returned yet; never stored
+    pub(crate) new_items: Vec<crate::outcome::NewItem>,
     /// Property slot hints by instruction; never stored
     pub(crate) hints: Vec<u16>,
     /// Console lines that [`VmState::take_output`] has not returned yet; never stored
@@ -212,6 +224,9 @@ impl VmState {
             registry: Vec::new(),
             registered: HashMap::new(),
             request: None,
+            items: BTreeMap::new(),
+            next_item: 1,
+            new_items: Vec::new(),
             hints: vec![0; program.code.len()],
             output: Vec::new(),
             dropped: crate::outcome::DroppedOutput::default(),
@@ -236,7 +251,7 @@ impl VmState {
         self.heap.charge(JOB_BYTES as usize);
     }
 
-    /// Drops frames, jobs and the pending request when the program has ended.
+    /// Drops frames, jobs and the pending request when the program has ended. Items stay: [`VmState::open_items`] lists them.
     pub(crate) fn end(&mut self, phase: RunPhase) {
         self.phase = phase;
         self.frames.clear();
@@ -260,6 +275,23 @@ impl VmState {
     /// How much output was dropped since the last call, behind the lines that [`VmState::take_output`] returns.
     pub fn take_dropped(&mut self) -> crate::outcome::DroppedOutput {
         std::mem::take(&mut self.dropped)
+    }
+
+    /// Returns the items that were made since the last call, in the order of their numbers. They are not stored with the state: a host
+    /// takes them before each [`VmState::pages_since`].
+    pub fn take_new_items(&mut self) -> Vec<crate::outcome::NewItem> {
+        std::mem::take(&mut self.new_items)
+    }
+
+    /// The items that are pending, or were when the program ended, in the order of their numbers.
+    pub fn open_items(&self) -> Vec<crate::outcome::OpenItem> {
+        let kind = |promise: Id| match &self.heap.obj(promise).kind {
+            ObjectKind::Promise(promise) => promise.item.map(|item| item.kind),
+            _ => None,
+        };
+        let open = self.items.iter();
+        open.filter_map(|(&number, &promise)| Some(crate::outcome::OpenItem { number, kind: kind(promise)? }))
+            .collect()
     }
 
     /// Instructions executed so far.
@@ -301,6 +333,7 @@ impl VmState {
             .chain(jobs)
             .chain([self.result, self.thrown.unwrap_or(Value::Undefined)])
             .chain(self.template_objects.values().chain(&self.joining).map(|&id| Value::Obj(id)))
+            .chain(self.items.values().map(|&id| Value::Obj(id)))
             .chain(self.registry.iter().flat_map(|&(k, s)| [Value::Str(k), Value::Sym(s)]))
     }
 }

@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Once;
 use vm_system_cvm::{
-    CompileOptions, CompiledProgram, HostResult, PauseAnswer, RunOutcome, StateConfig, VmLimits, VmPage,
-    VmState, compile, resume_host, resume_pause, run,
+    CompileOptions, CompiledProgram, HostResult, ItemAnswer, ItemKind, PauseAnswer, RunOutcome, StateConfig,
+    VmLimits, VmPage, VmState, compile, resume_host, resume_item, resume_pause, run,
 };
 
 /// Set to `write` to rewrite the files of the newest generation, to `packs` to write those of [`PACKS`] that are missing.
@@ -71,14 +71,32 @@ fn split(mut bytes: &[u8]) -> Vec<(u64, &[u8])> {
     pages
 }
 
+/// The output of a run.
+#[derive(Default)]
+struct Shown {
+    lines: Vec<String>,
+    /// Items that were made since the last stop: slices end anywhere between them and the console's lines
+    made: Vec<String>,
+}
+
+impl Shown {
+    fn note(&mut self, state: &mut VmState) {
+        self.lines.extend(state.take_output().into_iter().map(|line| line.text));
+        let items = state.take_new_items().into_iter();
+        self.made.extend(items.map(|item| format!("+ {} {:?}", item.number, item.request)));
+    }
+}
+
 /// Resumes a waiting state. `Some` if the program has ended: its end as text.
 fn answer(
     program: &CompiledProgram,
     state: &mut VmState,
     outcome: RunOutcome,
-    shown: &mut Vec<String>,
+    shown: &mut Shown,
 ) -> Option<String> {
-    shown.extend(state.take_output().into_iter().map(|line| line.text));
+    shown.note(state);
+    let Shown { lines: shown, made } = shown;
+    shown.append(made);
     match outcome {
         RunOutcome::Pause { prompt, options } => {
             shown.push(format!("? {prompt} {}", options.unwrap_or_default()));
@@ -90,19 +108,36 @@ fn answer(
             assert!(resume_host(program, state, &HostResult::Json("\"of the host\"".to_owned())));
             None
         }
-        RunOutcome::Done { json, .. } => Some(format!("=> {json}")),
+        RunOutcome::Wait { rejections } => {
+            shown.extend(rejections);
+            // The newest: the state has no requests, so the answers follow from the numbers.
+            let item = *state.open_items().last().expect("an item is pending");
+            shown.push(format!("= {item:?}"));
+            let settled = match item.kind {
+                ItemKind::Question => ItemAnswer::Answer(PauseAnswer::Text(format!("<{}>", item.number))),
+                ItemKind::Timer => ItemAnswer::Elapsed,
+                ItemKind::Event => ItemAnswer::Answer(PauseAnswer::Json(format!("[{}]", item.number))),
+            };
+            assert!(resume_item(program, state, item.number, &settled));
+            None
+        }
+        RunOutcome::Done { json, .. } => {
+            let open = state.open_items();
+            let abandoned = if open.is_empty() { String::new() } else { format!(" {open:?}") };
+            Some(format!("=> {json}{abandoned}"))
+        }
         other => Some(format!("{other:?}")),
     }
 }
 
 /// All output of a state until it ends.
 fn drive(program: &CompiledProgram, state: &mut VmState) -> String {
-    let mut shown = Vec::new();
+    let mut shown = Shown::default();
     loop {
         let outcome = run(program, state, u64::MAX);
         if let Some(end) = answer(program, state, outcome, &mut shown) {
-            shown.push(end);
-            return shown.join("\n") + "\n";
+            shown.lines.push(end);
+            return shown.lines.join("\n") + "\n";
         }
     }
 }
@@ -111,16 +146,16 @@ fn drive(program: &CompiledProgram, state: &mut VmState) -> String {
 fn drive_stored(program: &CompiledProgram, stored: &[u8]) -> String {
     let mut pages: BTreeMap<u64, Vec<u8>> =
         split(stored).into_iter().map(|(number, bytes)| (number, bytes.to_vec())).collect();
-    let mut shown = Vec::new();
+    let mut shown = Shown::default();
     loop {
         let all = pages.iter().map(|(number, bytes)| (*number, bytes.as_slice()));
         let mut state = VmState::restore(program, VmLimits::default(), all).expect("its own pages");
         let outcome = run(program, &mut state, 150);
         if outcome == RunOutcome::OutOfFuel {
-            shown.extend(state.take_output().into_iter().map(|line| line.text));
+            shown.note(&mut state);
         } else if let Some(end) = answer(program, &mut state, outcome, &mut shown) {
-            shown.push(end);
-            return shown.join("\n") + "\n";
+            shown.lines.push(end);
+            return shown.lines.join("\n") + "\n";
         }
         let last = state.checkpoint_number();
         for page in state.pages_since(program, last).pages {
@@ -150,17 +185,24 @@ fn at_its_pause(name: &str, program: &CompiledProgram) -> VmState {
     };
     for pause in 1.. {
         let outcome = run(program, &mut state, u64::MAX);
-        if pause == pauses || answer(program, &mut state, outcome, &mut Vec::new()).is_some() {
+        if pause == pauses || answer(program, &mut state, outcome, &mut Shown::default()).is_some() {
             break;
         }
     }
     state
 }
 
+/// Writes the files of the newest generation with items and of the newest one without; `items.js` needs them.
 fn write(source: &Path) {
     let name = source.file_stem().and_then(|n| n.to_str()).expect("a name");
+    for items in [false, true].into_iter().filter(|items| *items || name != "items") {
+        write_for(source, name, items);
+    }
+}
+
+fn write_for(source: &Path, name: &str, items: bool) {
     let text = String::from_utf8(read(source)).expect("UTF-8");
-    let options = CompileOptions { filename: format!("{name}.js"), ..CompileOptions::default() };
+    let options = CompileOptions { filename: format!("{name}.js"), items, ..CompileOptions::default() };
     let program = compile(&text, &options).unwrap_or_else(|e| panic!("{name}: {e}"));
     let dir = folder().join(program.generation().to_string());
     std::fs::create_dir_all(&dir).expect("the test folder is writable");

@@ -68,7 +68,7 @@ const BYTES_PER_INSTRUCTION: usize = 256;
 
 impl Vm<'_> {
     /// Charges work to the program: it is deducted before the next instruction, whatever fuel is left.
-    pub(super) fn charge_work(&mut self, instructions: usize) {
+    pub(crate) fn charge_work(&mut self, instructions: usize) {
         if instructions > 0 {
             self.st.debt = self.st.debt.saturating_add(instructions as u64);
             self.st.heap.attention = true;

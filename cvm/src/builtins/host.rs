@@ -56,50 +56,64 @@ pub(crate) fn install_inputs(state: &mut VmState, args: &[String], env: &[(Strin
 
 /// `CC(prompt, options?)`: the pause.
 fn cc(vm: &mut Vm<'_>, c: NativeCall) -> Res<Ret> {
-    match vm.arg(&c, 0) {
-        Value::Undefined => return Err(vm.type_error("CC needs a prompt as its first argument")),
-        Value::Str(_) | Value::Int(_) | Value::Num(_) | Value::Bool(_) => {}
-        other => return Err(wrong_type(vm, "The first argument of CC", "a string", other)),
-    }
-    let prompt = vm.arg_str(&c, 0)?;
-    let prompt = vm.st.heap.str(prompt).to_utf8();
-    let options = match vm.arg(&c, 1) {
-        Value::Undefined => None,
-        Value::Obj(id) => {
-            check_options(vm, id)?;
-            Some(export_json(vm, &c, 1, "The second argument of CC")?)
-        }
-        other => return Err(wrong_type(vm, "The second argument of CC", "an object", other)),
-    };
+    let (prompt, options) = question(vm, &c, "CC")?;
     vm.st.sp = c.at - 2;
     Err(Raise::Wait(Box::new(PendingRequest::Task { prompt, options })))
 }
 
-/// Options that the export as JSON would leave out or make null, which means that they are not given, are errors.
-fn check_options(vm: &mut Vm<'_>, options: Id) -> Res<()> {
+/// The prompt of a question, and its options as JSON; `function` is the name of the called one.
+pub(super) fn question(vm: &mut Vm<'_>, c: &NativeCall, function: &str) -> Res<(String, Option<String>)> {
+    match vm.arg(c, 0) {
+        Value::Undefined => {
+            return Err(vm.type_error(&format!("{function} needs a prompt as its first argument")));
+        }
+        Value::Str(_) | Value::Int(_) | Value::Num(_) | Value::Bool(_) => {}
+        other => return Err(wrong_type(vm, &format!("The first argument of {function}"), "a string", other)),
+    }
+    let prompt = vm.arg_str(c, 0)?;
+    let prompt = vm.st.heap.str(prompt).to_utf8();
+    let second = format!("The second argument of {function}");
+    let options = match vm.arg(c, 1) {
+        Value::Undefined => None,
+        Value::Obj(id) => {
+            check_options(vm, id, function)?;
+            Some(export_json(vm, Value::Obj(id), &second)?)
+        }
+        other => return Err(wrong_type(vm, &second, "an object", other)),
+    };
+    Ok((prompt, options))
+}
+
+fn check_options(vm: &mut Vm<'_>, options: Id, function: &str) -> Res<()> {
     for option in ["schema", "timeout_ms", "default", "retries"] {
-        let key = vm.st.heap.key(option);
-        let what = format!("The option {option} of CC");
-        let Some(own) = vm.get_own(options, key) else {
-            if !matches!(vm.get(options, key), PropertyRead::Value(Value::Undefined)) {
-                return Err(
-                    vm.type_error(&format!("{what} is inherited: it must be the object's own property"))
-                );
-            }
-            continue;
-        };
-        let given =
-            if own.flags & attr::ACCESSOR == 0 { Some(own.value) } else { vm.exported_value(own.value) };
-        let Some(given) = given.filter(|_| own.flags & attr::E != 0) else {
-            let message = format!("{what} is an accessor or not enumerable: it must be a plain property");
-            return Err(vm.type_error(&message));
-        };
-        check_option(vm, option, &what, given)?;
+        if let Some(given) = own_option(vm, options, function, option)? {
+            check_option(vm, option, &format!("The option {option} of {function}"), given)?;
+        }
     }
     Ok(())
 }
 
-fn check_option(vm: &mut Vm<'_>, option: &str, what: &str, given: Value) -> Res<()> {
+/// The value of an option. Options that the export as JSON would leave out or make null, which means that they are not given, are
+/// errors.
+pub(super) fn own_option(vm: &mut Vm<'_>, options: Id, function: &str, option: &str) -> Res<Option<Value>> {
+    let key = vm.st.heap.key(option);
+    let what = format!("The option {option} of {function}");
+    let Some(own) = vm.get_own(options, key) else {
+        if !matches!(vm.get(options, key), PropertyRead::Value(Value::Undefined)) {
+            return Err(vm.type_error(&format!("{what} is inherited: it must be the object's own property")));
+        }
+        return Ok(None);
+    };
+    let given = if own.flags & attr::ACCESSOR == 0 { Some(own.value) } else { vm.exported_value(own.value) };
+    let Some(given) = given.filter(|_| own.flags & attr::E != 0) else {
+        let message = format!("{what} is an accessor or not enumerable: it must be a plain property");
+        return Err(vm.type_error(&message));
+    };
+    Ok(Some(given))
+}
+
+/// Refuses a value that its export as JSON would change to one that means something else.
+pub(super) fn check_option(vm: &mut Vm<'_>, option: &str, what: &str, given: Value) -> Res<()> {
     let is_date = |value: Value| {
         value.as_obj().is_some_and(|id| matches!(vm.st.heap.obj(id).kind, ObjectKind::Date(_)))
     };
@@ -128,13 +142,13 @@ fn check_option(vm: &mut Vm<'_>, option: &str, what: &str, given: Value) -> Res<
     }
 }
 
-/// An argument as JSON.
-fn export_json(vm: &mut Vm<'_>, c: &NativeCall, i: usize, what: &str) -> Res<String> {
-    vm.export_json(vm.arg(c, i)).map_err(|error| vm.type_error(&format!("{what} {}", error.why())))
+/// A value as JSON.
+pub(super) fn export_json(vm: &mut Vm<'_>, value: Value, what: &str) -> Res<String> {
+    vm.export_json(value).map_err(|error| vm.type_error(&format!("{what} {}", error.why())))
 }
 
 /// A `TypeError` that names what was passed.
-fn wrong_type(vm: &mut Vm<'_>, what: &str, wanted: &str, found: Value) -> Raise {
+pub(super) fn wrong_type(vm: &mut Vm<'_>, what: &str, wanted: &str, found: Value) -> Raise {
     let found = match found {
         Value::Obj(id) if matches!(vm.st.heap.obj(id).kind, ObjectKind::Array(_)) => "an array",
         Value::Obj(_) if vm.is_callable(found) => "a function",
@@ -190,10 +204,14 @@ fn check_list_options(vm: &mut Vm<'_>, options: Value) -> Res<()> {
     Ok(())
 }
 
+fn argument_json(vm: &mut Vm<'_>, c: &NativeCall, i: usize, name: &str) -> Res<String> {
+    let argument = vm.arg(c, i);
+    export_json(vm, argument, &format!("An argument of {name}"))
+}
+
 fn request(vm: &mut Vm<'_>, c: NativeCall, name: &str) -> Res<Ret> {
     check_files_call(vm, &c, name)?;
-    let list: Vec<String> =
-        (0..c.argc).map(|i| export_json(vm, &c, i, &format!("An argument of {name}"))).collect::<Res<_>>()?;
+    let list: Vec<String> = (0..c.argc).map(|i| argument_json(vm, &c, i, name)).collect::<Res<_>>()?;
     vm.st.sp = c.at - 2;
     Err(Raise::Wait(Box::new(PendingRequest::Host {
         name: name.to_owned(),

@@ -34,6 +34,7 @@ pub(crate) mod host;
 pub(crate) mod ids;
 mod intl;
 mod intl_tags;
+mod items;
 mod iterator;
 mod iterator_helpers;
 mod json;
@@ -57,4 +58,5 @@ mod typed_array;
 mod uri;
 mod web;
 
+pub use items::{MOST_EVENT_NAME_BYTES, MOST_TIMER_MS};
 pub(crate) use regexp::RegExpCache;

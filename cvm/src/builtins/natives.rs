@@ -9,6 +9,8 @@ use std::sync::OnceLock;
 
 /// The contents of one builtin file.
 pub(crate) struct Module {
+    /// The first generation that has them
+    pub since: u32,
     /// Natives the prelude calls as `$name(…)`
     pub intrinsics: &'static [(&'static str, NativeFn)],
     /// Methods and getters in Rust
@@ -25,7 +27,7 @@ pub(crate) struct Module {
 
 /// A module without parts, for `..EMPTY`.
 pub(crate) const EMPTY: Module =
-    Module { intrinsics: &[], methods: &[], ctors: &[], lists: &[], source: "", extra: |_| {} };
+    Module { since: 1, intrinsics: &[], methods: &[], ctors: &[], lists: &[], source: "", extra: |_| {} };
 
 /// A method or getter in Rust.
 pub(crate) struct NativeMethod {
@@ -150,7 +152,14 @@ pub(crate) const MODULES: &[&Module] = &[
     &super::fetch::MODULE,
     &super::intl::MODULE,
     &super::intl_tags::MODULE,
+    &super::items::MODULE,
 ];
+
+/// The files of a generation that is built from the sources. Later modules follow the others, so that ids, templates and numbers of
+/// natives of an earlier generation are the same without them.
+pub(crate) fn modules_of(generation: u32) -> impl Iterator<Item = &'static Module> {
+    MODULES.iter().copied().filter(move |module| module.since <= generation)
+}
 
 struct Tables {
     natives: Vec<Native>,

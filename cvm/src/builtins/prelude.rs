@@ -35,12 +35,13 @@ impl Prelude {
     }
 }
 
-/// Compiles all modules' sources as one.
+/// Compiles the sources of a generation's modules as one.
 ///
 /// # Panics
 /// If the prelude does not compile; a test excludes this.
-pub(crate) fn compile() -> (Prelude, Methods) {
-    let source: String = super::natives::MODULES.iter().map(|m| m.source).collect::<Vec<_>>().join("\n");
+pub(crate) fn compile(generation: u32) -> (Prelude, Methods) {
+    let source: String =
+        super::natives::modules_of(generation).map(|m| m.source).collect::<Vec<_>>().join("\n");
     match crate::compiler::compile_prelude(&source) {
         Ok((mut unit, PreludeNames { functions, methods })) => {
             // Source positions of the prelude are never shown, so they are not part of a generation.

@@ -4,7 +4,7 @@
 //! generation of a program (see `generations`).
 
 use super::ids;
-use super::natives::{self, CtorCode, MODULES};
+use super::natives::{self, CtorCode};
 use super::prelude::{self, Methods, Prelude};
 use crate::heap::object::{Array, Code, Func, Object, ObjectKind, Prop, attr};
 use crate::heap::{Cell, Heap, StrCell, SymCell};
@@ -17,12 +17,12 @@ pub(crate) struct Realm {
     methods: Methods,
 }
 
-/// Builds realm and prelude of the generation that this engine's sources describe.
-pub(crate) fn build() -> (Heap, Prelude) {
-    let (prelude, methods) = prelude::compile();
+/// Builds realm and prelude of a generation that this engine's sources describe.
+pub(crate) fn build(generation: u32) -> (Heap, Prelude) {
+    let (prelude, methods) = prelude::compile(generation);
     let mut realm = Realm { heap: Heap::new(u64::MAX), prelude, methods };
     realm.fixed();
-    for module in MODULES {
+    for module in natives::modules_of(generation) {
         realm.module(module);
     }
     (realm.heap, realm.prelude)

@@ -51,11 +51,15 @@ pub struct CompileOptions {
     /// Exactly a script of the language: `await` at the top level is refused, and names that are declared nowhere are errors only
     /// when they are used
     pub plain_script: bool,
+    /// The program has `CC.async`, `sleep` and `waitFor`: its host handles [`crate::RunOutcome::Wait`]. Without it these names do not
+    /// exist, and the program never waits so
+    pub items: bool,
 }
 
 impl Default for CompileOptions {
     fn default() -> Self {
-        CompileOptions { filename: "program.js".to_owned(), typescript: false, plain_script: false }
+        let filename = "program.js".to_owned();
+        CompileOptions { filename, typescript: false, plain_script: false, items: false }
     }
 }
 

@@ -1,4 +1,4 @@
-//! Options of `CC` that are wrong whenever the call is reached: constants in an object literal.
+//! Options of `CC` and `CC.async` that are wrong whenever the call is reached: constants in an object literal.
 //!
 //! Owns: the names and the types of the options as far as literals show them. Must not: know what the options do.
 
@@ -17,14 +17,14 @@ const TYPE: &str = "a type is string, number, integer, boolean, object, array or
 const ACCESSOR: &str = "an option is a plain property, no accessor";
 const OPTIONS: &str = "the options of `CC` are schema, timeout_ms, default and retries";
 
-/// The first wrong argument or option of a call of `CC`.
-pub(super) fn wrong_option(call: &CallExpression<'_>) -> Option<RefusedUse> {
+/// The first wrong argument or option of a call of `function`: `CC` or `CC.async`.
+pub(super) fn wrong_option(call: &CallExpression<'_>, function: &str) -> Option<RefusedUse> {
     if call.arguments.iter().any(|argument| matches!(argument, Argument::SpreadElement(_))) {
         return None;
     }
     let mut arguments = call.arguments.iter().filter_map(Argument::as_expression);
     let wrong = |at, what: &str, why: &str| {
-        let message = format!("`CC({what})` is not supported: {why}");
+        let message = format!("`{function}({what})` is not supported: {why}");
         Some(RefusedUse { at, kind: CompileErrorKind::Unsupported, message })
     };
     let Some(prompt) = arguments.next() else {

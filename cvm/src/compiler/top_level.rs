@@ -18,11 +18,14 @@ use oxc_syntax::symbol::{SymbolFlags, SymbolId};
 const CALLED: &str = "main was called";
 const RESULT: &str = "result of main";
 
+/// Function of the prelude that makes the result of a top level that awaits a promise, in generations whose programs can wait for
+/// items.
+const AWAITED_RESULT: &str = "TopLevelResult";
+
 impl Compiler<'_, '_> {
     /// The top level of a program that is a script.
     pub(super) fn script(&mut self, program: &Program<'_>) {
-        let is_async = self.facts.top_level_await || self.facts.main_calls.in_functions;
-        self.top_level(program.span.end, is_async, |c| {
+        self.top_level(program.span.end, self.facts.top_level_await, |c| {
             let root = c.scoping.root_scope_id();
             c.enter_scope(Some(root));
             c.begin_main_calls();
@@ -40,8 +43,9 @@ impl Compiler<'_, '_> {
         });
     }
 
-    /// The function of the top level, around its code; `end` is the source offset of its end.
-    pub(super) fn top_level(&mut self, end: u32, is_async: bool, body: impl FnOnce(&mut Self)) {
+    /// The function of the top level, around its code; `end` is the source offset of its end, and `awaits` whether its code has `await`.
+    pub(super) fn top_level(&mut self, end: u32, awaits: bool, body: impl FnOnce(&mut Self)) {
+        let is_async = awaits || self.facts.main_calls.in_functions;
         let template = self.reserve_template();
         let flags = if is_async { flag::ASYNC } else { 0 };
         let mut builder = FunctionBuilder::new(template, flags, u32::MAX, (0, end));
@@ -55,6 +59,9 @@ impl Compiler<'_, '_> {
             self.await_started_calls();
         }
         self.result();
+        if awaits && self.prelude_names.contains_key(AWAITED_RESULT) {
+            self.call_pre(AWAITED_RESULT, 1);
+        }
         if is_async {
             self.op(Opcode::SetResult);
             self.op(Opcode::Undef);

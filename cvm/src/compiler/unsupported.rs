@@ -20,6 +20,8 @@ use std::collections::HashSet;
 const STRINGS: &str = "a program's code is known when it is loaded";
 const SHARED: &str = "a program has one thread; use `ArrayBuffer`";
 const TIMERS: &str = "programs have no timers; give `CC` the option `timeout_ms`";
+/// The same in programs that have `sleep`.
+const SLEEP: &str = "use `await sleep(ms)`";
 
 /// Global names of other JavaScript environments, with the reason why cvm does not have them.
 const NAMES: &[(&str, &str)] = &[
@@ -194,6 +196,21 @@ impl<'s> Uses<'s> {
         }
     }
 
+    /// `CC` and, in programs that have it, `CC.async`
+    fn question_function(&self, callee: &Expression<'_>) -> Option<&'static str> {
+        let is_cc = |expression: &Expression<'_>| matches!(expression, Expression::Identifier(id) if id.name == "CC" && self.is_global(id));
+        match callee {
+            Expression::StaticMemberExpression(member)
+                if member.property.name == "async"
+                    && is_cc(&member.object)
+                    && self.builtin(&member.object).is_some_and(|(_, members)| members.contains("async")) =>
+            {
+                Some("CC.async")
+            }
+            other => is_cc(other).then_some("CC"),
+        }
+    }
+
     /// `console.print(…)`
     fn calls_host_object(&mut self, callee: &Expression<'_>) {
         let (Expression::StaticMemberExpression(member), Some(names)) = (callee, self.names) else { return };
@@ -323,12 +340,10 @@ impl<'a> Visit<'a> for Uses<'_> {
 
     fn visit_call_expression(&mut self, it: &CallExpression<'a>) {
         self.constructs_function(&it.callee);
-        if let Expression::Identifier(id) = &it.callee
-            && id.name == "CC"
-            && self.is_global(id)
-            && let Some(RefusedUse { at, kind, message }) = super::task_options::wrong_option(it)
+        if let Some(function) = self.question_function(&it.callee)
+            && let Some(RefusedUse { at, kind, message }) = super::task_options::wrong_option(it, function)
         {
-            let name = "CC(…)".to_owned();
+            let name = format!("{function}(…)");
             self.found.push(FoundName { at, name, is_listed: true, builtin: None, kind, message });
         }
         if let Expression::StaticMemberExpression(member) = &it.callee
@@ -371,6 +386,8 @@ impl<'a> Visit<'a> for Uses<'_> {
         }
         let (at, name) = (it.span().start, it.name.as_str());
         if let Some(&(_, why)) = NAMES.iter().find(|(listed, _)| *listed == name) {
+            let has_sleep = self.names.is_some_and(|names| names.globals.contains("sleep"));
+            let why = if why == TIMERS && has_sleep { SLEEP } else { why };
             self.listed(at, name, name, why);
         } else if name == "globalThis" {
             self.tests.any_global = true;

@@ -4,10 +4,12 @@
 use super::FormatError;
 use super::codec::{ByteReader, ByteWriter};
 use crate::heap::object::{
-    Array, ByteBuffer, ByteView, Code, Coroutine, EntryTable, Func, Object, ObjectKind, Promise, Prop, Props,
+    Array, ByteBuffer, ByteView, Code, Coroutine, EntryTable, Func, Object, ObjectKind, Promise, PromiseItem,
+    Prop, Props,
 };
 use crate::heap::text::{Buf, Text};
 use crate::heap::{Cell, PART_ITEMS, PART_TEXT, StrCell, SymCell};
+use crate::outcome::ItemKind;
 use crate::pure::elements::ElementType;
 use crate::value::{Key, Value};
 use num_bigint::BigInt;
@@ -352,7 +354,11 @@ fn write_kind(w: &mut ByteWriter, kind: &ObjectKind, extensible: bool, chunks: &
         }
         ObjectKind::Promise(p) => {
             w.u8(flag | 0x0d);
-            w.u8(p.state | u8::from(p.handled) << 2);
+            w.u8(p.state | u8::from(p.handled) << 2 | u8::from(p.item.is_some()) << 3);
+            if let Some(item) = p.item {
+                w.u8(item_tag(item.kind));
+                w.num(item.number);
+            }
             w.value(p.result);
             w.count(p.reactions.len());
             for (a, b, c) in &p.reactions {
@@ -388,6 +394,25 @@ fn write_kind(w: &mut ByteWriter, kind: &ObjectKind, extensible: bool, chunks: &
         }
     }
     false
+}
+
+/// Tags of kinds are stored: they keep their meaning, and new ones are appended.
+fn item_tag(kind: ItemKind) -> u8 {
+    match kind {
+        ItemKind::Question => 0,
+        ItemKind::Timer => 1,
+        ItemKind::Event => 2,
+    }
+}
+
+fn read_item(r: &mut ByteReader<'_>) -> Res<PromiseItem> {
+    let kind = match r.u8()? {
+        0 => ItemKind::Question,
+        1 => ItemKind::Timer,
+        2 => ItemKind::Event,
+        _ => return Err(FormatError::Invalid("item")),
+    };
+    Ok(PromiseItem { number: r.num()?, kind })
 }
 
 fn write_function(w: &mut ByteWriter, f: &Func) {
@@ -517,10 +542,14 @@ fn read_kind(r: &mut ByteReader<'_>, source: &dyn ChunkSource) -> Res<(ObjectKin
         })),
         13 => {
             let bits = r.u8()?;
+            if bits > 15 {
+                return Err(FormatError::Invalid("promise"));
+            }
+            let item = if bits & 8 == 0 { None } else { Some(read_item(r)?) };
             let (state, handled, result) = (bits & 3, bits & 4 != 0, r.value()?);
             let n = r.count(3)?;
             let reactions = (0..n).map(|_| Ok((r.value()?, r.value()?, r.value()?))).collect::<Res<_>>()?;
-            ObjectKind::Promise(Box::new(Promise { state, handled, result, reactions }))
+            ObjectKind::Promise(Box::new(Promise { state, handled, result, reactions, item }))
         }
         14 => ObjectKind::Record(r.u32()?, r.values()?),
         15 => {

@@ -10,6 +10,8 @@ use std::collections::VecDeque;
 
 /// Larger checkpoint numbers are refused.
 const MOST_CHECKPOINTS: u64 = 1 << 60;
+/// Larger numbers of items are refused, so that counting never overflows.
+const MOST_ITEMS: u64 = 1 << 60;
 
 impl VmState {
     /// The content of page 0.
@@ -29,6 +31,7 @@ impl VmState {
             RunPhase::Limited(VmLimitKind::Text) => 9,
             RunPhase::Limited(VmLimitKind::Output) => 10,
             RunPhase::Broken => 11,
+            RunPhase::Wait => 12,
         });
         w.num(self.debt);
         w.num(self.printed);
@@ -113,6 +116,9 @@ impl VmState {
             }
         }
         w.bytes(self.failure.as_deref().unwrap_or("").as_bytes());
+        if program.has_items() {
+            w.num(self.next_item);
+        }
         w.out
     }
 }
@@ -140,6 +146,7 @@ pub(super) fn read_frame_page(
         9 => RunPhase::Limited(VmLimitKind::Text),
         10 => RunPhase::Limited(VmLimitKind::Output),
         11 => RunPhase::Broken,
+        12 => RunPhase::Wait,
         _ => return Err(FormatError::Invalid("phase")),
     };
     state.debt = r.num()?;
@@ -207,6 +214,12 @@ pub(super) fn read_frame_page(
     };
     let failure = r.text()?;
     state.failure = (!failure.is_empty()).then_some(failure);
+    if program.has_items() {
+        state.next_item = r.num()?;
+        if !(1..=MOST_ITEMS).contains(&state.next_item) {
+            return Err(FormatError::Invalid("item"));
+        }
+    }
     r.end()?;
     Ok(cells)
 }

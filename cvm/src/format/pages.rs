@@ -10,6 +10,7 @@ use super::frame_page::read_frame_page;
 use super::packs::{ChangedRecords, MAGIC, PACK_BIT, Packs, StoredPack, hash};
 use super::texts::{TEXT_BIT, Texts, chunk_of};
 use super::{FormatError, frame, unframe, verify_state};
+use crate::heap::object::ObjectKind;
 use crate::heap::text::Text;
 use crate::heap::{Cell, Heap, PAGE_CELLS, PART_ITEMS, PART_TEXT, StrCell};
 use crate::program::CompiledProgram;
@@ -305,6 +306,7 @@ impl VmState {
         let bodies = records(&stored, &mut versions.packs)?;
         load_heap(&mut state, program, &bodies, cells, &mut versions.texts)?;
         state.versions = versions;
+        state.items = items_of(&state.heap)?;
         verify_state::verify(program, &state)?;
         verify_state::extend_stack(program, &mut state);
         Ok(state)
@@ -349,6 +351,21 @@ fn records<'b>(
         })?;
     }
     Ok(bodies)
+}
+
+/// Promises of pending items by number, from their cells.
+fn items_of(heap: &Heap) -> Result<BTreeMap<u64, Id>, FormatError> {
+    let mut items = BTreeMap::new();
+    for (i, cell) in heap.cells.iter().enumerate() {
+        if let Cell::Obj(object) = cell
+            && let ObjectKind::Promise(promise) = &object.kind
+            && let Some(item) = promise.item
+            && items.insert(item.number, Id(i as u32)).is_some()
+        {
+            return Err(FormatError::Invalid("item"));
+        }
+    }
+    Ok(items)
 }
 
 struct StoredChunks<'b> {

@@ -2,9 +2,12 @@
 
 use super::{FormatError, VmPage};
 use crate::heap::Cell;
-use crate::heap::object::{Array, ByteBuffer, ByteView, Object, ObjectKind, Prop, attr};
+use crate::heap::object::{
+    Array, ByteBuffer, ByteView, Object, ObjectKind, Promise, PromiseItem, Prop, attr,
+};
+use crate::outcome::{ItemKind, PendingRequest};
 use crate::program::CompiledProgram;
-use crate::state::{Back, PendingJob, StateConfig, VmState};
+use crate::state::{Back, PendingJob, RunPhase, StateConfig, VmState};
 use crate::value::{Id, Key, Value};
 
 const SOURCE: &str = "const map = new Map([[1, 2]]); function* g() { yield 1; yield CC('inside'); } const one = g(), two = g(); one.next(); \
@@ -180,6 +183,89 @@ fn an_invalid_state_is_refused() {
         let loaded = load(&program, &mut state);
         assert!(matches!(loaded, Err(FormatError::Invalid(_))), "{what}: {:?}", loaded.err());
     }
+}
+
+const ITEMS: &str = "const held = [CC.async('a'), sleep(5), waitFor('e')]; const settled = Promise.resolve(1); \
+    async function main() { for (const one of held) await one; }";
+
+/// A program that waits for items, of which none was made anew since they were taken.
+fn waiting(source: &str, items: bool) -> (CompiledProgram, VmState) {
+    let options = crate::CompileOptions { items, ..crate::CompileOptions::default() };
+    let program = crate::compile(source, &options).expect("it compiles");
+    let mut state = VmState::new(&program, &StateConfig::default());
+    let outcome = crate::run(&program, &mut state, u64::MAX);
+    assert!(
+        matches!(outcome, crate::RunOutcome::Wait { .. } | crate::RunOutcome::Pause { .. }),
+        "{outcome:?}"
+    );
+    (program, state)
+}
+
+fn item_mut(state: &mut VmState, number: u64) -> &mut Promise {
+    let id = state.items[&number];
+    match &mut state.heap.obj_mut(id).kind {
+        ObjectKind::Promise(promise) => promise,
+        other => panic!("{other:?}"),
+    }
+}
+
+const ITEM_CASES: &[Case] = &[
+    ("a number twice", |s| item_mut(s, 2).item = Some(PromiseItem { number: 1, kind: ItemKind::Timer })),
+    ("number 0", |s| item_mut(s, 2).item = Some(PromiseItem { number: 0, kind: ItemKind::Timer })),
+    ("a number that was not given yet", |s| s.next_item = 3),
+    ("numbers that cannot be counted up", |s| s.next_item = u64::MAX - 1),
+    ("no next number", |s| s.next_item = 0),
+    ("an item of a settled promise", |s| item_mut(s, 1).state = 1),
+    ("a rejected promise's item", |s| item_mut(s, 3).state = 2),
+    ("a wait without items", |s| (1..=3).for_each(|number| item_mut(s, number).item = None)),
+    ("a wait with a job", |s| s.enqueue(PendingJob::Call(1, Vec::new()))),
+    ("a wait with an exception", |s| s.thrown = Some(Value::Null)),
+    ("a wait with a request", |s| {
+        s.request = Some(PendingRequest::Task { prompt: "q".to_owned(), options: None });
+    }),
+    ("a start with items", |s| s.phase = RunPhase::Start),
+    ("a pause without a frame", |s| s.phase = RunPhase::Paused),
+    ("the wait of a broken program", |s| s.phase = RunPhase::Broken),
+];
+
+#[test]
+fn invalid_items_are_refused() {
+    let (program, mut state) = waiting(ITEMS, true);
+    let open = state.open_items();
+    assert_eq!(load(&program, &mut state).expect("as it was").open_items(), open);
+    for (what, change) in ITEM_CASES {
+        let (program, mut state) = waiting(ITEMS, true);
+        change(&mut state);
+        let loaded = load(&program, &mut state);
+        assert!(matches!(loaded, Err(FormatError::Invalid(_))), "{what}: {:?}", loaded.err());
+    }
+}
+
+#[test]
+fn a_wait_with_a_frame_and_items_of_a_program_that_has_none_are_refused() {
+    let (program, mut state) = waiting("sleep(1); CC('q');", true);
+    state.phase = RunPhase::Wait;
+    state.request = None;
+    assert_eq!(load(&program, &mut state).map(drop), Err(FormatError::Invalid("phase")));
+    for (items, expected) in [(true, Ok(())), (false, Err(FormatError::Invalid("item")))] {
+        let (program, mut state) = waiting("const held = new Promise(() => {}); CC('q');", items);
+        let promise = objects(&state, |o| matches!(o.kind, ObjectKind::Promise(_)))[0];
+        state.items.insert(1, promise);
+        state.next_item = 2;
+        item_mut(&mut state, 1).item = Some(PromiseItem { number: 1, kind: ItemKind::Event });
+        assert_eq!(load(&program, &mut state).map(drop), expected);
+    }
+}
+
+#[test]
+fn the_index_of_items_is_the_promises() {
+    let (program, mut state) = waiting(ITEMS, true);
+    let promise = state.items[&2];
+    state.items.insert(4, promise);
+    state.next_item = 5;
+    assert_eq!(state.verify(&program), Err(FormatError::Invalid("item")));
+    state.items.retain(|number, _| *number < 2);
+    assert_eq!(state.verify(&program), Err(FormatError::Invalid("item")));
 }
 
 /// The first pack of a state as it is stored.

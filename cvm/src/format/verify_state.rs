@@ -70,6 +70,7 @@ pub(super) fn verify(program: &CompiledProgram, state: &VmState) -> Res {
         }
     }
     v.phase()?;
+    v.items()?;
     v.resumptions()?;
     v.prototypes()?;
     for value in state.roots() {
@@ -105,10 +106,34 @@ impl Verifier<'_> {
                 !s.frames.is_empty() && s.thrown.is_none()
             }
             (RunPhase::Running, None) => true,
-            (RunPhase::Start | RunPhase::Done | RunPhase::Failed | RunPhase::Limited(_), None) => is_idle,
+            (RunPhase::Wait, None) => is_idle && !s.items.is_empty(),
+            (RunPhase::Start, None) => is_idle && s.items.is_empty(),
+            (RunPhase::Done | RunPhase::Failed | RunPhase::Limited(_), None) => is_idle,
             _ => false,
         };
         if fits { Ok(()) } else { fail("phase") }
+    }
+
+    /// Each item names one pending promise, and the other way round; numbers of items are those that were given.
+    fn items(&self) -> Res {
+        let s = self.state;
+        let mut found = 0;
+        for (i, cell) in s.heap.cells.iter().enumerate() {
+            if let Cell::Obj(o) = cell
+                && let ObjectKind::Promise(p) = &o.kind
+                && let Some(item) = p.item
+            {
+                let is_known = s.items.get(&item.number) == Some(&Id(i as u32));
+                if p.state != 0 || !is_known || item.number == 0 || item.number >= s.next_item {
+                    return fail("item");
+                }
+                found += 1;
+            }
+        }
+        if found != s.items.len() || (found > 0 && !self.program.has_items()) {
+            return fail("item");
+        }
+        Ok(())
     }
 
     /// Every coroutine that a job or a pending promise will resume waits in an `await`, and only one resumes it.

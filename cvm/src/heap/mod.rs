@@ -199,7 +199,9 @@ impl Heap {
                             t.entries.len() * 48 + 64
                         }
                         ObjectKind::Coroutine(c) => c.slots.len() * 16 + 96,
-                        ObjectKind::Promise(p) => p.reactions.len() * 48 + 64,
+                        ObjectKind::Promise(p) => {
+                            p.reactions.len() * 48 + 64 + p.item.map_or(0, |_| object::ITEM_BYTES)
+                        }
                         ObjectKind::Record(_, slots) => slots.len() * 16 + 24,
                         ObjectKind::RegExp(..) => 64,
                         ObjectKind::Buffer(b) => b.bytes.len() + 48,

@@ -2,6 +2,7 @@
 //!
 //! Owns: [`Object`], [`Props`], [`ObjectKind`]. Must not: access other cells, run code or account memory.
 
+use crate::outcome::ItemKind;
 use crate::pure::elements::ElementType;
 use crate::value::{Id, Key, Value};
 use std::collections::HashMap;
@@ -296,7 +297,19 @@ pub(crate) struct Promise {
     pub result: Value,
     /// Reactions in order: (capability or coroutine, on fulfilled, on rejected)
     pub reactions: Vec<(Value, Value, Value)>,
+    /// The pending item that settles it
+    pub item: Option<PromiseItem>,
 }
+
+/// A promise is an item's: the number of the item, and its kind.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct PromiseItem {
+    pub number: u64,
+    pub kind: ItemKind,
+}
+
+/// Accounted bytes of a pending item, in addition to its promise.
+pub(crate) const ITEM_BYTES: usize = 64;
 
 /// A suspended frame of a generator or an async function.
 #[derive(Clone, Debug)]

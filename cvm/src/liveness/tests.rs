@@ -6,8 +6,8 @@ use crate::heap::object::ObjectKind;
 use crate::program::CompiledProgram;
 use crate::value::Value;
 use crate::{
-    CompileOptions, HostResult, PauseAnswer, RunOutcome, StateConfig, VmState, compile, resume_host,
-    resume_pause, run,
+    CompileOptions, HostResult, ItemAnswer, ItemKind, PauseAnswer, RunOutcome, StateConfig, VmState, compile,
+    resume_host, resume_item, resume_pause, run,
 };
 use std::path::Path;
 
@@ -63,6 +63,15 @@ fn record(program: &CompiledProgram, fuel: u64, mut each: impl FnMut(&mut VmStat
                 shown.push_str(&format!("! {name} {args}\n"));
                 assert!(resume_host(program, &mut state, &HostResult::Json("\"file text\"".to_owned())));
             }
+            RunOutcome::Wait { rejections } => {
+                let item = state.open_items()[0];
+                shown.push_str(&format!("{rejections:?} {item:?}\n"));
+                let settled = match item.kind {
+                    ItemKind::Timer => ItemAnswer::Elapsed,
+                    _ => ItemAnswer::Answer(PauseAnswer::Json("[1]".to_owned())),
+                };
+                assert!(resume_item(program, &mut state, item.number, &settled));
+            }
             end => return format!("{shown}{} steps, {end:?}\n", state.steps()),
         }
     }
@@ -70,7 +79,8 @@ fn record(program: &CompiledProgram, fuel: u64, mut each: impl FnMut(&mut VmStat
 
 /// Runs with and without the values of dead slots; returns how many references were overwritten.
 fn compare(source: &str, name: &str, typescript: bool) -> usize {
-    let options = CompileOptions { filename: "test.js".to_owned(), typescript, plain_script: false };
+    let options =
+        CompileOptions { filename: "test.js".to_owned(), typescript, plain_script: false, items: true };
     let program = compile(source, &options).unwrap_or_else(|errors| panic!("{name}: {errors}"));
     let mut steps = 0;
     let plain = record(&program, u64::MAX, |state| steps = state.steps());

@@ -281,7 +281,8 @@ impl Vm<'_> {
 
     /// A pending promise.
     pub(crate) fn new_promise(&mut self, proto: Id) -> Value {
-        let promise = Promise { state: 0, handled: false, result: Value::Undefined, reactions: Vec::new() };
+        let promise =
+            Promise { state: 0, handled: false, result: Value::Undefined, reactions: Vec::new(), item: None };
         Value::Obj(self.st.heap.new_object(proto, ObjectKind::Promise(Box::new(promise))))
     }
 
@@ -325,6 +326,9 @@ impl Vm<'_> {
         p.result = value;
         let unhandled = state == 2 && !p.handled;
         let reactions = std::mem::take(&mut p.reactions);
+        if let Some(item) = p.item.take() {
+            self.st.items.remove(&item.number);
+        }
         if unhandled {
             self.table_set(ids::REJECTIONS, Value::Obj(promise), Value::Undefined);
         }

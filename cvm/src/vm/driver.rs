@@ -13,9 +13,9 @@ use crate::value::Value;
 
 /// The last line of the text of a program that ended because of a rejected promise.
 ///
-/// A rejection counts as unhandled when nothing is left to run, neither code nor jobs, and nothing was attached to the promise;
-/// the oldest one ends the program. A pause is a call that takes long: a promise that is rejected before it may be handled
-/// after it.
+/// A rejection counts as unhandled when nothing is left to run, neither code nor jobs, the program does not wait for an item, and
+/// nothing was attached to the promise; the oldest one ends the program. A pause is a call that takes long: a promise that is rejected
+/// before it may be handled after it.
 pub const UNHANDLED_REJECTION: &str = "(a rejected promise that nothing handled)";
 
 /// Runs a program until it ends, waits, or has used `fuel` instructions.
@@ -23,6 +23,7 @@ pub fn run(program: &CompiledProgram, state: &mut VmState, fuel: u64) -> RunOutc
     match state.phase {
         RunPhase::Start | RunPhase::Running => {}
         RunPhase::Paused | RunPhase::Host => return waiting(state),
+        RunPhase::Wait => return RunOutcome::Wait { rejections: Vec::new() },
         RunPhase::Limited(kind) => return RunOutcome::Limit(kind),
         RunPhase::Broken => return RunOutcome::Corrupt("found before"),
         RunPhase::Failed => return RunOutcome::Throw(state.failure.clone().unwrap_or_default()),
@@ -40,6 +41,10 @@ pub fn run(program: &CompiledProgram, state: &mut VmState, fuel: u64) -> RunOutc
     state.steps += used;
     let mut vm = Vm { p: program, st: state };
     match result {
+        Ok(Some(outcome @ RunOutcome::Wait { .. })) => {
+            vm.collect_before_a_stop();
+            outcome
+        }
         Ok(Some(outcome)) => outcome,
         Ok(None) => {
             if state.steps >= state.limits.steps {
@@ -56,11 +61,7 @@ pub fn run(program: &CompiledProgram, state: &mut VmState, fuel: u64) -> RunOutc
                 RunPhase::Host
             };
             state.request = Some(*request);
-            let mut vm = Vm { p: program, st: state };
-            if vm.st.heap.is_worth_collecting() {
-                // A heap that is still too large ends the program before its next instruction, as without a pause.
-                let _ = vm.collect();
-            }
+            Vm { p: program, st: state }.collect_before_a_stop();
             waiting(state)
         }
         Err(Raise::Limit(kind)) => {
@@ -96,13 +97,7 @@ pub fn resume_pause(program: &CompiledProgram, state: &mut VmState, answer: &Pau
         return false;
     }
     let mut vm = Vm { p: program, st: state };
-    let value = match answer {
-        PauseAnswer::Text(text) => Ok(vm.st.heap.str_value(text)),
-        PauseAnswer::Json(json) => Ok(vm.json_value(json)),
-        PauseAnswer::Error(message) => Err((ids::CC_ERROR_PROTO, message)),
-        PauseAnswer::Timeout(message) => Err((ids::CC_TIMEOUT_ERROR_PROTO, message)),
-        PauseAnswer::Wrong(message) => Err((ids::TYPE_ERROR_PROTO, message)),
-    };
+    let value = vm.answered(answer);
     vm.answer(value);
     true
 }
@@ -127,6 +122,20 @@ pub fn resume_host(program: &CompiledProgram, state: &mut VmState, result: &Host
 }
 
 impl Vm<'_> {
+    /// The value of an answer, or prototype and message of the error that it is.
+    pub(super) fn answered<'a>(
+        &mut self,
+        answer: &'a PauseAnswer,
+    ) -> Result<Value, (crate::value::Id, &'a String)> {
+        match answer {
+            PauseAnswer::Text(text) => Ok(self.st.heap.str_value(text)),
+            PauseAnswer::Json(json) => Ok(self.json_value(json)),
+            PauseAnswer::Error(message) => Err((ids::CC_ERROR_PROTO, message)),
+            PauseAnswer::Timeout(message) => Err((ids::CC_TIMEOUT_ERROR_PROTO, message)),
+            PauseAnswer::Wrong(message) => Err((ids::TYPE_ERROR_PROTO, message)),
+        }
+    }
+
     fn answer(&mut self, value: Result<Value, (crate::value::Id, &String)>) {
         self.st.phase = RunPhase::Running;
         self.st.request = None;
@@ -221,6 +230,14 @@ impl Vm<'_> {
         Ok(())
     }
 
+    /// Collects garbage where that is cheaper than storing it. A heap that is still too large ends the program before its next
+    /// instruction, as without a stop.
+    fn collect_before_a_stop(&mut self) {
+        if self.st.heap.is_worth_collecting() {
+            let _ = self.collect();
+        }
+    }
+
     fn start_job(&mut self, job: PendingJob) -> Res<()> {
         match job {
             PendingJob::Call(template, args) => {
@@ -235,6 +252,10 @@ impl Vm<'_> {
 
     /// The outcome when nothing is left to run.
     fn finish(&mut self) -> Res<RunOutcome> {
+        // Before rejections: what waits for an item may handle them.
+        if self.waits_for_items() {
+            return Ok(self.wait());
+        }
         if let Some((_, Value::Obj(id), _)) = self.table_after(ids::REJECTIONS, -1.0)
             && let ObjectKind::Promise(p) = &self.st.heap.obj(id).kind
         {
@@ -289,7 +310,7 @@ impl Vm<'_> {
     }
 
     /// An error with its stack and its causes, three levels deep.
-    fn error_text(&mut self, value: Value, depth: u32) -> String {
+    pub(super) fn error_text(&mut self, value: Value, depth: u32) -> String {
         if let Value::Obj(id) = value
             && matches!(self.st.heap.obj(id).kind, ObjectKind::Error)
         {

@@ -2,7 +2,7 @@
 //!
 //! Reading order: this file (the machine, and how an instruction ends), `driver` (a whole run), `run` (the hot loop), `slow`
 //! and the `ops_*` files (everything else an opcode does), `call` (frames), `unwind` (exceptions), `props` (the
-//! property model), `convert` (conversions), `coroutine`.
+//! property model), `convert` (conversions), `coroutine`, `items` (promises that the host settles).
 //!
 //! The protocol of suspension: an instruction or native reads its operands in place on the stack and drops them
 //! only after its last step that can fail. If user code must convert an operand, the instruction returns
@@ -21,6 +21,7 @@ pub(crate) mod elements;
 pub(crate) mod errors;
 mod hints;
 pub(crate) mod inspect;
+pub(crate) mod items;
 mod namespaces;
 pub(crate) mod ops_class;
 pub(crate) mod ops_iter;
@@ -32,6 +33,7 @@ pub(crate) mod props;
 pub(crate) mod run;
 pub(crate) mod slow;
 pub(crate) mod sort;
+mod suspended;
 pub(crate) mod unwind;
 mod values;
 

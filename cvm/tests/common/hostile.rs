@@ -2,8 +2,8 @@
 //! without a panic and within its limits, whatever the bytes are.
 
 use vm_system_cvm::{
-    CompileOptions, CompiledProgram, HostResult, PauseAnswer, RunOutcome, SourceFile, StateConfig, VmLimits,
-    VmState, candidates, compile, compile_files, imports,
+    CompileOptions, CompiledProgram, HostResult, ItemAnswer, PauseAnswer, RunOutcome, SourceFile,
+    StateConfig, VmLimits, VmState, candidates, compile, compile_files, imports,
 };
 
 /// Bytes of the header before the body: magic, version, length, checksum.
@@ -17,6 +17,7 @@ fn limits() -> VmLimits {
         string_units: 1 << 20,
         steps: 200_000,
         output_bytes: 1 << 20,
+        pending_items: 50,
     }
 }
 
@@ -78,7 +79,7 @@ pub(crate) fn check_source(text: &str) {
         assert!(candidates("program.js", &path).map_or(true, |names| !names.is_empty()), "{path}");
     }
     for typescript in [false, true] {
-        let options = CompileOptions { typescript, ..CompileOptions::default() };
+        let options = CompileOptions { typescript, items: !typescript, ..CompileOptions::default() };
         match compile_files(text, &others, &options) {
             Ok(program) => {
                 let again = CompiledProgram::decode(&program.encode());
@@ -138,6 +139,22 @@ const ANSWERS: usize = 3;
 /// Answers the request for which a program waits; false if the program does not take the answer.
 fn answer(program: &CompiledProgram, state: &mut VmState, outcome: &RunOutcome, kind: usize) -> bool {
     let text = || "z".to_owned();
+    if matches!(outcome, RunOutcome::Wait { .. }) {
+        let open = state.open_items();
+        let Some(item) = open.get(kind % open.len().max(1)) else { return false };
+        let settled = [
+            ItemAnswer::Elapsed,
+            ItemAnswer::Answer(PauseAnswer::Json("{\"then\":[1]}".to_owned())),
+            ItemAnswer::Answer(PauseAnswer::Wrong(text())),
+        ];
+        // Of the first two one fits each kind.
+        return settled
+            .iter()
+            .cycle()
+            .skip(kind)
+            .take(settled.len())
+            .any(|settled| vm_system_cvm::resume_item(program, state, item.number, settled));
+    }
     if matches!(outcome, RunOutcome::Pause { .. }) {
         let answer = match kind {
             0 => PauseAnswer::Json("[1]".to_owned()),
@@ -159,8 +176,11 @@ fn answer(program: &CompiledProgram, state: &mut VmState, outcome: &RunOutcome, 
 fn drive(program: &CompiledProgram, mut state: VmState, kind: usize) -> Option<&'static str> {
     for turn in 0..20 {
         let outcome = vm_system_cvm::run(program, &mut state, 20_000);
+        // Of what is shown only its size is bounded: the state may have any content.
+        drop(vm_system_cvm::frames(program, &mut state, 20));
+        drop(state.take_new_items());
         match &outcome {
-            RunOutcome::Pause { .. } | RunOutcome::Host { .. } => {
+            RunOutcome::Pause { .. } | RunOutcome::Host { .. } | RunOutcome::Wait { .. } => {
                 if !answer(program, &mut state, &outcome, kind + turn / 4) {
                     return Some("a request that takes no answer");
                 }
@@ -196,6 +216,19 @@ function main() {
   bound(); return [...running, proxy.key, local.length, String(date), JSON.stringify(nested.list)];
 }";
 
+/// A program that waits for items in several functions, and pauses while they are pending.
+pub(crate) const ITEMS: &str = r"
+const held = [CC.async('a'), sleep(5), waitFor('e', { timeout_ms: 3, default: null })];
+async function* each() { for (const one of held) yield await one; }
+const gone = Promise.reject(new Error('gone'));
+async function race(list) { try { return await Promise.race(list.map(async (one, i) => [i, await one])); } finally { await sleep(1); } }
+async function main() {
+  const all = Promise.all([race(held), race([held[2]]), held[1].then((value) => CC('inside ' + value))]), list = [];
+  for await (const one of each()) list.push(one);
+  try { await gone; } catch (error) { list.push(String(error), await Promise.any([gone, all, CC.async('b')])); }
+  return [list, await all];
+}";
+
 /// Programs that pause in complex states, the program above first.
 pub(crate) const PAUSING: &[&str] = &[
     "const b = new ArrayBuffer(700, { maxByteLength: 4000 }), u = new Uint8Array(b), w = new Uint16Array(b, 4, 8), v = new DataView(b, 2), \
@@ -210,6 +243,8 @@ pub(crate) const PAUSING: &[&str] = &[
      async function* ag() { try { for (let i = 0; i < 3; i++) { await null; yield CC('ag' + i) } } finally { n++; await null } } \
      async function main() { const out = [fns[0]()]; for await (const x of ag()) out.push(x, d.x.gen.next().value); \
      out.push(...[...d].map(String), await d.am(), fns[1]()); return out }",
+    ITEMS,
+    include_str!("../golden/items.js"),
     include_str!("../golden/async.js"),
     include_str!("../golden/finally.js"),
     include_str!("../golden/generator.js"),
@@ -229,14 +264,18 @@ pub(crate) fn paused(source: &str) -> Option<(CompiledProgram, Pages)> {
     Some((program, states.pop()?))
 }
 
-/// A program and the pages of its states at its first `most` pauses and host calls, of which there is at least one.
+/// A program and the pages of its states at its first `most` pauses, host calls and waits, of which there is at least one.
 pub(crate) fn waiting_states(source: &str, most: usize) -> Option<(CompiledProgram, Vec<Pages>)> {
-    let program = compile(source, &CompileOptions::default()).ok()?;
+    // Programs that need no items have none: both forms of states are checked.
+    let items = source.contains("sleep(");
+    let program = compile(source, &CompileOptions { items, ..CompileOptions::default() }).ok()?;
     let mut state = VmState::new(&program, &StateConfig { limits: limits(), ..StateConfig::default() });
     let mut found = Vec::new();
     while found.len() < most {
         let outcome = vm_system_cvm::run(&program, &mut state, u64::MAX);
-        let (RunOutcome::Pause { .. } | RunOutcome::Host { .. }) = &outcome else { break };
+        let (RunOutcome::Pause { .. } | RunOutcome::Host { .. } | RunOutcome::Wait { .. }) = &outcome else {
+            break;
+        };
         let pages = state.pages_since(&program, 0).pages;
         found.push(pages.into_iter().map(|page| (page.number, page.bytes)).collect());
         answer(&program, &mut state, &outcome, 1);

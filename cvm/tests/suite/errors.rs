@@ -9,7 +9,7 @@ use vm_system_cvm::{
 fn refusals(sources: &[&str], typescript: bool) -> String {
     let mut shown = String::new();
     let filename = if typescript { "program.ts" } else { "program.js" }.to_owned();
-    let options = CompileOptions { filename, typescript, plain_script: false };
+    let options = CompileOptions { filename, typescript, plain_script: false, items: false };
     for source in sources {
         let message = match compile(source, &options) {
             Ok(_) => "compiles".to_owned(),

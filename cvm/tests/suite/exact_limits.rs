@@ -222,6 +222,7 @@ fn a_program_cannot_observe_a_limit() {
         string_units: 50_000,
         steps: 3_000_000,
         output_bytes: 20_000,
+        pending_items: 0,
     };
     for notice in OBSERVERS {
         for (kind, work) in works {

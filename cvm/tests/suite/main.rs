@@ -3,6 +3,8 @@
 
 #[path = "../common/compared.rs"]
 mod compared;
+#[path = "../common/hosted.rs"]
+mod hosted;
 #[path = "../common/programs.rs"]
 mod programs;
 
@@ -13,6 +15,8 @@ mod errors;
 mod exact_limits;
 mod fetch;
 mod intl;
+mod item_costs;
+mod items;
 mod limits;
 mod locale;
 mod modules;

@@ -21,7 +21,7 @@ fn compiled(text: &str) -> Result<CompiledProgram, String> {
     let mut files = files(text);
     let entry = files.remove(0);
     let typescript = entry.name.rsplit('.').next() == Some("ts");
-    let options = CompileOptions { filename: entry.name, typescript, plain_script: false };
+    let options = CompileOptions { filename: entry.name, typescript, plain_script: false, items: false };
     let program = compile_files(&entry.text, &files, &options).map_err(|errors| errors.to_string())?;
     // The stored program is the one that runs.
     let stored = CompiledProgram::decode(&program.encode()).expect("stored bytes");

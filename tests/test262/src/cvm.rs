@@ -32,6 +32,7 @@ impl Engine for Cvm {
             filename: filename.to_owned(),
             typescript: false,
             plain_script,
+            items: false,
         };
         let Job { prelude, source, path, .. } = job;
         let compiled = if mode == TestMode::Module {

@@ -35,9 +35,12 @@ const SNIPPET_BYTES: usize = 1_000;
 /// Longest string of a program (UTF-16 units).
 const STRING_UNITS: u32 = 1 << 28;
 
+/// Programs have one pause at a time: no message of the protocol carries an item.
+const ITEMS: bool = false;
+
 /// Builds the realm and the prelude, which all programs share, in their zygote.
 pub(crate) fn warm_up() {
-    vm_system_cvm::warm_up();
+    vm_system_cvm::warm_up(ITEMS);
     engine::plug_holes();
 }
 
@@ -165,6 +168,7 @@ impl ProgramWorker {
             steps: self.limits.steps,
             // Bounds the memory for the output of one slice; the segment's limit is usually smaller.
             output_bytes: self.limits.heap_bytes,
+            pending_items: 0,
         }
     }
 
@@ -224,7 +228,8 @@ fn compiled(source: &str, file_name: &str, typescript: Option<bool>) -> FromDura
         Err(error) => return not_compiled(error.to_string()),
     };
     let attempt = |typescript| {
-        let options = CompileOptions { filename: file_name.to_owned(), typescript, plain_script: false };
+        let options =
+            CompileOptions { filename: file_name.to_owned(), typescript, plain_script: false, items: ITEMS };
         let language = if typescript { "TypeScript" } else { "JavaScript" };
         let program = compile_files(source, &others, &options);
         program.map(|program| (program, typescript)).map_err(|errors| (errors.0, language))

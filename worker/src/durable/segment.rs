@@ -149,9 +149,10 @@ fn end(outcome: RunOutcome) -> End {
         RunOutcome::Limit(VmLimitKind::Stack) => End::Limit(DurableLimit::Stack),
         RunOutcome::Limit(VmLimitKind::Steps) => End::Limit(DurableLimit::Steps),
         RunOutcome::Corrupt(what) => End::Corrupt(what.to_owned()),
-        RunOutcome::OutOfFuel | RunOutcome::Pause { .. } | RunOutcome::Host { .. } => {
-            End::Corrupt("not an end".to_owned())
-        }
+        RunOutcome::OutOfFuel
+        | RunOutcome::Pause { .. }
+        | RunOutcome::Host { .. }
+        | RunOutcome::Wait { .. } => End::Corrupt("not an end".to_owned()),
     }
 }
 

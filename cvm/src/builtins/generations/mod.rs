@@ -2,7 +2,7 @@
 //!
 //! A program is compiled for one generation and stores its number. Its states are differences from that generation's cells, and
 //! their frames refer to that generation's functions. A released generation is therefore kept as bytes and never changes. The
-//! newest one is built from this engine's sources; new programs are compiled for it.
+//! newest ones are built from this engine's sources; new programs are compiled for them.
 //!
 //! Owns: the list of generations, their loading and linking. Must not: know what builtins do.
 //! `cvm/tests/golden/README.md` describes how a generation is released.
@@ -22,11 +22,15 @@ use std::sync::{Arc, OnceLock};
 /// The generations that are kept as bytes, each with its checksum; the index is the number less one. Append only.
 const KEPT: &[(&[u8], u32)] = &[(include_bytes!("1.bin"), 0x65bf_5058)];
 
-/// The sources are the generation after the last kept one: it may still change, and so may its states.
-const OPEN: bool = true;
+/// Generations after the last kept one, which are built from the sources: they may still change, and so may their states. They differ in
+/// the modules that a later one has (`Module::since`).
+const OPEN: u32 = 2;
 
-/// Number of the generation that new programs are compiled for.
-const NEWEST: u32 = KEPT.len() as u32 + OPEN as u32;
+/// Number of the newest generation.
+const NEWEST: u32 = KEPT.len() as u32 + OPEN;
+
+/// The first generation whose programs can make items ([`crate::CompileOptions::items`]).
+pub(crate) const FIRST_WITH_ITEMS: u32 = 3;
 
 /// Realm and prelude, linked.
 #[derive(Debug)]
@@ -54,11 +58,11 @@ pub(crate) struct GlobalNames {
     pub of_builtins: HashMap<String, HashSet<String>>,
 }
 
-/// The names of the newest generation.
-pub(crate) fn newest_names() -> &'static GlobalNames {
-    static NAMES: OnceLock<GlobalNames> = OnceLock::new();
-    NAMES.get_or_init(|| {
-        let heap = Heap::on_base(&newest().base, u64::MAX);
+/// The names of a generation.
+pub(crate) fn names_of(generation: &Generation) -> &'static GlobalNames {
+    static NAMES: [OnceLock<GlobalNames>; NEWEST as usize] = [const { OnceLock::new() }; NEWEST as usize];
+    NAMES[generation.number as usize - 1].get_or_init(|| {
+        let heap = Heap::on_base(&generation.base, u64::MAX);
         let names = |object| -> HashSet<String> {
             let keys = heap.obj(object).props.iter().filter(|p| !heap.key_is_symbol(p.key));
             keys.filter_map(|p| p.key.as_cell()).map(|text| heap.str(text).to_utf8()).collect()
@@ -81,11 +85,11 @@ pub(crate) fn newest_names() -> &'static GlobalNames {
     })
 }
 
-/// The generation that new programs are compiled for.
-pub(crate) fn newest() -> &'static Generation {
-    match get(NEWEST) {
+/// The generation that new programs are compiled for: the newest one, or the newest one without items.
+pub(crate) fn for_new_programs(items: bool) -> &'static Generation {
+    match get(if items { NEWEST } else { FIRST_WITH_ITEMS - 1 }) {
         Some(generation) => generation,
-        None => unreachable!("the newest generation is there, as its test shows"),
+        None => unreachable!("both are there, as their test shows"),
     }
 }
 
@@ -97,7 +101,7 @@ pub(crate) fn get(number: u32) -> Option<&'static Generation> {
     Some(cell.get_or_init(|| {
         let (heap, prelude) = match KEPT.get(index) {
             Some((bytes, _)) => kept(number, bytes),
-            None => realm::build(),
+            None => realm::build(number),
         };
         crate::link::link_prelude(number, heap, prelude)
     }))

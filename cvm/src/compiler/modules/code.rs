@@ -78,9 +78,8 @@ impl<'s> Compiler<'_, 's> {
             links.order.iter().filter_map(|&n| Some((n, modules[n].code.as_ref()?))).collect();
         let awaits = all.iter().any(|(_, code)| code.parsed.facts.top_level_await);
         self.select(modules, 0);
-        let is_async = awaits || self.facts.main_calls.in_functions;
         let end = (self.unit.source.len() + STRICT.len()) as u32;
-        self.top_level(end, is_async, |c| {
+        self.top_level(end, awaits, |c| {
             // `this` of a module
             c.op(Opcode::Undef);
             c.store_local(THIS);
