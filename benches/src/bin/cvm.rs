@@ -47,7 +47,7 @@ const PROGRAMS: &[(&str, &str)] = &[
 ];
 
 fn main() -> Result<()> {
-    // With an argument, only the programs whose names contain it.
+    // Only the programs whose names contain the argument, if there is one.
     let only = std::env::args().nth(1).unwrap_or_default();
     for (name, source) in PROGRAMS.iter().filter(|(name, _)| name.contains(&only)) {
         speed(name, source)?;
