@@ -3,6 +3,9 @@
 //! `cargo run --release -p vm-system-benches --bin cvm`: a line per figure; the ratio is to quickjs-ng in the same run, with
 //! rounds of both in turn.
 
+// The peer: without it, the C code of `rquickjs-sys` would be linked, which is compiled without optimisation.
+use vm_system_quickjs as _;
+
 use anyhow::{Context as _, Result, bail};
 use std::time::Instant;
 use vm_system_benches::figure::{Figure, micros};
@@ -44,8 +47,13 @@ const PROGRAMS: &[(&str, &str)] = &[
 ];
 
 fn main() -> Result<()> {
-    for (name, source) in PROGRAMS {
+    // Only the programs whose names contain the argument, if there is one.
+    let only = std::env::args().nth(1).unwrap_or_default();
+    for (name, source) in PROGRAMS.iter().filter(|(name, _)| name.contains(&only)) {
         speed(name, source)?;
+    }
+    if !only.is_empty() {
+        return Ok(());
     }
     tiny_state()?;
     large_state()?;

@@ -47,8 +47,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     (
         "benches",
         &[
-            "protocol", "sandbox", "cvm", "worker", "broker", "record", "store", "spawn", "runtime",
-            "daemon", "cli", "tests",
+            "protocol", "sandbox", "cvm", "quickjs", "worker", "broker", "record", "store", "spawn",
+            "runtime", "daemon", "cli", "tests",
         ],
     ),
     ("intl/datagen", &[]),
