@@ -3,8 +3,8 @@
 use crate::hosted::{Hosted, Storing, transcript};
 use vm_system_cvm::{
     CompileOptions, CompiledProgram, ItemAnswer, ItemKind, ItemRequest, MOST_REJECTIONS, NewItem, OpenItem,
-    PauseAnswer, RunOutcome, RunPhase, StateConfig, VmLimits, VmState, compile, frames, resume_item,
-    resume_pause, run, set_variable,
+    PauseAnswer, RunOutcome, RunPhase, SourceFile, StateConfig, VmLimits, VmState, compile, compile_files,
+    frames, resume_item, resume_pause, run, set_variable,
 };
 
 fn program_of(source: &str) -> CompiledProgram {
@@ -307,6 +307,22 @@ fn a_program_ends_with_the_promise_of_main_or_with_its_last_reaction() {
         ),
         "threw Error: x abandoned 2"
     );
+}
+
+#[test]
+fn a_module_that_awaits_ends_with_its_code() {
+    let files = |name: &str, text: &str| SourceFile { name: name.to_owned(), text: text.to_owned() };
+    let entry =
+        "import { first } from './a.js'; sleep(9).then(() => 1); export function main() { return first; }";
+    let options = CompileOptions { items: true, ..CompileOptions::default() };
+    for (other, expected) in [
+        ("export const first = await CC.async('in a');", ["=> \"<in a>\"", "abandoned 2"]),
+        ("export const first = 5;", ["= 1", "=> 5"]),
+    ] {
+        let program = compile_files(entry, &[files("a.js", other)], &options).expect("it compiles");
+        let lines = transcript(&program, Storing::AtStops, &mut |_| 0);
+        assert_eq!(lines[lines.len() - 2..], expected, "{other}");
+    }
 }
 
 #[test]
