@@ -1,8 +1,8 @@
 //! Random programs with items: the same transcript whether the state stays in memory, is stored and restored when the program waits, or
 //! every few instructions; and the same as in Node with the same answers in the same order.
 //!
-//! 200 programs, each with a random order of its answers; 2 500 with `VM_SYSTEM_TORTURE` set (`.ci/long`), which also stores all of them
-//! after each instruction.
+//! 200 programs, each with a random order of its answers; 2 500, and longer ones stored after each instruction, with `VM_SYSTEM_TORTURE`
+//! set (`.ci/long`).
 
 #[path = "common/hosted.rs"]
 mod hosted;
@@ -25,8 +25,10 @@ fn seeds() -> u64 {
     if is_long() { 2_500 } else { 200 }
 }
 
-/// Most instructions of a program that is stored after each of them, if not all are.
-const MOST_STORED: u64 = 1_200;
+/// Most instructions of a program that is stored after each of them. Each is a load: a thousand take half a second.
+fn most_stored() -> u64 {
+    if is_long() { 4_000 } else { 1_200 }
+}
 
 fn compiled(source: &str) -> CompiledProgram {
     let options = CompileOptions { items: true, ..CompileOptions::default() };
@@ -85,7 +87,7 @@ fn random_programs_are_the_same_when_they_are_stored_and_restored() {
             &warm,
             &in_order(&program, Storing::Every(97), &chosen),
         );
-        if is_long() || steps <= MOST_STORED {
+        if steps <= most_stored() {
             stored += 1;
             assert_same(
                 &source,
