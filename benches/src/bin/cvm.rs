@@ -10,8 +10,8 @@ use anyhow::{Context as _, Result, bail};
 use std::time::Instant;
 use vm_system_benches::figure::{Figure, micros};
 use vm_system_cvm::{
-    CheckpointPages, CompileOptions, CompiledProgram, RunOutcome, StateConfig, VmLimits, VmState, compile,
-    run,
+    CheckpointPages, CompileOptions, CompiledProgram, ItemAnswer, PauseAnswer, RunOutcome, StateConfig,
+    VmLimits, VmState, compile, resume_item, run,
 };
 
 /// Rounds of each program and engine.
@@ -56,7 +56,8 @@ fn main() -> Result<()> {
         return Ok(());
     }
     tiny_state()?;
-    large_state()
+    large_state()?;
+    PENDING.into_iter().try_for_each(pending_set)
 }
 
 fn limits() -> VmLimits {
@@ -157,6 +158,42 @@ fn large_state() -> Result<()> {
     few_changes(&program, state, &all)
 }
 
+/// Sizes of pending sets.
+const PENDING: [usize; 3] = [10, 1_000, 10_000];
+/// Answers that are measured: the first ones to the set.
+const ANSWERS: usize = 1_000;
+
+/// The cost of an answer to one of many pending items, with the jobs that follow and the checkpoint; the others stay pending.
+fn pending_set(count: usize) -> Result<()> {
+    let source = format!(
+        "async function main() {{ await Promise.all(Array.from({{ length: {count} }}, (_, i) => CC.async('question ' + i))); }}"
+    );
+    let program = compile(&source, &CompileOptions { items: true, ..CompileOptions::default() })?;
+    let mut state = VmState::new(&program, &StateConfig { limits: limits(), ..StateConfig::default() });
+    let wait = |state: &mut VmState| match run(&program, state, u64::MAX) {
+        RunOutcome::Wait { .. } => Ok(()),
+        other => bail!("the program does not wait: {other:?}"),
+    };
+    wait(&mut state)?;
+    let mut last = state.pages_since(&program, 0).number;
+    let (mut times, mut sizes) = (Vec::new(), Vec::new());
+    for item in state.open_items().iter().take((count - 1).min(ANSWERS)) {
+        let answer = ItemAnswer::Answer(PauseAnswer::Text("answer".to_owned()));
+        let begin = Instant::now();
+        if !resume_item(&program, &mut state, item.number, &answer) {
+            bail!("item {} is not pending", item.number);
+        }
+        wait(&mut state)?;
+        let changed = state.pages_since(&program, last);
+        times.push(micros(begin.elapsed()));
+        last = changed.number;
+        sizes.push(bytes(&changed) as f64);
+    }
+    Figure::new(format!("answer with {count} pending, time"), "us", times).print(None);
+    Figure::new(format!("answer with {count} pending, bytes"), "B ", sizes).print(None);
+    Ok(())
+}
+
 /// The cost of a checkpoint after changes of ten of 200 000 objects. The state is freshly loaded, and nothing as large is freed
 /// during the measurement: the allocator's work for that would be counted too.
 fn few_changes(program: &CompiledProgram, first: VmState, all: &CheckpointPages) -> Result<()> {
@@ -164,7 +201,7 @@ fn few_changes(program: &CompiledProgram, first: VmState, all: &CheckpointPages)
     let mut last = all.number;
     let (mut times, mut pages, mut sizes) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..CHANGES {
-        let answer = vm_system_cvm::PauseAnswer::Text(String::new());
+        let answer = PauseAnswer::Text(String::new());
         if !vm_system_cvm::resume_pause(program, &mut state, &answer) {
             bail!("the large program does not wait");
         }

@@ -177,6 +177,11 @@ impl<'p> Hosted<'p> {
                     let pending: Vec<u64> = self.state.open_items().iter().map(|item| item.number).collect();
                     assert_eq!(pending, open, "{}", self.lines.join("\n"));
                     self.settle(open[choose(&open)]);
+                    // A host may also store what it has not run on.
+                    if matches!(storing, Storing::Every(_)) {
+                        self.store();
+                        self.restore();
+                    }
                 }
                 RunOutcome::Done { json, .. } => return self.ended(format!("=> {json}")),
                 RunOutcome::Throw(text) => return self.ended(format!("threw {text}")),

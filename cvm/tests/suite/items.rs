@@ -3,8 +3,8 @@
 use crate::hosted::{Hosted, Storing, transcript};
 use vm_system_cvm::{
     CompileOptions, CompiledProgram, ItemAnswer, ItemKind, ItemRequest, MOST_REJECTIONS, NewItem, OpenItem,
-    PauseAnswer, RunOutcome, RunPhase, StateConfig, VmLimits, VmState, compile, frames, resume_item,
-    resume_pause, run, set_variable,
+    PauseAnswer, RunOutcome, RunPhase, SourceFile, StateConfig, VmLimits, VmState, compile, compile_files,
+    frames, resume_item, resume_pause, run, set_variable,
 };
 
 fn program_of(source: &str) -> CompiledProgram {
@@ -310,6 +310,22 @@ fn a_program_ends_with_the_promise_of_main_or_with_its_last_reaction() {
 }
 
 #[test]
+fn a_module_that_awaits_ends_with_its_code() {
+    let files = |name: &str, text: &str| SourceFile { name: name.to_owned(), text: text.to_owned() };
+    let entry =
+        "import { first } from './a.js'; sleep(9).then(() => 1); export function main() { return first; }";
+    let options = CompileOptions { items: true, ..CompileOptions::default() };
+    for (other, expected) in [
+        ("export const first = await CC.async('in a');", ["=> \"<in a>\"", "abandoned 2"]),
+        ("export const first = 5;", ["= 1", "=> 5"]),
+    ] {
+        let program = compile_files(entry, &[files("a.js", other)], &options).expect("it compiles");
+        let lines = transcript(&program, Storing::AtStops, &mut |_| 0);
+        assert_eq!(lines[lines.len() - 2..], expected, "{other}");
+    }
+}
+
+#[test]
 fn every_end_lists_the_items_that_are_open() {
     let limits = VmLimits { steps: 5_000, heap_bytes: 1 << 20, ..VmLimits::default() };
     for (source, phase) in [
@@ -437,6 +453,24 @@ fn pending_items_count_as_memory_and_their_texts_as_work() {
     let endless = program_of("for (;;) sleep(1);");
     let mut state = VmState::new(&endless, &StateConfig { limits, ..StateConfig::default() });
     assert_eq!(run(&endless, &mut state, u64::MAX), RunOutcome::Limit(vm_system_cvm::VmLimitKind::Heap));
+}
+
+#[test]
+fn an_item_to_which_nothing_refers_survives_collections_until_it_is_settled() {
+    let program = program_of(
+        "const waste = () => { for (let i = 0; i < 20000; i++) new Array(20).fill([i]); }; sleep(1); CC.async('q').then((text) => { waste(); return text; }); \
+         waste(); const all = []; for (let i = 0; i < 300; i++) all.push(new Promise(() => {})); await waitFor('e'); waste(); await sleep(2);",
+    );
+    let mut host = Hosted::new(&program, VmLimits::default());
+    assert!(matches!(host.slice(u64::MAX), RunOutcome::Wait { .. }));
+    let allocated = 20_000 * 20 * 16;
+    assert!(host.state.heap_bytes() < allocated, "garbage was collected");
+    host.store();
+    host.restore();
+    let (lines, _) = host.finish(Storing::AtStops, &mut |_| 0);
+    let stops: Vec<&String> = lines.iter().filter(|line| line.starts_with("wait ")).collect();
+    assert_eq!(stops, ["wait 1,2,3", "wait 2,3", "wait 3", "wait 4"]);
+    assert_eq!(lines.last().map(String::as_str), Some("=> null"));
 }
 
 /// Names of the functions that are shown with their items.
