@@ -193,7 +193,7 @@ impl SessionMachine {
         }
         running.progress_at = now.mono_ms + PROGRESS_MS;
         let (id, metrics) = (running.id(), running.metrics(now, 0));
-        let progress = Write::RunProgress { id, status: ExecutionStatus::Running, metrics };
+        let progress = Write::RunProgress { id, status: ExecutionStatus::Running, metrics, limits: None };
         // A lost one loses no output of the execution.
         self.persist(Pending::default(), vec![progress], false, out);
     }

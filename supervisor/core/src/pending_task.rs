@@ -124,7 +124,7 @@ impl SessionMachine {
         // Event, task and status are one batch: a client that sees `waiting` finds the task.
         batch.push(Write::Events(Arc::clone(&events)));
         batch.push(Write::TaskInsert(Box::new(row.clone())));
-        batch.push(Write::RunProgress { id, status: ExecutionStatus::Waiting, metrics });
+        batch.push(Write::RunProgress { id, status: ExecutionStatus::Waiting, metrics, limits: None });
         let executed = Executed {
             record: Arc::clone(&running.record),
             // Taken: the first caller gets the events up to the pause, and whoever answers gets the rest.
@@ -301,7 +301,7 @@ impl SessionMachine {
         let (metrics, at) = (running.metrics(now, 0), Timestamp(now.unix_ms));
         vec![
             Write::TaskEnd { execution, id: task, outcome, answer: Some(answer), at },
-            Write::RunProgress { id: execution, status: ExecutionStatus::Running, metrics },
+            Write::RunProgress { id: execution, status: ExecutionStatus::Running, metrics, limits: None },
         ]
     }
 
@@ -319,7 +319,7 @@ impl SessionMachine {
         let outcome = TaskOutcome::Withdrawn;
         let batch = vec![
             Write::TaskEnd { execution, id: pending.row.id, outcome, answer: None, at },
-            Write::RunProgress { id: execution, status: ExecutionStatus::Running, metrics },
+            Write::RunProgress { id: execution, status: ExecutionStatus::Running, metrics, limits: None },
         ];
         self.persist(Pending { execution: Some(execution), ..Pending::default() }, batch, false, out);
     }

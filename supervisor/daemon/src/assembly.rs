@@ -4,11 +4,10 @@ use super::error::DaemonError;
 use super::shares::ShareConfig;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use vm_system_ops::{Ops, OpsOptions};
 use vm_system_policy::Operator;
-use vm_system_protocol::ids::ExecutionId;
 use vm_system_protocol::model::Limits;
 use vm_system_protocol::time::Timestamp;
 use vm_system_runtime::brokers::BrokerConfig;
@@ -145,14 +144,12 @@ impl Assembly {
 
     /// Whether nothing runs, and no task is due within [`SOON`]. A failed query counts as work.
     pub(super) async fn is_idle(&self) -> bool {
-        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default() + SOON;
-        let until = Timestamp(i64::try_from(since.as_millis()).unwrap_or(i64::MAX));
-        let first = ExecutionId::from_bytes([0; 16]);
+        let soon = i64::try_from(SOON.as_millis()).unwrap_or(i64::MAX);
+        let until = Timestamp(self.store.now().0.saturating_add(soon));
         self.runtime.live_sessions().is_empty()
             && self.runtime.durables().live() == 0
             // A running program without a worker will get one soon.
-            && self.store.running_programs(first, 1).await.is_ok_and(|running| running.is_empty())
-            && self.store.due_tasks(until, None, 1).await.is_ok_and(|due| due.is_empty())
+            && self.store.goes_on(until).await.is_ok_and(|goes_on| !goes_on)
     }
 
     /// Ends sessions, jail and brokers within the deadline: no process is left when this returns.

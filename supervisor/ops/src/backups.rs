@@ -3,7 +3,7 @@
 //! connection that has begun it ends.
 
 use super::errors::invalid;
-use super::{Ops, VerbCall, now};
+use super::{Ops, VerbCall};
 use sha2::{Digest as _, Sha256};
 use std::fs::File;
 use std::io;
@@ -113,7 +113,7 @@ impl Ops {
     async fn make_backup(&self, call: &VerbCall<'_>) -> Result<BackupInfo, OpError> {
         only_administrators(call, "copy the database")?;
         let mut begun = self.backups.begin()?;
-        let at = now();
+        let at = self.store.now();
         let file = self.store.backup().await.map_err(|error| self.stored(error))?;
         let hashed = tokio::task::spawn_blocking(move || fingerprint(file)).await;
         let (file, bytes, sha256) = hashed

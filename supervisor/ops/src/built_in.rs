@@ -1,8 +1,8 @@
 //! The built-in template, for executions of programs for which no template is named. All callers see it, none can change it.
 //! Its content is defined here only; its row in the store exists for the sessions that refer to it.
 
+use super::Ops;
 use super::errors::stored;
-use super::{Ops, now};
 use vm_system_protocol::control::{ErrorCode, OpError};
 use vm_system_protocol::ids::{CapabilityId, TemplateId};
 use vm_system_protocol::json::JsonText;
@@ -90,7 +90,7 @@ impl Ops {
     }
 
     async fn make_row(&self, mut detail: TemplateDetail) -> Result<(), OpError> {
-        let at = now();
+        let at = self.store.now();
         (detail.template.created_at, detail.template.updated_at) = (at, at);
         let write = Write::TemplateInsert { owner: owner(), detail: Box::new(detail) };
         match self.store.apply(write).await {

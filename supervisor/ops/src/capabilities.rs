@@ -1,7 +1,7 @@
 //! Capability rows of templates: validates that they are known and unique. The policy defines their meaning.
 
 use super::errors::{invalid, not_found, stored};
-use super::{Ops, VerbCall, now, template_size};
+use super::{Ops, VerbCall, template_size};
 use vm_system_policy::{CapabilityRow, MAX_NET_PATTERNS, NO_HTTP, read_row};
 use vm_system_protocol::control::{ErrorCode, OpError, TemplateAddCapability, TemplateRemoveCapability};
 use vm_system_protocol::ids::CapabilityId;
@@ -54,7 +54,7 @@ impl Ops {
             enabled: new.enabled,
             config,
         };
-        let write = Write::CapabilityAdd { capability: capability.clone(), at: now() };
+        let write = Write::CapabilityAdd { capability: capability.clone(), at: self.store.now() };
         let refused = |error| taken(error, &capability);
         self.changed(call, id, write, refused).await?;
         Ok(capability)
@@ -71,7 +71,7 @@ impl Ops {
         let capability = place.and_then(|place| detail.capabilities.into_iter().nth(place));
         let capability = capability.ok_or_else(|| not_found(Entity::Capability, &reference))?;
         let template = detail.template.id;
-        let write = Write::CapabilityRemove { template, id: capability.id, at: now() };
+        let write = Write::CapabilityRemove { template, id: capability.id, at: self.store.now() };
         self.part_changed(call, template, write).await?;
         Ok(capability)
     }

@@ -51,6 +51,9 @@ pub(super) fn stored(error: StoreError) -> OpError {
             "nothing was changed; free some disk space or end the process that locks the database, then try again; `dmesg` names a disk that \
              reports errors",
         ),
+        StoreError::Fenced => {
+            OpError::new(ErrorCode::StorageUnavailable, StoreError::Fenced.to_string()).with_hint("try again")
+        }
         StoreError::Closed => OpError::new(ErrorCode::ShuttingDown, "the supervisor is stopping"),
         StoreError::Corrupt(detail) => {
             tracing::error!(detail, "the store is damaged");

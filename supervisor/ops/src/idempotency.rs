@@ -1,7 +1,8 @@
 //! Idempotency keys: a repeated request gets the first response again. A key belongs to one owner and one request for 24 h.
 //!
 //! A key is claimed (committed) before the verb runs, with the id of the row that the verb will insert; its response is stored
-//! after the verb. A repeated request waits while the verb runs. If the supervisor exited in between, the id decides ([`made`]): if
+//! after the verb. A repeated request waits while the verb runs. If the supervisor exited in between, its successor takes the key over,
+//! by compare-and-set, which it does not while the process that claimed it lives. Then the id decides ([`made`]): if
 //! the row exists, it is the response, and otherwise the verb runs now. So the row of an execution with a key is committed before the
 //! worker gets it, and a session that ended before it was ready counts as none. Refusals that changed nothing release the key: the
 //! same request may succeed later. The key of an answer is bound to its task ([`answer`]); an answer to a program marks the key in its own
@@ -15,7 +16,7 @@ pub use key::IdempotencyKey;
 
 use super::errors::{invalid, not_found, stored};
 use super::request::ClientPresence;
-use super::{Caller, Ops, VerbCall, now};
+use super::{Caller, Ops, VerbCall};
 use sha2::{Digest, Sha256};
 use std::collections::HashMap;
 use std::pin::pin;
@@ -31,7 +32,7 @@ use vm_system_protocol::ids::ExecutionId;
 use vm_system_protocol::limits::CONTROL_FRAME_BYTES;
 use vm_system_protocol::model::{Event, EventPayload, ExecutionStatus};
 use vm_system_record::{
-    Entity, KEY_LIFE, KeyClaim, KeyRow, Owner, Rejection, Scope, StoreError, Write, earlier,
+    Entity, Incarnation, KEY_LIFE, KeyClaim, KeyRow, Owner, Rejection, Scope, StoreError, Write, earlier,
 };
 use vm_system_runtime::Follower;
 use vm_system_runtime::client_memory::ReplyMemory;
@@ -158,11 +159,14 @@ impl Ops {
         follower: Option<Follower>,
     ) -> VerbResult {
         let (owner, key) = &entry.name;
-        let expired_before = earlier(now(), KEY_LIFE);
+        let expired_before = earlier(self.store.now(), KEY_LIFE);
         let known = self.store.key(owner, key.as_str()).await.map_err(stored)?;
         let subject = match known.filter(|row| row.created_at >= expired_before) {
             Some(row) if row.request_hash != hash => return Err(mismatch(key)),
-            Some(KeyRow { reply, subject, .. }) => {
+            Some(KeyRow { reply, subject, holder, .. }) => {
+                if reply.is_none() {
+                    self.take_over(entry, holder).await?;
+                }
                 // None: a supervisor exited between claim and response, or the response was too large to keep.
                 let taken = reply.as_deref().and_then(execution_of);
                 let bound = reply.as_deref().and_then(answer::task_of);
@@ -207,6 +211,21 @@ impl Ops {
         response
     }
 
+    /// Takes over a key without a response. Of this process it is not under way any more: the table in memory has those that are. One of
+    /// another process that lives is not taken: its request runs.
+    async fn take_over(&self, entry: &Entry<'_>, from: Option<Incarnation>) -> Result<(), OpError> {
+        let to = self.store.incarnation();
+        match from {
+            Some(holder) if holder == to => return Ok(()),
+            Some(holder) if self.store.is_live(holder) => return Err(taken_by_another()),
+            _ => {}
+        }
+        let (owner, key) = entry.row();
+        let write = Write::KeyTakeOver { owner, key, from, to };
+        self.store.for_owner(&entry.name.0).apply(write).await.map_err(claimed)?;
+        Ok(())
+    }
+
     /// Claims a key, with the id of the row that the verb will insert; `anew`: instead of the id that it has. `reply` is its mark.
     async fn claim(
         &self,
@@ -216,11 +235,12 @@ impl Ops {
         reply: Option<Vec<u8>>,
     ) -> Result<[u8; 16], OpError> {
         let (owner, key) = entry.row();
-        let at = now();
+        let at = self.store.now();
         let subject = Uuid::now_v7().into_bytes();
         let release = anew.then(|| Write::KeyRelease { owner: owner.clone(), key: key.clone() });
         let expired_before = earlier(at, KEY_LIFE);
-        let claim = KeyClaim { owner, key, request_hash, subject, at, expired_before, reply };
+        let holder = self.store.incarnation();
+        let claim = KeyClaim { owner, key, request_hash, subject, at, expired_before, reply, holder };
         let batch: Vec<Write> = release.into_iter().chain([Write::KeyClaim(Box::new(claim))]).collect();
         self.store.for_owner(&entry.name.0).apply(batch).await.map_err(claimed)?;
         Ok(subject)
@@ -427,10 +447,12 @@ fn mismatch(key: &IdempotencyKey) -> OpError {
 /// The table in memory makes claims of this process unique: only another process with the same database could interfere.
 fn claimed(error: StoreError) -> OpError {
     match error {
-        StoreError::Rejected(Rejection::Conflict(Entity::Key)) => {
-            OpError::new(ErrorCode::Conflict, "the idempotency key was taken at this moment")
-                .with_hint("try again with the same key")
-        }
+        StoreError::Rejected(Rejection::Conflict(Entity::Key)) => taken_by_another(),
         other => stored(other),
     }
+}
+
+fn taken_by_another() -> OpError {
+    OpError::new(ErrorCode::Conflict, "the idempotency key was taken at this moment")
+        .with_hint("try again with the same key")
 }

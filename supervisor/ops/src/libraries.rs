@@ -6,7 +6,7 @@
 use super::errors::{invalid, not_found, stored};
 use super::resolve::most_similar;
 use super::templates::has_parts;
-use super::{Ops, VerbCall, now};
+use super::{Ops, VerbCall};
 use std::sync::{Arc, PoisonError};
 use vm_system_protocol::control::{
     ErrorCode, LibraryCatalog, LibraryCheck, LibraryInfo, LibraryInstall, LibraryRemove, LibraryVerify,
@@ -61,7 +61,7 @@ impl Ops {
             return Err(invalid(format!("a template has at most {PER_TEMPLATE} libraries")));
         }
         let template = detail.template.id;
-        let write = Write::LibraryAdd { template, name: name.clone(), at: now() };
+        let write = Write::LibraryAdd { template, name: name.clone(), at: self.store.now() };
         self.part_changed(call, template, write).await?;
         Ok(TemplateName { template_id: template, name })
     }
@@ -81,7 +81,7 @@ impl Ops {
             meant.or_else(|| present.iter().find(|present| catalog_name(present).as_deref() == Some(name)));
         // No error for a name that the template does not have.
         let name = meant.map_or(name, String::as_str).to_owned();
-        let write = Write::LibraryRemove { template, name: name.clone(), at: now() };
+        let write = Write::LibraryRemove { template, name: name.clone(), at: self.store.now() };
         self.part_changed(call, template, write).await?;
         Ok(TemplateName { template_id: template, name })
     }
@@ -137,8 +137,15 @@ impl Ops {
         let bytes = new.source.len() as u64;
         let library_store = self.library_store.clone();
         let hash = blocking(move || library_store.put(&new.source)).await?.map_err(|error| unkept(&error))?;
-        let row =
-            LibraryRow { name, id: new.id, version: new.version, global, hash, bytes, installed_at: now() };
+        let row = LibraryRow {
+            name,
+            id: new.id,
+            version: new.version,
+            global,
+            hash,
+            bytes,
+            installed_at: self.store.now(),
+        };
         let result =
             self.store_of(call).apply(Write::LibraryInstall(Box::new(row.clone()))).await.map_err(stored);
         self.installed_changed();

@@ -2,7 +2,7 @@
 
 use super::errors::{invalid, not_found, stored};
 use super::templates::has_parts;
-use super::{Ops, VerbCall, now, template_size};
+use super::{Ops, VerbCall, template_size};
 use vm_system_protocol::control::{ErrorCode, OpError, TemplateAddStartup, TemplateRemoveStartup};
 use vm_system_protocol::ids::{StartupFileId, TemplateId};
 use vm_system_protocol::model::{Settings, StartupFile, StartupMode};
@@ -37,7 +37,7 @@ impl Ops {
             order_index: new.order_index,
             mode,
         };
-        let write = Write::StartupFileAdd { file: file.clone(), at: now() };
+        let write = Write::StartupFileAdd { file: file.clone(), at: self.store.now() };
         let refused = |error| taken(error, &file.path);
         self.changed(call, id, write, refused).await?;
         Ok(file)
@@ -61,7 +61,7 @@ impl Ops {
         let file = place.and_then(|place| detail.startup_files.into_iter().nth(place));
         let file = file.ok_or_else(|| not_found(Entity::StartupFile, &reference))?;
         let template = detail.template.id;
-        let write = Write::StartupFileRemove { template, id: file.id, at: now() };
+        let write = Write::StartupFileRemove { template, id: file.id, at: self.store.now() };
         self.part_changed(call, template, write).await?;
         Ok(file)
     }

@@ -3,7 +3,7 @@
 use super::built_in::{self, BUILT_IN};
 use super::errors::{full, stored};
 use super::policies::ActiveTemplate;
-use super::{LIST_ROWS, Ops, VerbCall, fitting, idempotency, modules, now, page, settings, startup_files};
+use super::{LIST_ROWS, Ops, VerbCall, fitting, idempotency, modules, page, settings, startup_files};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use tokio::sync::OwnedMutexGuard;
@@ -37,7 +37,7 @@ impl Ops {
         names.sort_unstable();
         names.dedup();
         self.check_quota(call)?;
-        let at = now();
+        let at = self.store.now();
         let template = Template {
             id: TemplateId::from_uuid(call.subject),
             name: name.clone(),
@@ -109,7 +109,7 @@ impl Ops {
         }
         let id = detail.template.id;
         let shown = name.clone().unwrap_or_default();
-        let write = Write::TemplateUpdate { id, name, settings, at: now() };
+        let write = Write::TemplateUpdate { id, name, settings, at: self.store.now() };
         self.template_change(call, id, write, &shown).await
     }
 
@@ -121,7 +121,7 @@ impl Ops {
         // No lock: nothing of the template decides, and the store refuses a change that comes after the deletion.
         let id = self.template(call, &template).await?.detail.template.id;
         let reply = TemplateDeleted { status: "ok".to_owned(), template_id: id };
-        let deletion = Write::TemplateDelete { id, at: now() };
+        let deletion = Write::TemplateDelete { id, at: self.store.now() };
         let batch: Vec<Write> =
             [deletion].into_iter().chain(idempotency::response::<TemplateDelete>(call, &reply)).collect();
         self.part_changed(call, id, batch).await?;
@@ -138,7 +138,7 @@ impl Ops {
         let name = modules::checked(&name, &self.options)?;
         has_parts(detail.template.engine, "host modules")?;
         let id = detail.template.id;
-        let write = Write::ModuleAdd { template: id, name: name.clone(), at: now() };
+        let write = Write::ModuleAdd { template: id, name: name.clone(), at: self.store.now() };
         self.part_changed(call, id, write).await?;
         Ok(TemplateName { template_id: id, name })
     }
@@ -151,7 +151,7 @@ impl Ops {
         let id = self.template(call, &template).await?.detail.template.id;
         // No check of the catalog: a name that is no longer in it must still be removable.
         let name = modules::normal(&name)?;
-        let write = Write::ModuleRemove { template: id, name: name.clone(), at: now() };
+        let write = Write::ModuleRemove { template: id, name: name.clone(), at: self.store.now() };
         self.part_changed(call, id, write).await?;
         Ok(TemplateName { template_id: id, name })
     }

@@ -32,7 +32,7 @@ pub use outside::{from_host, seen_from_worktree};
 pub use permit::{Denial, HttpPermit, Permit, judge, judge_http};
 pub use rights::{DatabaseRights, ExecRights, FsRights};
 pub use row::{CapabilityRow, MODULES, NO_HTTP, RowError, is_command_name, read_row};
-pub use usage::{HostUsage, SessionUsage};
+pub use usage::{HostUsage, ModuleTotals, SessionUsage};
 
 #[cfg(test)]
 mod tests;

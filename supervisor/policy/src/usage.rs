@@ -30,6 +30,22 @@ pub struct SessionUsage {
     pub written_bytes: u64,
 }
 
+/// The modules whose use programs have.
+const MODULES_OF_PROGRAMS: [&str; 2] = ["fs", "http"];
+
+/// The use of one module, as it is stored of programs.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ModuleTotals {
+    pub calls: u64,
+    /// Of the policy.
+    pub denied: u64,
+    /// Of the kernel.
+    pub refused: u64,
+    /// Bytes to the program and from it.
+    pub bytes_in: u64,
+    pub bytes_out: u64,
+}
+
 /// The use of one module by one execution.
 #[derive(Debug, Clone, Default)]
 pub(super) struct ModuleUsage {
@@ -101,6 +117,29 @@ impl HostUsage {
         self.modules.contains_key(module)
     }
 
+    /// The use of each module, for the limits of calls: without the names of calls.
+    pub fn totals(&self) -> impl Iterator<Item = (&'static str, ModuleTotals)> {
+        self.modules.iter().map(|(name, usage)| {
+            let ModuleUsage { calls, denied, refused, bytes_in, bytes_out, .. } = usage;
+            let (calls, denied, refused) = (*calls, *denied, *refused);
+            (*name, ModuleTotals { calls, denied, refused, bytes_in: *bytes_in, bytes_out: *bytes_out })
+        })
+    }
+
+    /// The use that has these totals. A module that no program has is left out.
+    pub fn of_totals<'a>(totals: impl Iterator<Item = (&'a str, ModuleTotals)>) -> Self {
+        let mut usage = Self::default();
+        for (name, totals) in totals {
+            let Some(name) = MODULES_OF_PROGRAMS.iter().find(|module| **module == name) else { continue };
+            let ModuleTotals { calls, denied, refused, bytes_in, bytes_out } = totals;
+            usage.modules.insert(
+                name,
+                ModuleUsage { calls, denied, refused, bytes_in, bytes_out, ..ModuleUsage::default() },
+            );
+        }
+        usage
+    }
+
     /// One line per module that was used.
     pub fn summary(&self) -> Vec<String> {
         self.modules.iter().map(|(module, usage)| usage.line(module)).collect()
@@ -135,5 +174,28 @@ impl ModuleUsage {
             let _ = write!(line, ", {} refused", self.refused);
         }
         line
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{HostUsage, ModuleTotals};
+
+    #[test]
+    fn use_that_was_stored_counts_for_the_same_limits() {
+        let mut usage = HostUsage::default();
+        usage.passed("fs", "readFile", 7);
+        usage.answered("fs", 11, false);
+        usage.denied("http", "GET");
+        usage.refused("http");
+        let totals: Vec<_> = usage.totals().collect();
+        let fs = ModuleTotals { calls: 1, denied: 0, refused: 0, bytes_in: 11, bytes_out: 7 };
+        let http = ModuleTotals { denied: 1, refused: 1, ..ModuleTotals::default() };
+        assert_eq!(totals, [("fs", fs), ("http", http)]);
+        // A module that no program has, as a damaged row may have it.
+        let stored = totals.iter().copied().chain([("exec", fs)]);
+        let restored = HostUsage::of_totals(stored);
+        assert_eq!(restored.totals().collect::<Vec<_>>(), totals);
+        assert!(restored.has_used("fs") && !restored.has_used("exec"));
     }
 }

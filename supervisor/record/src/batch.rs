@@ -2,8 +2,8 @@
 
 use super::repeat::RepeatFacts;
 use super::rows::{
-    AuditEntry, Checkpoint, KeyClaim, LibraryRow, NewProgramVersion, Owner, PolicySnapshot, RecordedWorktree,
-    TaskOutcome, TaskRow,
+    AuditEntry, Checkpoint, Fence, Incarnation, KeyClaim, LibraryRow, NewProgramVersion, Owner,
+    PolicySnapshot, RecordedWorktree, TaskOutcome, TaskRow, UsedLimits,
 };
 use std::sync::Arc;
 use vm_system_protocol::ids::{
@@ -157,8 +157,8 @@ pub enum Write {
     ExecutionDegraded { id: ExecutionId },
     /// Output; (execution, seq) is unique.
     Events(Arc<[Event]>),
-    /// After a start of the supervisor: every `quickjs` session that is starting or ready and not listed here becomes
-    /// `crashed(host_restart)`. Its unfinished executions become `error` with code `WORKER_DIED`, and their tasks are withdrawn.
+    /// After a start of the supervisor: every `quickjs` session of this node that is starting or ready and not listed here becomes
+    /// `crashed(host_restart)`. Sessions of other nodes, which have supervisors of their own, are not affected. Its unfinished executions become `error` with code `WORKER_DIED`, and their tasks are withdrawn.
     HostRestart {
         at: Timestamp,
         /// Sessions with adopted workers.
@@ -182,7 +182,7 @@ pub enum Write {
     ProgramRun { execution: ExecutionId, program: ProgramId, version: u32 },
     /// Hides a program; executions keep their version.
     ProgramDelete { id: ProgramId, at: Timestamp },
-    /// A pending task; an execution has at most one.
+    /// A task, pending or ended.
     TaskInsert(Box<TaskRow>),
     /// An answer that did not fit the schema: counts as an attempt.
     TaskAttempt { execution: ExecutionId, id: TaskId, at: Timestamp },
@@ -195,7 +195,7 @@ pub enum Write {
         answer: Option<String>,
         at: Timestamp,
     },
-    /// The pending task of an execution, if any, ends as withdrawn.
+    /// Pending tasks of an execution end as withdrawn.
     TasksWithdraw { execution: ExecutionId, at: Timestamp },
     /// A state of a durable execution: the pages that changed.
     Checkpoint(Box<Checkpoint>),
@@ -228,6 +228,15 @@ pub enum Write {
         /// `running` or `waiting`.
         status: ExecutionStatus,
         metrics: Metrics,
+        /// Of a program.
+        limits: Option<Box<UsedLimits>>,
+    },
+    /// The first write of a batch: the batch is refused as [`Fenced`](crate::StoreError::Fenced) unless its writer holds the execution.
+    Guard(Guard),
+    /// A supervisor was killed while it ran these executions.
+    RunsKilled {
+        /// Of those that still run.
+        executions: Vec<ExecutionId>,
     },
     /// Removes an execution's name.
     ExecutionUnname { id: ExecutionId },
@@ -237,6 +246,15 @@ pub enum Write {
     CurrentSet { owner: Owner, client: String, execution: ExecutionId, at: Timestamp },
     /// Claims an idempotency key for a request. `Rejected(Conflict)` if it was claimed at `expired_before` or later.
     KeyClaim(Box<KeyClaim>),
+    /// Takes a key over that has no response, from a process that has ended. `Rejected(Conflict)` if another one holds it by now, or it
+    /// has a response.
+    KeyTakeOver {
+        owner: Owner,
+        key: String,
+        /// The process that holds it, as it was read.
+        from: Option<Incarnation>,
+        to: Incarnation,
+    },
     /// The response to the request that holds a key.
     KeyResponse {
         owner: Owner,
@@ -283,6 +301,25 @@ impl Batch {
     pub fn subjects(&self) -> Option<Vec<ExecutionId>> {
         let mut subjects = Vec::new();
         self.0.iter().all(|write| write.add_subjects(&mut subjects)).then_some(subjects)
+    }
+}
+
+/// The condition of a batch about an execution of a program: nobody else has taken it since, and its newest checkpoint (0: none) is the
+/// one that the writer goes on from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Guard {
+    /// The writer is the holder with this fence.
+    Held { execution: ExecutionId, fence: Fence, after: u64 },
+    /// The writer becomes the holder with this fence; an earlier one is fenced off.
+    Take { execution: ExecutionId, fence: Fence, after: u64 },
+}
+
+impl Guard {
+    /// The execution that it is about.
+    pub const fn execution(&self) -> ExecutionId {
+        match self {
+            Self::Held { execution, .. } | Self::Take { execution, .. } => *execution,
+        }
     }
 }
 
@@ -349,6 +386,8 @@ impl Write {
             | Self::CheckpointsTrim { execution: id }
             | Self::StateBound { execution: id, .. }
             | Self::CurrentSet { execution: id, .. } => subjects.push(*id),
+            Self::Guard(guard) => subjects.push(guard.execution()),
+            Self::RunsKilled { executions } => subjects.extend(executions),
             Self::Events(events) => subjects.extend(events.iter().map(|event| event.execution_id)),
             Self::TaskInsert(task) => subjects.push(task.execution),
             Self::Checkpoint(checkpoint) => subjects.push(checkpoint.execution),
@@ -384,8 +423,12 @@ mod tests {
         let id = ExecutionId::from_bytes([1; 16]);
         let payload = EventPayload::console(ConsoleLevel::Log, "x".to_owned());
         let event = Event { execution_id: id, seq: 1, ts: Timestamp(1), payload };
-        let progress =
-            Write::RunProgress { id, status: ExecutionStatus::Waiting, metrics: Metrics::default() };
+        let progress = Write::RunProgress {
+            id,
+            status: ExecutionStatus::Waiting,
+            metrics: Metrics::default(),
+            limits: None,
+        };
         let batch = Batch(vec![Write::Events(Arc::from([event])), progress]);
         assert_eq!(batch.incomplete().collect::<Vec<_>>(), [id]);
     }

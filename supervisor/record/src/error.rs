@@ -15,6 +15,10 @@ pub enum StoreError {
     /// A stored row or the file itself is damaged.
     #[error("the store is damaged: {0}")]
     Corrupt(String),
+    /// Another holder has taken the execution over, or has written a checkpoint: the writer must stop, and begin again from the stored
+    /// rows. Only batches with a [`Guard`](crate::Guard).
+    #[error("the execution was taken over by another part of the supervisor")]
+    Fenced,
     /// The store was shut down.
     #[error("the store is closed")]
     Closed,

@@ -11,7 +11,7 @@ mod repeat;
 mod retention;
 mod rows;
 
-pub use batch::{Applied, Batch, SessionChange, Write};
+pub use batch::{Applied, Batch, Guard, SessionChange, Write};
 pub use error::{Entity, Rejection, StorageLimit, StoreError};
 pub use query::{
     Cursor, ExecutionQuery, IdKind, Page, PageVersion, ProgramQuery, PromptBeginning, RunQuery, SessionQuery,
@@ -22,8 +22,9 @@ pub use repeat::RepeatFacts;
 pub use retention::{CLIENTS_OF_AN_OWNER, KEPT_AFTER_END, PRUNE_EVERY, PRUNE_ROWS, earlier, oldest_id_at};
 pub use retention::{KEY_LIFE, Retention};
 pub use rows::{
-    AuditEntry, Checkpoint, CheckpointRow, DueTask, ExecutionRow, KeyClaim, KeyRow, LibraryRow,
-    LiveSessionRow, NewProgramVersion, Owner, PolicySnapshot, ProgramCode, ProgramRow, RecordedWorktree,
-    RunHead, RunRow, RunningExecutionRow, Scope, SessionRow, TaskOutcome, TaskRow, TemplateRow, VersionRow,
+    AuditEntry, Checkpoint, CheckpointRow, ClaimKind, ClaimedRun, ExecutionRow, Fence, Incarnation, KeyClaim,
+    KeyRow, LetGo, LibraryRow, LiveSessionRow, NewProgramVersion, Owner, PolicySnapshot, ProgramCode,
+    ProgramRow, RecordedWorktree, RunHead, RunRow, RunningExecutionRow, Scope, SessionRow, SpentCalls,
+    SpentLimits, TaskOutcome, TaskRow, TemplateRow, UsedLimits, VersionRow,
 };
 pub use rows::{INCOMPLETE, RUN_HEAD_STATE_BYTES, http_audit};

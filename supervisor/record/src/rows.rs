@@ -4,6 +4,7 @@
 use crate::batch::Write;
 use crate::repeat::RepeatFacts;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 use vm_system_protocol::ids::{ExecutionId, ProgramId, SessionId, TaskId};
@@ -232,14 +233,6 @@ pub struct ProgramCode {
     pub code: Vec<u8>,
 }
 
-/// A pending task with a deadline, without its texts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct DueTask {
-    pub id: TaskId,
-    pub execution: ExecutionId,
-    pub deadline: Timestamp,
-}
-
 /// A task.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TaskRow {
@@ -347,8 +340,82 @@ pub struct RunHead {
     pub checkpoint: Option<CheckpointRow>,
     /// The execution's last task.
     pub task: Option<TaskRow>,
+    pub limits: UsedLimits,
+    /// The fence under which the reader of this may take the execution ([`Guard`](crate::Guard)).
+    pub fence: Fence,
     /// The state of its last checkpoint, if that is small (`RUN_HEAD_STATE_BYTES`): a resuming worker needs it next.
     pub state: Option<Vec<(u64, Vec<u8>)>>,
+}
+
+/// One process of a supervisor, by a random number: a later process of the same state directory has another one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Incarnation(pub [u8; 16]);
+
+/// The number of a holder of an execution: a later holder has a higher one, and what an earlier one writes from then on is refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Fence(pub u64);
+
+/// An execution of a program that its claimer holds from now on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ClaimedRun {
+    pub execution: ExecutionId,
+    pub fence: Fence,
+}
+
+/// The executions of programs that a claim takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ClaimKind {
+    /// Executions with an open item that is due.
+    Due,
+    /// Executions that run and have no holder: the last one has ended, or could not go on.
+    OfEnded,
+}
+
+/// The state in which a holder leaves an execution.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LetGo {
+    /// It waits, or has ended; with the time at which it is due, if it has a deadline.
+    Rests(Option<Timestamp>),
+    /// It could not go on: the next attempt is made after a pause.
+    Failed,
+}
+
+/// The use of limits that a later machine, also of another supervisor, goes on with.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct UsedLimits {
+    pub spent: SpentLimits,
+    /// Workers that exited since the last checkpoint.
+    pub exits: u32,
+    /// Supervisors that were killed while they ran the execution, since the last checkpoint.
+    pub kills: u32,
+}
+
+/// The part of its limits that an execution of a program has used since the last submitted answer, as of its last checkpoint. Stored as
+/// JSON: another field is another schema version.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SpentLimits {
+    pub wall_ms: u64,
+    pub cpu_us: u64,
+    pub events: u64,
+    pub output_bytes: u64,
+    /// The use of host modules, by their names.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub calls: BTreeMap<String, SpentCalls>,
+}
+
+/// The use of one host module.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SpentCalls {
+    pub calls: u64,
+    /// Calls that the policy denied.
+    pub denied: u64,
+    /// Calls that the kernel refused.
+    pub refused: u64,
+    /// Bytes to the program and from it.
+    pub bytes_in: u64,
+    pub bytes_out: u64,
 }
 
 /// The error code of an execution of which the state is being copied or imported, or of which that was interrupted.
@@ -427,6 +494,8 @@ pub struct KeyClaim {
     pub expired_before: Timestamp,
     /// The encoded response, where claim and effect are one batch.
     pub reply: Option<Vec<u8>>,
+    /// The process that carries the request out.
+    pub holder: Incarnation,
 }
 
 /// An idempotency key in use.
@@ -440,6 +509,8 @@ pub struct KeyRow {
     pub created_at: Timestamp,
     /// The encoded first response; `None`: in progress, or the supervisor exited before it responded.
     pub reply: Option<Vec<u8>>,
+    /// The process that carries the request out, or did; `None`: one of an earlier version.
+    pub holder: Option<Incarnation>,
 }
 
 /// The part of a path that a line of the audit log has; the event of the execution has more (bytes).

@@ -6,7 +6,7 @@ use super::facade::Runtime;
 use super::jails::relay_rest;
 use super::registry::{LiveSession, Registry};
 use super::session_task::{AdoptedSession, SessionTask};
-use super::specs::{spec_of, timestamp};
+use super::specs::spec_of;
 use crate::worktree::Worktree;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -147,7 +147,7 @@ pub(super) async fn store_ends(
     earlier: Vec<SessionId>,
     why: Option<String>,
 ) -> Result<(), StoreError> {
-    let at = timestamp();
+    let at = store.now();
     let ends = |earlier| Write::HostRestart {
         at,
         alive: alive.clone(),
@@ -345,7 +345,8 @@ impl Runtime {
 
     async fn note_adoption(&self, live: &LiveSession) {
         let kind = SessionEventType::Adopted;
-        let adopted = Write::SessionEvent { session: live.id, kind, at: timestamp(), detail: None };
+        let at = self.shared().store.now();
+        let adopted = Write::SessionEvent { session: live.id, kind, at, detail: None };
         if let Err(error) = self.shared().store.for_owner(&live.owner).submit_lazy(adopted).await {
             tracing::warn!(session = %live.id, %error, "the adoption is not among the events of the session");
         }

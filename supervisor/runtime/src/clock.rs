@@ -2,14 +2,17 @@
 //! sample, so that it is still available after the worker's exit.
 
 use std::pin::Pin;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 use tokio::time::{Instant, Sleep};
 use vm_system_core::Now;
 use vm_system_spawn::WorkerProcess;
+use vm_system_store::StoreHandle;
 
 /// The time for a machine.
 #[derive(Debug)]
 pub(super) struct Clock {
+    /// The calendar is the store's: by it a task is due, for this process and for every later one.
+    store: StoreHandle,
     started: Instant,
     cpu_us: u64,
     alarm: Option<(Instant, Pin<Box<Sleep>>)>,
@@ -17,15 +20,14 @@ pub(super) struct Clock {
 
 impl Clock {
     /// A clock whose monotonic milliseconds count from `started`.
-    pub(super) fn new(started: Instant) -> Self {
-        Self { started, cpu_us: 0, alarm: None }
+    pub(super) fn new(started: Instant, store: StoreHandle) -> Self {
+        Self { store, started, cpu_us: 0, alarm: None }
     }
 
     pub(super) fn now(&self) -> Now {
-        let unix = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         Now {
             mono_ms: u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX),
-            unix_ms: i64::try_from(unix.as_millis()).unwrap_or(i64::MAX),
+            unix_ms: self.store.now().0,
             cpu_us: self.cpu_us,
         }
     }

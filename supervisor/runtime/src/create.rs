@@ -40,7 +40,7 @@ impl Runtime {
         let CreateSession { id, owner, policy, libraries, .. } = request.clone();
         let live = Arc::new(LiveSession::new(id, owner, commands, policy, &shared.registry.policies));
         self.admit(&live)?;
-        let spec = spec(&request, &worktree, &live.policy(None, &shared.operator));
+        let spec = spec((&request, shared.store.now()), &worktree, &live.policy(None, &shared.operator));
         let machine = match &request.restores {
             Some(_) => SessionMachine::restoration(spec),
             None => SessionMachine::new(spec),

@@ -15,13 +15,12 @@ pub(crate) use client::HttpClient;
 
 use crate::recent_failures::RecentFailures;
 use crate::shares::{Holder, ShareLimits, Shares};
-use crate::specs::timestamp;
 use process::EgressProcess;
 use std::hash::{BuildHasher as _, RandomState};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex as StdMutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -81,6 +80,12 @@ struct EgressState {
     stop: CancellationToken,
 }
 
+/// For reports of health, which are not stored.
+fn calendar() -> Timestamp {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    Timestamp(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+}
+
 /// The last time that a process failed.
 #[derive(Debug, Clone)]
 struct EgressFailure {
@@ -97,7 +102,7 @@ impl EgressState {
     }
 
     fn note_failure(&self, why: &str, at_start: bool) {
-        *self.last_failure() = Some(EgressFailure { at: timestamp(), why: why.to_owned(), at_start });
+        *self.last_failure() = Some(EgressFailure { at: calendar(), why: why.to_owned(), at_start });
     }
 }
 

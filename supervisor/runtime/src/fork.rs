@@ -308,7 +308,7 @@ fn forked_task(
     let ForkedWorker { handle, jail, parent: record, worktree } = forked;
     let policy = live.policy(None, &shared.operator);
     let facts = facts_of_fork(parent.id, &record.runtime_meta);
-    let spec = super::specs::spec_of_fork(live, (&record, &worktree), &policy, facts);
+    let spec = super::specs::spec_of_fork(live, (&record, &worktree), &policy, (facts, shared.store.now()));
     // The child's memory contains the parent's libraries already.
     let libraries = Libraries::Installed(vm_system_spawn::LibrarySet::default());
     let machine = SessionMachine::new(spec);

@@ -140,7 +140,7 @@ impl SessionTask {
         worktree: Worktree,
         libraries: Libraries,
     ) -> Self {
-        let clock = Clock::new(shared.started);
+        let clock = Clock::new(shared.started, shared.store.clone());
         let mut machine = machine;
         let suspend_after =
             shared.suspend_after.map(|after| u64::try_from(after.as_millis()).unwrap_or(u64::MAX));
@@ -190,7 +190,7 @@ impl SessionTask {
         (handle, jail): (Option<WorkerHandle>, Spawner),
     ) -> Self {
         let AdoptedSession { spec, worker_seq, running } = adopted;
-        let mut clock = Clock::new(shared.started);
+        let mut clock = Clock::new(shared.started, shared.store.clone());
         if let Some(handle) = &handle {
             // CPU time before this moment does not count for what the worker runs from now on.
             clock.sample_cpu(&handle.process);
@@ -227,7 +227,7 @@ impl SessionTask {
         worktree: Worktree,
         adopted: Option<AdoptedCopy>,
     ) -> Self {
-        let clock = Clock::new(shared.started);
+        let clock = Clock::new(shared.started, shared.store.clone());
         let (mut actions, copy) = (Vec::new(), continuation.copy);
         let machine = SessionMachine::continue_replacement(spec, continuation, clock.now(), &mut actions);
         let libraries = Libraries::Installed(LibrarySet::default());

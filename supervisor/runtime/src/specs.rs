@@ -4,7 +4,6 @@ use super::api::{CreateSession, RestoredSession};
 use super::registry::LiveSession;
 use crate::worktree::Worktree;
 use std::sync::Arc;
-use std::time::SystemTime;
 use uuid::Uuid;
 use vm_system_core::run_file_format;
 use vm_system_core::{ExecuteRequest, SessionSpec, Source};
@@ -18,14 +17,9 @@ use vm_system_protocol::time::Timestamp;
 use vm_system_protocol::worker::{SourceFormat, Start};
 use vm_system_record::{Owner, PolicySnapshot};
 
-pub(super) fn timestamp() -> Timestamp {
-    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    Timestamp(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
-}
-
 /// The parameters for the machine of a new session.
 pub(super) fn spec(
-    request: &CreateSession,
+    (request, created_at): (&CreateSession, Timestamp),
     worktree: &Worktree,
     policy: &Arc<EffectivePolicy>,
 ) -> SessionSpec {
@@ -38,7 +32,7 @@ pub(super) fn spec(
         base_commit_oid: request.base_commit_oid.clone(),
         worktree_path: request.worktree_path.to_string_lossy().into_owned(),
         status: SessionStatus::Starting,
-        created_at: timestamp(),
+        created_at,
         closed_at: None,
         last_error: None,
         close_reason: None,
@@ -62,13 +56,13 @@ pub(super) fn spec_of_fork(
     live: &LiveSession,
     (parent, worktree): (&Session, &Worktree),
     policy: &Arc<EffectivePolicy>,
-    runtime_meta: SessionFacts,
+    (runtime_meta, created_at): (SessionFacts, Timestamp),
 ) -> SessionSpec {
     let record = Session {
         id: live.id,
         name: None,
         status: SessionStatus::Starting,
-        created_at: timestamp(),
+        created_at,
         runtime_meta,
         ..parent.clone()
     };

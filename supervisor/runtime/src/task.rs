@@ -75,7 +75,7 @@ impl RuntimeContext {
         let (store, owner) = (self.store.for_owner(owner), owner.clone());
         tokio::spawn(async move {
             for record in records {
-                let line = http_audit(&owner, session, super::specs::timestamp(), &record);
+                let line = http_audit(&owner, session, store.now(), &record);
                 if let Err(error) = store.submit_lazy(line).await {
                     tracing::warn!(%session, %error, "an HTTP request is not in the audit log");
                 }

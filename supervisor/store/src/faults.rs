@@ -10,7 +10,7 @@ use std::fs::File;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::sync::watch;
 use vm_system_protocol::control::CheckReport;
-use vm_system_record::{Batch, Write};
+use vm_system_record::{Batch, ClaimKind, ClaimedRun, Fence, Incarnation, LetGo, Write};
 
 /// Makes a store fail.
 #[derive(Clone)]
@@ -54,6 +54,7 @@ struct Switches {
     writing: Option<String>,
     reading: Option<String>,
     over_quota: bool,
+    live: Option<Incarnation>,
     /// Executions with lost writes: marked with the next batch, as by the SQLite store.
     lost: BTreeSet<ExecutionId>,
 }
@@ -90,6 +91,11 @@ impl Faults {
     /// Sets whether the status reports that the quota is exceeded.
     pub fn set_over_quota(&self, over: bool) {
         self.switches().over_quota = over;
+    }
+
+    /// Sets another process that is live, as there may be with a store of several.
+    pub fn set_live(&self, other: Option<Incarnation>) {
+        self.switches().live = other;
     }
 
     fn switches(&self) -> MutexGuard<'_, Switches> {
@@ -138,6 +144,37 @@ impl Store for FaultyStore {
             }
             self.store.submit(lane, batch, urgency).await
         })
+    }
+
+    fn now(&self) -> Timestamp {
+        self.store.now()
+    }
+
+    fn incarnation(&self) -> Incarnation {
+        self.store.incarnation()
+    }
+
+    fn is_live(&self, other: Incarnation) -> bool {
+        self.faults.switches().live == Some(other) || self.store.is_live(other)
+    }
+
+    fn claim(&self, which: ClaimKind, limit: u32) -> BoxFuture<'_, Result<Vec<ClaimedRun>, StoreError>> {
+        match self.faults.switches().reading.clone() {
+            Some(why) => Box::pin(std::future::ready(Err(StoreError::Unavailable(why)))),
+            None => self.store.claim(which, limit),
+        }
+    }
+
+    fn wakes(&self) -> BoxFuture<'_, ()> {
+        self.store.wakes()
+    }
+
+    fn first_fence(&self) -> Fence {
+        self.store.first_fence()
+    }
+
+    fn let_go(&self, execution: ExecutionId, fence: Fence, left: LetGo) {
+        self.store.let_go(execution, fence, left);
     }
 
     fn watch_session(&self, session: SessionId) -> SessionWatch {

@@ -10,7 +10,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use tokio::sync::oneshot;
 use vm_system_protocol::control::CheckReport;
-use vm_system_record::{Applied, Batch, PAGE_BYTES};
+use vm_system_record::{Applied, Batch, ClaimKind, ClaimedRun, Fence, Incarnation, LetGo, PAGE_BYTES};
 
 /// A queued batch. Resolves when it is committed or has failed; dropping the ticket does not cancel the batch.
 #[derive(Debug)]
@@ -83,6 +83,41 @@ impl StoreHandle {
             (Lane::System, Some(owner)) => Lane::Owner(owner.clone()),
             (lane, _) => lane.clone(),
         }
+    }
+
+    /// The time, by which everything that is stored is dated, and by which it is due.
+    pub fn now(&self) -> Timestamp {
+        self.store.now()
+    }
+
+    /// This process, in what it writes about itself.
+    pub fn incarnation(&self) -> Incarnation {
+        self.store.incarnation()
+    }
+
+    /// Whether another process may still carry out what it has begun.
+    pub fn is_live(&self, other: Incarnation) -> bool {
+        self.store.is_live(other)
+    }
+
+    /// Takes executions of programs that are to go on and have no holder, at most `limit`. Fewer: there are no more now.
+    pub async fn claim(&self, which: ClaimKind, limit: u32) -> Result<Vec<ClaimedRun>, StoreError> {
+        self.store.claim(which, limit).await
+    }
+
+    /// Resolves when a claim may find an execution that is due.
+    pub async fn wakes(&self) {
+        self.store.wakes().await;
+    }
+
+    /// The fence of the first holder of an execution, who creates it.
+    pub fn first_fence(&self) -> Fence {
+        self.store.first_fence()
+    }
+
+    /// The holder with this fence writes nothing more about the execution.
+    pub fn let_go(&self, execution: ExecutionId, fence: Fence, left: LetGo) {
+        self.store.let_go(execution, fence, left);
     }
 
     /// Health and size of the store.

@@ -6,9 +6,9 @@ use std::future::Future;
 use std::pin::Pin;
 use std::time::Duration;
 use vm_system_protocol::control::CheckReport;
-use vm_system_protocol::ids::SessionId;
+use vm_system_protocol::ids::{ExecutionId, SessionId};
 use vm_system_protocol::time::Timestamp;
-use vm_system_record::{Batch, Owner, StoreError};
+use vm_system_record::{Batch, ClaimKind, ClaimedRun, Fence, Incarnation, LetGo, Owner, StoreError};
 
 /// A future of a trait method.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -166,6 +166,21 @@ pub trait Store: StoreReads {
     /// their calls. The ticket resolves when the batch is committed or has failed.
     fn submit(&self, lane: Lane, batch: Batch, urgency: Urgency)
     -> BoxFuture<'_, Result<Ticket, StoreError>>;
+    /// The time, by which everything that is stored is dated, and by which it is due.
+    fn now(&self) -> Timestamp;
+    /// This process, in what it writes about itself.
+    fn incarnation(&self) -> Incarnation;
+    /// Whether another process may still carry out what it has begun.
+    fn is_live(&self, other: Incarnation) -> bool;
+    /// Takes executions of programs that are to go on and have no holder, at most `limit`. Fewer: there are no more now, and the next
+    /// call begins again with the first ones. What could not go on is claimed again after a pause.
+    fn claim(&self, which: ClaimKind, limit: u32) -> BoxFuture<'_, Result<Vec<ClaimedRun>, StoreError>>;
+    /// Resolves when a claim may find an execution that is due: when the next one is, or is let go; at the latest after a few seconds.
+    fn wakes(&self) -> BoxFuture<'_, ()>;
+    /// The fence of the first holder of an execution, who creates it.
+    fn first_fence(&self) -> Fence;
+    /// The holder with this fence writes nothing more about the execution.
+    fn let_go(&self, execution: ExecutionId, fence: Fence, left: LetGo);
     /// Health and size; cheap.
     fn status(&self) -> StoreStatus;
     /// Whether an owner stores more than its quota; cheap.

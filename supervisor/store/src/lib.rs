@@ -13,14 +13,17 @@
 //! - [`handle`]: the callers' interface
 //! - [`lock`], [`queue`], [`admission`]: one owner per state directory; back-pressure; limits of what is stored
 //! - [`sqlite`]: opening, writer thread with group commit, readers, checkpoints
+//! - [`holds`]: who holds which execution of a program; [`clock`]: the time
 //! - [`session_watches`]: wakes those who wait for events of a session
 //! - [`temporary`]: the folder of a database that ends with its process
 //! - [`faults`]: a store that fails on request
 
 mod admission;
+mod clock;
 mod error;
 mod faults;
 mod handle;
+mod holds;
 mod interface;
 mod lock;
 mod queue;

@@ -11,10 +11,10 @@ pub(crate) mod prelude {
     pub(crate) use vm_system_protocol::model::{Event, SessionEvent};
     pub(crate) use vm_system_protocol::time::Timestamp;
     pub(crate) use vm_system_record::{
-        AuditEntry, CheckpointRow, DueTask, ExecutionQuery, ExecutionRow, IdKind, KeyRow, LibraryRow,
-        LiveSessionRow, Owner, Page, PageVersion, PolicySnapshot, ProgramCode, ProgramQuery, ProgramRow,
-        PromptBeginning, RunHead, RunQuery, RunRow, Scope, SessionQuery, SessionRow, StoreError, TaskQuery,
-        TaskRow, TemplateRow, VersionRow,
+        AuditEntry, CheckpointRow, ExecutionQuery, ExecutionRow, IdKind, KeyRow, LibraryRow, LiveSessionRow,
+        Owner, Page, PageVersion, PolicySnapshot, ProgramCode, ProgramQuery, ProgramRow, PromptBeginning,
+        RunHead, RunQuery, RunRow, Scope, SessionQuery, SessionRow, StoreError, TaskQuery, TaskRow,
+        TemplateRow, VersionRow,
     };
 }
 
@@ -84,8 +84,8 @@ macro_rules! for_each_read {
             run_by_name[owner: Owner, name: str]() -> Vec<RunRow>;
             /// Everything that is needed to resume an execution of a program, from one snapshot; none: it runs no program.
             run_head[](execution: ExecutionId) -> Option<Box<RunHead>>;
-            /// Executions of programs that can be resumed now, by id, after one.
-            running_programs[](after: ExecutionId, limit: u32) -> Vec<[u8; 16]>;
+            /// Whether an execution of a program runs, or is due by this time: it is to go on without a request.
+            goes_on[](until: Timestamp) -> bool;
             /// Program and version that an execution runs.
             program_run[](execution: ExecutionId) -> Option<(ProgramId, u32)>;
             /// The current execution of an owner's client: the default of its requests.
@@ -93,7 +93,7 @@ macro_rules! for_each_read {
 
             /// A task.
             task[scope: Scope](id: TaskId) -> Option<Box<TaskRow>>;
-            /// The pending task of an execution.
+            /// The oldest pending task of an execution.
             pending_task[](execution: ExecutionId) -> Option<Box<TaskRow>>;
             /// Pending tasks oldest first, those of an execution in the order of their checkpoints, others newest first.
             tasks[scope: Scope](filter: TaskQuery, page: Page) -> Vec<TaskRow>;
@@ -103,8 +103,6 @@ macro_rules! for_each_read {
             task_of[](execution: ExecutionId, checkpoint: Option<u64>) -> Option<Box<TaskRow>>;
             /// Tasks of an execution after a checkpoint, oldest first.
             tasks_of_run[](execution: ExecutionId, after: u64, limit: u32) -> Vec<TaskRow>;
-            /// Pending tasks with a deadline up to a point in time, earliest first, after a position.
-            due_tasks[](until: Timestamp, after: Option<(Timestamp, TaskId)>, limit: u32) -> Vec<DueTask>;
 
             /// The newest checkpoint of an execution; at most one.
             last_checkpoint[](execution: ExecutionId) -> Vec<CheckpointRow>;

@@ -6,6 +6,7 @@ mod background;
 mod backup;
 mod check;
 mod check_file;
+mod claims;
 mod commit_count;
 mod database_file;
 mod failure;
@@ -31,8 +32,10 @@ mod write;
 mod writer;
 
 use super::admission::Admission;
+use super::clock;
 use super::error::OpenError;
 use super::handle::Ticket;
+use super::holds::{self, Holds};
 use super::lock::StoreLock;
 use super::queue::Queue;
 use super::temporary::TemporaryFolder;
@@ -41,6 +44,7 @@ use check::CheckMode;
 #[cfg(test)]
 pub(super) use check::STORED_BYTES;
 pub use check_file::check_file;
+use claims::Rounds;
 use database_file::DatabaseFile;
 use failure::may_pass;
 use long_reads::{LongRead, LongReads};
@@ -53,10 +57,14 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
+use uuid::Uuid;
 use vm_system_protocol::control::{CheckFinding, CheckReport};
-use vm_system_protocol::ids::SessionId;
-use vm_system_record::{Batch, Owner, Retention, StoreError};
-use writer::{Writer, WriterShared};
+use vm_system_protocol::ids::{ExecutionId, SessionId};
+use vm_system_protocol::time::Timestamp;
+use vm_system_record::{
+    Batch, ClaimKind, ClaimedRun, Fence, Incarnation, LetGo, Owner, Retention, StoreError,
+};
+use writer::{PublishedState, Writer, WriterShared};
 
 /// The faults that a commit survives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -201,6 +209,9 @@ struct SqliteStore {
     file: Arc<DatabaseFile>,
     durability: Durability,
     writer: Mutex<Option<JoinHandle<()>>>,
+    holds: Arc<Holds>,
+    rounds: Rounds,
+    incarnation: Incarnation,
 }
 
 impl SqliteStore {
@@ -236,6 +247,9 @@ impl SqliteStore {
             }
             connected => connected?,
         };
+        // Before the mark of this process.
+        let was_killed = in_use::is_marked(&connection);
+        let holds = Arc::<Holds>::default();
         let file = DatabaseFile::named(&path)
             .map_err(|error| OpenError::Unusable { path: path.clone(), detail: error.to_string() })?;
         let file = Arc::new(file);
@@ -243,7 +257,11 @@ impl SqliteStore {
         let queue = Arc::new(Queue::new(Arc::clone(&admission)));
         let shared = Arc::new(WriterShared::default());
         let location = DatabaseLocation { file: Arc::clone(&file), durability, busy_timeout };
-        let published = (Arc::clone(&shared), Arc::clone(&admission));
+        let published = PublishedState {
+            shared: Arc::clone(&shared),
+            admission: Arc::clone(&admission),
+            holds: Arc::clone(&holds),
+        };
         let writer = Writer::new(connection, location, retention, Arc::clone(&queue), published)
             .map_err(|error| unusable(&path, &error))?;
         let last = Abandon(Arc::clone(&queue));
@@ -283,6 +301,9 @@ impl SqliteStore {
             file,
             durability,
             writer: Mutex::new(Some(thread)),
+            holds,
+            rounds: Rounds::new(was_killed),
+            incarnation: Incarnation(Uuid::new_v4().into_bytes()),
         })
     }
 }
@@ -367,6 +388,35 @@ impl Store for SqliteStore {
 
     fn is_full(&self, owner: &Owner) -> bool {
         self.admission.is_full(owner)
+    }
+
+    fn now(&self) -> Timestamp {
+        clock::now()
+    }
+
+    fn incarnation(&self) -> Incarnation {
+        self.incarnation
+    }
+
+    /// The lock of the database allows one process: whatever other one was there has ended.
+    fn is_live(&self, other: Incarnation) -> bool {
+        other == self.incarnation
+    }
+
+    fn claim(&self, which: ClaimKind, limit: u32) -> BoxFuture<'_, Result<Vec<ClaimedRun>, StoreError>> {
+        Box::pin(self.claim_some(which, limit))
+    }
+
+    fn wakes(&self) -> BoxFuture<'_, ()> {
+        Box::pin(self.sleep_until_due())
+    }
+
+    fn first_fence(&self) -> Fence {
+        holds::next_fence()
+    }
+
+    fn let_go(&self, execution: ExecutionId, fence: Fence, left: LetGo) {
+        self.holds.let_go(execution, fence, left);
     }
 
     fn status(&self) -> StoreStatus {

@@ -108,7 +108,7 @@ impl DurableMachine {
         }
         match self.stage {
             Stage::Warm(_) => self.go_on(now, actions),
-            Stage::Cold => self.spawn(actions),
+            Stage::Cold => self.spawn(now, actions),
             // The next worker is started as soon as this one has exited; one that is being started gets the answer once it is loaded.
             _ => {}
         }
@@ -176,7 +176,7 @@ impl DurableMachine {
         self.requests.set = Some((token, frame, name, value));
         match self.stage {
             Stage::Warm(_) => self.go_on(now, actions),
-            Stage::Cold => self.spawn(actions),
+            Stage::Cold => self.spawn(now, actions),
             _ => {}
         }
     }

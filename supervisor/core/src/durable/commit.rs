@@ -11,7 +11,7 @@ use vm_system_protocol::limits::DURABLE_PAGE_BYTES;
 use vm_system_protocol::model::{Event, ExecutionError, ExecutionStatus, SessionStatus};
 use vm_system_protocol::reason::CloseReason;
 use vm_system_protocol::time::Timestamp;
-use vm_system_record::{Checkpoint, Write};
+use vm_system_record::{Checkpoint, UsedLimits, Write};
 
 /// How much larger than twice `max_state_mb` a stored state may be (bytes): frames, parts of long contents, unreachable cells.
 const STATE_SLACK: u64 = 16 << 20;
@@ -175,7 +175,15 @@ impl DurableMachine {
     pub(super) fn add_progress(&mut self, status: ExecutionStatus) {
         self.record.status = status;
         let (id, metrics) = (self.spec.execution, self.record.metrics);
-        self.writes.unwritten.push(Write::RunProgress { id, status, metrics });
+        // As of the last checkpoint: what a worker has used after it is used again.
+        let (exits, kills) = (self.worker.exits, self.worker.kills);
+        let limits = UsedLimits { spent: self.counters.scope_kept.stored(), exits, kills };
+        self.writes.unwritten.push(Write::RunProgress {
+            id,
+            status,
+            metrics,
+            limits: Some(Box::new(limits)),
+        });
     }
 
     /// Rows of the end: the execution's and its session's.
@@ -266,7 +274,7 @@ impl DurableMachine {
     fn after_writing(&mut self, now: Now, actions: &mut Vec<Action>) {
         let idle = self.stage == Stage::Cold && !self.ended && !self.released;
         if idle && (self.next != NextStep::Wait || self.requests.set.is_some()) {
-            self.spawn(actions);
+            self.spawn(now, actions);
         }
         self.catch_up(now, actions);
     }

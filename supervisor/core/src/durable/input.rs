@@ -8,7 +8,7 @@ use vm_system_protocol::ids::{ExecutionId, SessionId, TaskId};
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{EventPayload, Execution, Limits};
 use vm_system_protocol::worker::HostError;
-use vm_system_record::{StorageLimit, TaskRow, Write};
+use vm_system_record::{StorageLimit, TaskRow, UsedLimits, Write};
 
 /// Identifies a caller that waits for the status of the execution.
 pub type RunToken = Token<RunStatus>;
@@ -69,6 +69,8 @@ pub struct StoredExecution {
     /// Bytes that the execution has written to files so far.
     pub written: u64,
     pub task: Option<TaskRow>,
+    /// The use of limits as of the last checkpoint, and the exits of workers since.
+    pub limits: UsedLimits,
 }
 
 /// An event from outside.

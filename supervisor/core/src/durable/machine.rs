@@ -4,6 +4,7 @@ use super::input::{
     DurableAction as Action, DurableInput as Input, DurableRefusal, DurableSpec, Fresh, LoadFrom, RunStatus,
     RunToken, StoredExecution,
 };
+use super::spent::Spent;
 use super::state::{Counters, Gathered, NextStep, Requests, SegmentTimer, Stage, WorkerNotes, WriteQueue};
 use crate::{Now, WorkerExitStatus};
 use std::collections::BTreeMap;
@@ -20,6 +21,9 @@ pub(super) const COMMIT_MS: u64 = 20;
 pub(super) const HOLD_MS: u64 = 500;
 /// Exits of workers after the same checkpoint before the execution is given up.
 pub(super) const EXITS_MAX: u32 = 3;
+/// Supervisors that are killed while they run an execution after the same checkpoint, before it is given up. More than exits of workers:
+/// a supervisor that is killed again and again takes all programs along, and few of them have to do with it.
+pub(super) const KILLS_MAX: u32 = 10;
 /// Longest time for a worker to restore a state from its pages (milliseconds).
 const RESTORE_MS: u64 = 30_000;
 /// While a program waits for the store, its owner looks this often whether the store fails (milliseconds).
@@ -74,6 +78,9 @@ impl DurableMachine {
         let unknown = machine.compact_after().saturating_sub(super::commit::UNKNOWN_BYTES);
         machine.counters.unweighed = found.unweighed.unwrap_or(unknown);
         machine.counters.written = found.written;
+        // A program cannot renew its limits by a restart of the supervisor, nor kill it again and again.
+        machine.count_from(Spent::from(&found.limits.spent));
+        (machine.worker.exits, machine.worker.kills) = (found.limits.exits, found.limits.kills);
         machine
     }
 
@@ -167,7 +174,7 @@ impl DurableMachine {
         match input {
             Input::Start { token, wait } => {
                 self.add_waiting_caller(token, wait);
-                self.spawn(actions);
+                self.spawn(now, actions);
             }
             Input::Submit { .. } | Input::Set { .. } | Input::Wake { token: Some(_) } if self.is_busy() => {
                 self.defer(input, actions);
@@ -233,7 +240,7 @@ impl DurableMachine {
             if self.next == NextStep::Wait {
                 self.expire_if_due(now, actions);
             } else {
-                self.spawn(actions);
+                self.spawn(now, actions);
             }
         }
         let at_rest = self.ended || self.next == NextStep::Wait && self.writes.writing.is_empty();
@@ -242,7 +249,17 @@ impl DurableMachine {
         }
     }
 
-    pub(super) fn spawn(&mut self, actions: &mut Vec<Action>) {
+    pub(super) fn spawn(&mut self, now: Now, actions: &mut Vec<Action>) {
+        let ended = if self.worker.exits >= EXITS_MAX {
+            Some(format!("its worker exited {EXITS_MAX} times at the same point"))
+        } else {
+            (self.worker.kills >= KILLS_MAX).then(|| {
+                format!("the supervisor was killed {KILLS_MAX} times while it ran at the same point")
+            })
+        };
+        if let Some(what) = ended {
+            return self.give_up(ExecutionError::new("WORKER_DIED", what), now, actions);
+        }
         self.gathered = Gathered::default();
         (self.start_pages, self.clock.waits) = (None, None);
         // The worker begins again at the checkpoint: the use of limits after it was lost with the last worker.

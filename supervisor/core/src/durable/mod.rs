@@ -41,6 +41,6 @@ pub use input::{
 };
 pub use machine::DurableMachine;
 pub use options::{TIMEOUT_MAX_MS, task_id, task_of_pause};
-pub use spent::{REFILL_MS, Spent};
+pub use spent::REFILL_MS;
 pub(super) use stored::answer_of;
 pub use stored::{fresh_record, session_record};

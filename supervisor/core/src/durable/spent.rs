@@ -3,27 +3,39 @@
 
 use super::input::DurableAction as Action;
 use super::machine::DurableMachine;
-use super::state::NextStep;
 use crate::Now;
 use vm_system_protocol::durable::DurableLimit;
 use vm_system_protocol::limits::{DURABLE_RECORD_BYTES, DURABLE_ROW_BYTES};
 use vm_system_protocol::model::{ExecutionError, ExecutionStatus, Limits};
 use vm_system_protocol::reason::{CloseReason, LimitKind};
-use vm_system_record::{TaskOutcome, TaskRow};
+use vm_system_record::{SpentLimits, TaskOutcome, TaskRow};
 
 /// Waiting time that restores the limits completely (milliseconds).
 pub const REFILL_MS: u64 = 60_000;
 
 /// The used part of the limits.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub struct Spent {
+pub(super) struct Spent {
     pub(super) wall_ms: u64,
     pub(super) cpu_us: u64,
     pub(super) events: u64,
     pub(super) output: u64,
 }
 
+impl From<&SpentLimits> for Spent {
+    fn from(stored: &SpentLimits) -> Self {
+        let SpentLimits { wall_ms, cpu_us, events, output_bytes, .. } = *stored;
+        Self { wall_ms, cpu_us, events, output: output_bytes }
+    }
+}
+
 impl Spent {
+    /// As it is stored, without the calls of host modules, which are counted where they are made.
+    pub(super) fn stored(self) -> SpentLimits {
+        let Self { wall_ms, cpu_us, events, output: output_bytes } = self;
+        SpentLimits { wall_ms, cpu_us, events, output_bytes, ..SpentLimits::default() }
+    }
+
     /// The use that counts after a task with this outcome.
     fn behind_task(self, outcome: TaskOutcome, task: &TaskRow, limits: &Limits, now: Now) -> Self {
         if !answers_itself(outcome) {
@@ -59,19 +71,13 @@ fn waited(task: &TaskRow, now: Now) -> u64 {
 }
 
 impl DurableMachine {
-    /// The use of an execution that waits, to be kept while it has no machine.
-    pub fn spent(&self) -> Option<Spent> {
-        let timed = self.next == NextStep::Wait && self.task_deadline().is_some();
-        timed.then_some(self.counters.scope_kept)
-    }
-
     /// Limits that were restored by waiting in the life of this machine (milliseconds, [`REFILL_MS`] for all of them).
     pub fn refilled_ms(&self) -> u64 {
         self.counters.refilled_ms
     }
 
-    /// Restores what an earlier machine has used.
-    pub fn remember(&mut self, spent: Spent) {
+    /// From now on this part of the limits is used, also for a worker that begins again.
+    pub(super) fn count_from(&mut self, spent: Spent) {
         self.counters.scope = spent;
         self.counters.scope_kept = spent;
     }
@@ -88,7 +94,7 @@ impl DurableMachine {
         let limits = &self.spec.limits;
         let spent = self.counters.scope_kept.behind_task(outcome, task, limits, now);
         let used_up = spent.out_of_time(limits);
-        self.remember(spent);
+        self.count_from(spent);
         let Some(limit) = used_up else { return true };
         self.end_by_limit(limit, now, actions);
         false
@@ -293,21 +299,6 @@ mod tests {
         prompter.print(1_000);
         assert!(prompter.on_task(String::new(), 1, true));
         assert_eq!(prompter.machine.counters.scope.output, 0);
-    }
-
-    #[test]
-    fn used_limits_are_restored_in_the_next_machine() {
-        let mut prompter = Prompter::new();
-        prompter.print(PROMPT);
-        prompter.on_worker_message(Cause::Pause {
-            prompt: String::new(),
-            options: Some(JsonText::from_untrusted("{\"timeout_ms\": 9}".to_owned())),
-        });
-        let spent = prompter.machine.spent().expect("its task has a deadline");
-        assert_eq!((spent.events, spent.output), (1, PROMPT as u64));
-        let mut next = Prompter::new();
-        next.machine.remember(spent);
-        assert_eq!(next.machine.counters.scope, spent);
     }
 
     #[test]

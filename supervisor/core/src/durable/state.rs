@@ -155,6 +155,8 @@ pub(super) struct WorkerNotes {
     pub(super) owes_response: bool,
     /// Exits of workers after the same checkpoint.
     pub(super) exits: u32,
+    /// Supervisors that were killed after the same checkpoint.
+    pub(super) kills: u32,
     /// Why this machine killed it.
     pub(super) verdict: Option<CloseReason>,
 }

@@ -228,7 +228,7 @@ impl DurableMachine {
         self.stage = Stage::Held;
         self.worker.effect_known = false;
         // The program has got further: exits are counted at one point, to find a state that ends its workers.
-        self.worker.exits = 0;
+        (self.worker.exits, self.worker.kills) = (0, 0);
         self.fresh = None;
         // A worker that begins again at this checkpoint has used this much of the limits.
         self.counters.scope_kept = self.counters.scope;
@@ -361,7 +361,7 @@ impl DurableMachine {
         }
         // The worker exited while idle. Deferred requests and pending writes continue from the last checkpoint.
         if self.writes.writing.is_empty() && (self.next != NextStep::Wait || self.requests.set.is_some()) {
-            self.spawn(actions);
+            self.spawn(now, actions);
         }
         self.catch_up(now, actions);
     }
@@ -392,8 +392,13 @@ impl DurableMachine {
             let error = ExecutionError::new("WORKER_DIED", message).because_of(&reason);
             return self.give_up(error, now, actions);
         }
+        if counts && !self.creation_pending() {
+            // The next supervisor goes on counting. Soon, and not now: the next checkpoint may come first.
+            self.add_progress(self.record.status);
+            self.writes.commit_at = self.writes.commit_at.or(Some(now.mono_ms + COMMIT_MS));
+        }
         if self.writes.writing.is_empty() {
-            self.spawn(actions);
+            self.spawn(now, actions);
         }
     }
 }

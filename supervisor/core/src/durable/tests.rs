@@ -5,6 +5,7 @@
 
 mod cases;
 mod requests;
+mod restarts;
 mod worker;
 
 use super::input::{
@@ -20,7 +21,7 @@ use vm_system_protocol::ids::{ExecutionId, SessionId};
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{EventPayload, Execution, ExecutionStatus, Limits};
 use vm_system_protocol::time::Timestamp;
-use vm_system_record::{StorageLimit, TaskOutcome, TaskRow, Write};
+use vm_system_record::{StorageLimit, TaskOutcome, TaskRow, UsedLimits, Write};
 use vm_system_testkit::SeededRandom;
 use worker::{REQUESTS, TASKS, Worker};
 
@@ -60,6 +61,7 @@ struct Rows {
     effects: u64,
     /// All records of requests so far.
     responses: u64,
+    limits: UsedLimits,
 }
 
 impl Rows {
@@ -98,9 +100,10 @@ impl Rows {
                     assert!(task.ended_at.is_none(), "answered twice");
                     (task.outcome, task.answer, task.ended_at) = (Some(outcome), answer, Some(at));
                 }
-                Write::RunProgress { status, metrics, .. } => {
+                Write::RunProgress { status, metrics, limits, .. } => {
                     let record = self.record.as_mut().expect("a row");
                     (record.status, record.metrics) = (status, metrics);
+                    self.limits = *limits.expect("of a program");
                 }
                 Write::Events(events) => {
                     for event in events.iter() {
@@ -137,6 +140,7 @@ impl Rows {
             unweighed: Some(0),
             written: 0,
             task: self.tasks.last().cloned(),
+            limits: self.limits.clone(),
         })
     }
 }

@@ -164,7 +164,7 @@ impl Database {
                     }
                 }
             }
-            Write::RunProgress { id: execution, status, metrics } => {
+            Write::RunProgress { id: execution, status, metrics, .. } => {
                 if let Some(stored) = self.executions.get_mut(&execution) {
                     (stored.record.status, stored.record.metrics) = (status, metrics);
                 }

@@ -2,7 +2,7 @@
 
 use super::checked_name;
 use crate::errors::stored;
-use crate::{Ops, VerbCall, now};
+use crate::{Ops, VerbCall};
 use vm_system_protocol::control::{CurrentGet, CurrentSet, OpError, RunGet};
 use vm_system_protocol::model::Run;
 use vm_system_record::Write;
@@ -30,7 +30,7 @@ impl Ops {
             owner: call.caller.owner.clone(),
             client: client.to_owned(),
             execution,
-            at: now(),
+            at: self.store.now(),
         };
         let result = self.store_of(call).apply(write).await.map_err(stored);
         self.audit(call, execution, &result).await;

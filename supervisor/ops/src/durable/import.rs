@@ -8,7 +8,7 @@ use super::archive::{
     ArchiveEnd, ArchiveRecord, Chain, CheckpointPart, ExecutionPart, FORMAT, PagePart, TaskPart, VersionPart,
 };
 use crate::errors::invalid;
-use crate::{Caller, Ops, VerbCall, now};
+use crate::{Caller, Ops, VerbCall};
 pub(super) use bounds::VERSIONS;
 use budget::{ImportBudget, ImportReservation};
 use sha2::{Digest as _, Sha256};
@@ -25,6 +25,7 @@ use vm_system_protocol::durable::CODE_BYTES;
 use vm_system_protocol::input::read_json;
 use vm_system_protocol::limits::CONTROL_FRAME_BYTES;
 use vm_system_protocol::model::Event;
+use vm_system_protocol::time::Timestamp;
 use vm_system_record::{Owner, TaskOutcome};
 use vm_system_spawn::libraries::hex;
 
@@ -141,7 +142,7 @@ impl Ops {
         self.imports.forget_idle();
         let staged = Staged {
             new,
-            reader: Reader::new(self.options.ceilings.max_source_kb as usize * 1024),
+            reader: Reader::new(self.options.ceilings.max_source_kb as usize * 1024, self.store.now()),
             came: 0,
             touched: Instant::now(),
             reservation: self.imports.budget.reserve(&call.caller.owner)?,
@@ -258,10 +259,10 @@ pub(super) struct Reader {
 }
 
 impl Reader {
-    fn new(max_source: usize) -> Self {
+    fn new(max_source: usize, now: Timestamp) -> Self {
         Self {
             max_source,
-            clock: bounds::ImportTime(now()),
+            clock: bounds::ImportTime(now),
             rest: Vec::new(),
             line: 0,
             chain: Chain::default(),

@@ -6,7 +6,7 @@ use super::import::ImportFile;
 use super::programs::format_of;
 use super::{checked_name, refused};
 use crate::errors::{invalid, not_found, stored};
-use crate::{Ops, VerbCall, now};
+use crate::{Ops, VerbCall};
 use sha2::{Digest as _, Sha256};
 use std::collections::BTreeMap;
 use std::mem;
@@ -97,7 +97,7 @@ impl Ops {
                     .with_hint("is it larger than the template's `max_state_mb`?")
             })?;
         }
-        let (at, id) = (now(), ExecutionId::from_uuid(call.subject));
+        let (at, id) = (self.store.now(), ExecutionId::from_uuid(call.subject));
         let session = SessionId::from_uuid(Uuid::now_v7());
         let mut writes = vec![
             Write::SessionInsert {

@@ -2,7 +2,7 @@
 
 use super::checked_name;
 use crate::errors::{invalid, stored};
-use crate::{Caller, LIST_ROWS, Ops, VerbCall, fitting, idempotency, now, page};
+use crate::{Caller, LIST_ROWS, Ops, VerbCall, fitting, idempotency, page};
 use sha2::{Digest as _, Sha256};
 use vm_system_protocol::control::{
     ErrorCode, OpError, ProgramDelete, ProgramGet, ProgramList, ProgramLoad, ProgramVersions,
@@ -81,7 +81,7 @@ impl Ops {
             source,
             format,
             code,
-            at: now(),
+            at: self.store.now(),
         };
         let result =
             self.store_of(call).apply(Write::ProgramVersion(Box::new(version))).await.map_err(stored);
@@ -218,7 +218,7 @@ impl Ops {
         let reply = shown(call.caller, row, None);
         let response = idempotency::response::<ProgramDelete>(call, &reply);
         let batch: Vec<Write> =
-            [Write::ProgramDelete { id, at: now() }].into_iter().chain(response).collect();
+            [Write::ProgramDelete { id, at: self.store.now() }].into_iter().chain(response).collect();
         let result = self.store_of(call).apply(batch).await.map_err(stored);
         self.audit(call, id, &result).await;
         result?;

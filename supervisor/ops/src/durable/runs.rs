@@ -6,7 +6,7 @@ use crate::audit::line_of;
 use crate::built_in::BUILT_IN;
 use crate::errors::{invalid, stored};
 use crate::sessions::worktree;
-use crate::{Ops, VerbCall, fitting, idempotency, now, page, redact};
+use crate::{Ops, VerbCall, fitting, idempotency, page, redact};
 use std::sync::Arc;
 use uuid::Uuid;
 use vm_system_core::durable::{DurableRefusal, Fresh, fresh_record, session_record};
@@ -42,7 +42,7 @@ impl Ops {
         let (template, policy) = self.policy_of(call, new.template.as_deref()).await?;
         self.check_quota(call)?;
         self.durables()?.admit(&call.caller.owner)?;
-        let at = now();
+        let at = self.store.now();
         let (id, session) = (ExecutionId::from_uuid(call.subject), SessionId::from_uuid(Uuid::now_v7()));
         let args = JsonText::from_value(&serde_json::json!(new.args));
         let record = fresh_record(id, session, ExecutionStatus::Running, args, redact::env(&new.env), at);

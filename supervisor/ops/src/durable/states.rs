@@ -2,7 +2,7 @@
 
 use super::{checked_name, refused, run_reply};
 use crate::errors::{invalid, not_found, stored};
-use crate::{Ops, VerbCall, now};
+use crate::{Ops, VerbCall};
 use std::sync::Arc;
 use uuid::Uuid;
 use vm_system_core::durable::{DurableRefusal, fresh_record, session_record};
@@ -172,7 +172,7 @@ impl Ops {
             return Err(not_found(Entity::Execution, &from.id.to_string()));
         };
         let waits = matches!(cause, "pause" | "edit");
-        let at = now();
+        let at = self.store.now();
         let session_id = SessionId::from_uuid(Uuid::now_v7());
         let status = if waits { ExecutionStatus::Waiting } else { ExecutionStatus::Running };
         let record = fresh_record(id, session_id, status, from.args.clone(), from.env.clone(), at);
@@ -200,7 +200,7 @@ impl Ops {
         let output_bytes = origin.payload.output_bytes();
         writes.push(Write::Events(Arc::from([origin])));
         let metrics = Metrics { events: 1, output_bytes, ..Metrics::default() };
-        writes.push(Write::RunProgress { id, status, metrics });
+        writes.push(Write::RunProgress { id, status, metrics, limits: None });
         let mut rests = waits;
         if waits {
             let stored_task = self.reads_of(call.caller).task_of(from.id, Some(seq)).await.map_err(stored)?;

@@ -200,7 +200,7 @@ impl Ops {
         pending: Option<&TaskRow>,
         arrived: Timestamp,
     ) -> Result<TaskId, OpError> {
-        if let Some(row) = pending.filter(|row| was_pending(row.created_at, arrived, now())) {
+        if let Some(row) = pending.filter(|row| was_pending(row.created_at, arrived, self.store.now())) {
             return Ok(row.id);
         }
         let row = self.execution(call, &execution.to_string()).await?;

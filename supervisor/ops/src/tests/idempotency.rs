@@ -13,7 +13,7 @@ use vm_system_protocol::ids::{ExecutionId, ProgramId, SessionId, TemplateId};
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{Engine, ExecutionStatus, Session, SessionStatus, Settings};
 use vm_system_protocol::time::Timestamp;
-use vm_system_record::{KeyClaim, NewProgramVersion, PolicySnapshot, Write};
+use vm_system_record::{Entity, Incarnation, KeyClaim, NewProgramVersion, PolicySnapshot, StoreError, Write};
 use vm_system_runtime::RuntimeError;
 use vm_system_runtime::client_memory::ReplyMemory;
 
@@ -113,8 +113,42 @@ async fn exit_after_claim(bench: &OpsBench, op: impl Into<Op>, subject: [u8; 16]
         at: Timestamp(i64::MAX / 2),
         expired_before: Timestamp(0),
         reply: None,
+        holder: GONE,
     };
     bench.store.apply(Write::KeyClaim(Box::new(claim))).await.expect("free");
+}
+
+/// A process that has ended.
+const GONE: Incarnation = Incarnation([7; 16]);
+
+#[tokio::test]
+async fn key_of_a_process_that_lives_is_not_taken_over_and_one_of_an_ended_process_is_by_one() {
+    let bench = OpsBench::new();
+    let session = bench.session().await;
+    let op = repl(&session, "1");
+    exit_after_claim(&bench, op.clone(), uuid::Uuid::now_v7().into_bytes()).await;
+    bench.faults.set_live(Some(GONE));
+    let refused = bench.request_with_key(op.clone(), "k").await.expect_err("its request runs there");
+    assert_eq!(refused.code, ErrorCode::Conflict);
+    assert!(bench.fake.script().started.is_empty(), "it would run twice");
+    let row = bench.store.key(&alice().owner, "k").await.expect("readable").expect("there");
+    assert_eq!(row.holder, Some(GONE));
+
+    bench.faults.set_live(None);
+    let take = |from, to| {
+        let (owner, key) = (alice().owner, "k".to_owned());
+        Write::KeyTakeOver { owner, key, from, to: Incarnation(to) }
+    };
+    // Two successors have read the same row.
+    bench.store.apply(take(Some(GONE), [8; 16])).await.expect("the first one");
+    let late = bench.store.apply(take(Some(GONE), [9; 16])).await;
+    assert_eq!(late, Err(StoreError::conflict(Entity::Key)));
+    bench.request_with_key(op.clone(), "k").await.expect("that one has ended, too");
+    assert_eq!(bench.fake.script().started.len(), 1);
+    let row = bench.store.key(&alice().owner, "k").await.expect("readable").expect("there");
+    assert!(row.reply.is_some());
+    let late = bench.store.apply(take(row.holder, [9; 16])).await;
+    assert_eq!(late, Err(StoreError::conflict(Entity::Key)), "it has its response");
 }
 
 #[tokio::test]
@@ -247,6 +281,7 @@ async fn answer_under_a_key_is_never_submitted_to_the_next_task() {
         at: crate::now(),
         expired_before: Timestamp(0),
         reply,
+        holder: GONE,
     };
     let taken = [b"taken".as_slice(), execution.as_bytes()].concat();
     bench.store.apply(Write::KeyClaim(Box::new(claim(Some(taken))))).await.expect("free");

@@ -5,6 +5,7 @@ use super::follow::News;
 use super::live::lock;
 use super::pages::Change;
 use super::requests;
+use super::stored::add_calls;
 use super::task::{ProgramContext, RunTask, RunWorker, Starting};
 use super::worker::{Order, order};
 use std::collections::VecDeque;
@@ -82,8 +83,10 @@ impl RunTask {
                 }
             }
             Action::LetGo => return self.let_worker_go(),
-            Action::Write { id, batch } => {
+            Action::Write { id, mut batch } => {
                 let news = News::of_batch(&batch);
+                add_calls(&mut batch, &self.calls.used);
+                batch.insert(0, self.hold.guard(&batch));
                 // A batch that the store refuses at once is an input like any other.
                 let failed = self.writes.push((id, news), Batch(batch), Urgency::Now);
                 return failed.map(|outcome| self.written(outcome));

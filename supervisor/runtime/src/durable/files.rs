@@ -10,7 +10,6 @@ use crate::RuntimeError;
 use crate::brokers::{AllowedCall, CallFailure};
 use crate::memory::{Reservation, largest_reply};
 use crate::shares::Holder;
-use crate::specs::timestamp;
 use crate::task::{FilesError, RuntimeContext};
 use crate::workspaces::{WorkspaceKey, Workspaces};
 use crate::worktree::{Worktree, WorktreeError};
@@ -134,7 +133,7 @@ async fn report_change(
     let (owner, path) = (&context.owner, &context.worktree);
     tracing::warn!(%execution, %owner, %path, "another folder is at the place of a program's worktree");
     let entry = AuditEntry {
-        at: timestamp(),
+        at: shared.store.now(),
         owner: owner.clone(),
         api: "supervisor".to_owned(),
         verb: "worktree open".to_owned(),

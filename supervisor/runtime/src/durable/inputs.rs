@@ -61,7 +61,10 @@ impl RunTask {
     }
 
     fn command(&mut self, command: QueuedRequest) -> Input {
-        let QueuedRequest { input, caller, permit } = command;
+        let QueuedRequest { input, caller, permit, fence } = command;
+        if let Some(fence) = fence {
+            self.hold.is_claimed(fence);
+        }
         if let Some(permit) = permit {
             self.permit = Some(permit);
         }
@@ -136,7 +139,8 @@ impl RunTask {
         }
     }
 
-    pub(super) fn written(&self, outcome: WriteOutcome<super::follow::News>) -> Input {
+    pub(super) fn written(&mut self, outcome: WriteOutcome<super::follow::News>) -> Input {
+        self.hold.written(outcome.result.is_ok());
         match outcome.result {
             Ok(_) => {
                 self.durables.following.notify(self.execution, &outcome.note);
@@ -169,6 +173,11 @@ fn not_stored(write: WriteId, error: &StoreError) -> Input {
         && !matches!(why, Unstored::TooLarge | Unstored::Limit(_))
     {
         tracing::error!(%error, "the store refuses a step of a durable execution");
+    }
+    if matches!(error, StoreError::Fenced) {
+        tracing::warn!(
+            "an execution was taken over while a step of it was written; it goes on from its last checkpoint"
+        );
     }
     Input::NotStored { write, why, error: error.to_string() }
 }

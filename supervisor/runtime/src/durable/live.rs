@@ -1,24 +1,17 @@
 //! The owner tasks of executions. Finding one and sending it a request is one step, so that a task cannot end in
 //! between.
 
-use super::files::Used;
+use super::Durables;
 use super::task::{ProgramContext, RunTask};
-use super::{Durables, stored};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
-use vm_system_core::durable::{
-    DurableInput as Input, DurableMachine, DurableRefusal, RunStatus, RunToken, Spent,
-};
-use vm_system_policy::SessionUsage;
+use vm_system_core::durable::{DurableInput as Input, DurableMachine, DurableRefusal, RunStatus, RunToken};
 use vm_system_protocol::ids::{ExecutionId, ProgramId};
-use vm_system_record::Owner as Principal;
+use vm_system_record::{Fence, Owner as Principal};
 
 /// Commands that may wait for an owner task.
 const COMMANDS: usize = 32;
-
-/// Most executions with a remembered use of their limits; beyond that, some start with full limits.
-const REMEMBERED: usize = 100_000;
 
 /// Receives the result of a request.
 pub(super) type RunResponder = oneshot::Sender<Result<RunStatus, DurableRefusal>>;
@@ -31,6 +24,8 @@ pub(super) struct QueuedRequest {
     pub(super) caller: Option<(RunToken, RunResponder)>,
     /// Held until the worker is loaded, or nothing is to be done: bounds the executions that are woken at a time.
     pub(super) permit: Option<OwnedSemaphorePermit>,
+    /// The execution was claimed for it.
+    pub(super) fence: Option<Fence>,
 }
 
 /// Owner, name and program of an execution: what its record does not contain.
@@ -63,8 +58,9 @@ impl LiveRun {
 
 impl QueuedRequest {
     /// Has an execution continue; nobody waits for it.
-    pub(super) fn wake(permit: Option<OwnedSemaphorePermit>) -> Self {
-        Self { input: Input::Wake { token: None }, caller: None, permit }
+    pub(super) fn wake(claimed: Option<(OwnedSemaphorePermit, Fence)>) -> Self {
+        let (permit, fence) = claimed.unzip();
+        Self { input: Input::Wake { token: None }, caller: None, permit, fence }
     }
 
     /// Replies to the caller, if there is one, that the request is not made.
@@ -100,7 +96,15 @@ impl Durables {
     ) -> (QueuedRequest, oneshot::Receiver<Result<RunStatus, DurableRefusal>>) {
         let token = RunToken::new(self.callers.fetch_add(1, Ordering::Relaxed));
         let (responder, response) = oneshot::channel();
-        (QueuedRequest { input: input(token), caller: Some((token, responder)), permit: None }, response)
+        (
+            QueuedRequest {
+                input: input(token),
+                caller: Some((token, responder)),
+                permit: None,
+                fence: None,
+            },
+            response,
+        )
     }
 
     /// Starts an owner task for a new execution.
@@ -168,33 +172,5 @@ impl Durables {
         for live in lock(&self.live).values_mut() {
             live.identity.take_if(|identity| identity.program == program);
         }
-    }
-
-    /// The stored execution as a machine.
-    pub(super) async fn find(
-        &self,
-        execution: ExecutionId,
-    ) -> Result<(DurableMachine, ProgramContext, Option<stored::StoredState>, Used), DurableRefusal> {
-        let (mut machine, context, whole) = stored::load(self, execution).await?;
-        let (spent, files) = lock(&self.spent).remove(&execution).unwrap_or_default();
-        machine.remember(spent);
-        let life = SessionUsage { written_bytes: machine.written() };
-        Ok((machine, context, whole, Arc::new(Mutex::new((files, life)))))
-    }
-
-    /// Keeps an execution's use of its limits until it has a machine again.
-    pub(super) fn remember(&self, execution: ExecutionId, machine: &DurableMachine, used: &Used) {
-        let Some(spent) = machine.spent() else { return };
-        let files = lock(used).0.clone();
-        if spent == Spent::default() && !files.has_used("fs") && !files.has_used("http") {
-            return;
-        }
-        let mut all = lock(&self.spent);
-        if all.len() >= REMEMBERED
-            && let Some(any) = all.keys().next().copied()
-        {
-            all.remove(&any);
-        }
-        all.insert(execution, (spent, files));
     }
 }

@@ -5,7 +5,7 @@
 //! Reading order:
 //! - this file: [`Durables`], its requests
 //! - `live`: the owner tasks; finding or starting one
-//! - `task`: the owner task; `inputs`: events as inputs; `carry_out`: actions
+//! - `task`: the owner task; `inputs`: events as inputs; `carry_out`: actions; `hold`: its right to write
 //! - `worker`: starts workers and sends them code and pages
 //! - `code`: a cache of compiled programs
 //! - `stored`: an execution loaded from the store
@@ -21,6 +21,7 @@ mod code;
 mod files;
 mod filter;
 mod follow;
+mod hold;
 mod inputs;
 mod listing;
 mod live;
@@ -49,10 +50,9 @@ use tokio::sync::{Notify, Semaphore};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use vm_system_core::durable::{
-    DurableInput as Input, DurableMachine, DurableRefusal, DurableSpec, Fresh, RunStatus, Spent,
-    SubmittedAnswer,
+    DurableInput as Input, DurableMachine, DurableRefusal, DurableSpec, Fresh, RunStatus, SubmittedAnswer,
 };
-use vm_system_policy::{EffectivePolicy, HostUsage, Operator, Snapshot, effective};
+use vm_system_policy::{EffectivePolicy, Operator, Snapshot, effective};
 use vm_system_protocol::ids::{ExecutionId, ProgramId, SessionId, TaskId};
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{Diagnostic, Execution, ProgramState};
@@ -143,15 +143,10 @@ pub struct Durables {
     inspections: Arc<Shares>,
     /// Running workers, for inspection and signals.
     workers: Mutex<HashMap<SessionId, ProgramWorker>>,
-    /// Use of limits by executions without an owner task that wait for a task with a deadline; kept as long as this
-    /// daemon runs.
-    spent: Mutex<HashMap<ExecutionId, (Spent, HostUsage)>>,
     /// The memory budget for pages that are not stored yet.
     page_budget: Arc<pages::PageBudget>,
     /// An execution waits for a worker: warm workers are to be released.
     pressure: Notify,
-    /// Wakes the alarm: there are new rows for it.
-    alarm: Notify,
     stop: CancellationToken,
     tasks: TaskTracker,
 }
@@ -164,7 +159,6 @@ impl Durables {
             callers: AtomicU64::default(),
             following: follow::Following::default(),
             workers: Mutex::default(),
-            spent: Mutex::default(),
             code: Mutex::default(),
             slots: Shares::new("workers of programs", "durable", ShareLimits::at_most(config.workers.max(1))),
             starts: Arc::new(Semaphore::new(config.starts.max(1))),
@@ -173,7 +167,6 @@ impl Durables {
             inspections: unreserved("inspections", INSPECTIONS),
             page_budget: pages::PageBudget::new(),
             pressure: Notify::new(),
-            alarm: Notify::new(),
             stop: CancellationToken::new(),
             tasks: TaskTracker::new(),
             config,

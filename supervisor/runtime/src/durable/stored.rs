@@ -1,12 +1,16 @@
 //! Loads an execution from the store as a state machine with its context. Writes nothing.
 
+use super::files::Used;
+use super::hold::RunHold;
+use super::live::lock;
 use super::task::ProgramContext;
 use super::worker::Part;
 use super::{Durables, policy};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use vm_system_core::durable::{DurableMachine, DurableRefusal, StoredExecution};
+use vm_system_policy::{HostUsage, ModuleTotals, SessionUsage};
 use vm_system_protocol::ids::ExecutionId;
-use vm_system_record::{RunHead, StoreError};
+use vm_system_record::{RunHead, SpentCalls, SpentLimits, StoreError, Write};
 
 fn failed(error: &StoreError) -> DurableRefusal {
     DurableRefusal::Storage(error.to_string())
@@ -15,10 +19,17 @@ fn failed(error: &StoreError) -> DurableRefusal {
 /// The complete state of a checkpoint.
 pub(super) type StoredState = (u64, Part);
 
-pub(super) async fn load(
-    durables: &Durables,
-    execution: ExecutionId,
-) -> Result<(DurableMachine, ProgramContext, Option<StoredState>), DurableRefusal> {
+/// An execution as it is stored.
+pub(super) struct FoundRun {
+    pub(super) machine: DurableMachine,
+    pub(super) context: ProgramContext,
+    /// The state, if it was read together with the rows.
+    pub(super) whole: Option<StoredState>,
+    pub(super) used: Used,
+    pub(super) hold: RunHold,
+}
+
+pub(super) async fn find(durables: &Durables, execution: ExecutionId) -> Result<FoundRun, DurableRefusal> {
     let found = durables.shared.store.run_head(execution).await.map_err(|error| failed(&error))?;
     let found = *found.ok_or(DurableRefusal::Ended)?;
     let RunHead {
@@ -32,6 +43,8 @@ pub(super) async fn load(
         template,
         checkpoint,
         task,
+        limits,
+        fence,
         state,
     } = found;
     if record.status.is_final() {
@@ -42,8 +55,11 @@ pub(super) async fn load(
     let (unweighed, written) = checkpoint.as_ref().map_or((None, 0), |row| (row.unweighed, row.written));
     let checkpoint = checkpoint.map(|row| (row.seq, row.cause));
     let whole = checkpoint.as_ref().map(|(seq, _)| *seq).zip(state);
-    let machine =
-        DurableMachine::from_stored(spec, StoredExecution { record, checkpoint, unweighed, written, task });
+    let after = checkpoint.as_ref().map_or(0, |(seq, _)| *seq);
+    let hold = RunHold::new(durables.shared.store.clone(), execution, fence, after);
+    let used = (calls_of(&limits.spent), SessionUsage { written_bytes: written });
+    let found = StoredExecution { record, checkpoint, unweighed, written, task, limits };
+    let machine = DurableMachine::from_stored(spec, found);
     let user_gone = match &recorded {
         Some(recorded) => durables.shared.user_gone(recorded, &owner).await,
         None => None,
@@ -57,5 +73,57 @@ pub(super) async fn load(
         owner,
         policy,
     };
-    Ok((machine, context, whole))
+    Ok(FoundRun { machine, context, whole, used: Arc::new(Mutex::new(used)), hold })
+}
+
+/// The use of host modules as it is stored.
+fn calls_of(spent: &SpentLimits) -> HostUsage {
+    HostUsage::of_totals(spent.calls.iter().map(|(name, of_module)| {
+        let SpentCalls { calls, denied, refused, bytes_in, bytes_out } = *of_module;
+        (name.as_str(), ModuleTotals { calls, denied, refused, bytes_in, bytes_out })
+    }))
+}
+
+/// Adds the use of host modules to what a batch stores of the limits: calls are counted here, and all else by the machine.
+pub(super) fn add_calls(batch: &mut [Write], used: &Used) {
+    for write in batch {
+        let Write::RunProgress { limits: Some(limits), .. } = write else { continue };
+        let used = lock(used);
+        limits.spent.calls = used
+            .0
+            .totals()
+            .map(|(name, of_module)| {
+                let ModuleTotals { calls, denied, refused, bytes_in, bytes_out } = of_module;
+                (name.to_owned(), SpentCalls { calls, denied, refused, bytes_in, bytes_out })
+            })
+            .filter(|(_, spent)| *spent != SpentCalls::default())
+            .collect();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{add_calls, calls_of};
+    use std::sync::{Arc, Mutex};
+    use vm_system_policy::{HostUsage, ModuleTotals, SessionUsage};
+    use vm_system_protocol::ids::ExecutionId;
+    use vm_system_protocol::model::{ExecutionStatus, Metrics};
+    use vm_system_record::{UsedLimits, Write};
+
+    #[test]
+    fn calls_of_modules_are_stored_with_each_step_and_count_for_the_next_machine() {
+        let fs = ModuleTotals { calls: 3, denied: 1, refused: 0, bytes_in: 5, bytes_out: 7 };
+        let usage = HostUsage::of_totals([("fs", fs), ("http", ModuleTotals::default())].into_iter());
+        let used = Arc::new(Mutex::new((usage, SessionUsage::default())));
+        let (id, status, metrics) =
+            (ExecutionId::from_bytes([1; 16]), ExecutionStatus::Waiting, Metrics::default());
+        let limits = Some(Box::<UsedLimits>::default());
+        let mut batch = [Write::RunProgress { id, status, metrics, limits }];
+        add_calls(&mut batch, &used);
+        let [Write::RunProgress { limits: Some(limits), .. }] = &batch else {
+            panic!("it is the same write")
+        };
+        assert_eq!(limits.spent.calls.len(), 1, "a module without calls takes no space");
+        assert_eq!(calls_of(&limits.spent).totals().collect::<Vec<_>>(), [("fs", fs)]);
+    }
 }

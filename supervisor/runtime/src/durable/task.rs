@@ -5,9 +5,10 @@
 use super::Durables;
 use super::files::Used;
 use super::follow::News;
+use super::hold::RunHold;
 use super::live::{QueuedRequest, lock};
 use super::pages::{PageReservation, Reserved};
-use super::stored::StoredState;
+use super::stored::{self, FoundRun, StoredState};
 use super::worker::{LoadedWorker, WorkerStartError};
 use crate::callers::Callers;
 use crate::clock::Clock;
@@ -24,7 +25,7 @@ use vm_system_core::durable::{DurableInput as Input, DurableMachine, DurableRefu
 use vm_system_policy::EffectivePolicy;
 use vm_system_protocol::ids::{ExecutionId, ProgramId, SessionId};
 use vm_system_protocol::model::ExecutionStatus;
-use vm_system_record::{Owner as Principal, RecordedWorktree};
+use vm_system_record::{LetGo, Owner as Principal, RecordedWorktree};
 use vm_system_spawn::Spawner;
 
 /// Program and files of an execution.
@@ -88,6 +89,7 @@ pub(super) struct RunTask {
     pub(super) worker: Option<RunWorker>,
     pub(super) calls: ProgramCalls,
     pub(super) pages: PageReservation,
+    pub(super) hold: RunHold,
     /// The state, if it was read together with the rows, for the first worker.
     pub(super) whole: Option<StoredState>,
     /// Held until a worker is loaded, or nothing is to be done: bounds the executions that are woken at a time.
@@ -121,11 +123,17 @@ impl RunTask {
             holder: Holder::UNKNOWN,
             callers: Callers::default(),
             writes: Writes::new(durables.shared.store.clone()),
-            clock: Clock::new(durables.shared.started),
+            clock: Clock::new(durables.shared.started, durables.shared.store.clone()),
             starting: None,
             worker: None,
             calls: ProgramCalls::default(),
             pages: PageReservation::default(),
+            hold: RunHold::new(
+                durables.shared.store.clone(),
+                execution,
+                durables.shared.store.first_fence(),
+                0,
+            ),
             whole: None,
             permit: None,
             inbox,
@@ -138,11 +146,8 @@ impl RunTask {
     pub(super) async fn run(mut self, begun: Option<(DurableMachine, ProgramContext)>) {
         let (mut machine, context) = match begun {
             Some(begun) => begun,
-            None => match self.durables.find(self.execution).await {
-                Ok((machine, context, whole, used)) => {
-                    (self.whole, self.calls.used) = (whole, used);
-                    (machine, context)
-                }
+            None => match stored::find(&self.durables, self.execution).await {
+                Ok(found) => self.begin_with(found),
                 Err(why) => return self.refuse_all(&why),
             },
         };
@@ -176,24 +181,29 @@ impl RunTask {
                 if stopping {
                     return self.refuse_all(&DurableRefusal::Stopping);
                 }
-                if machine.task().is_some_and(|task| task.deadline.is_some()) {
-                    self.durables.alarm.notify_one();
-                }
-                self.durables.remember(self.execution, &machine, &self.calls.used);
+                self.hold.leaves(match machine.record().status {
+                    ExecutionStatus::Running => LetGo::Failed,
+                    _ => LetGo::Rests(machine.task().and_then(|task| task.deadline)),
+                });
                 if self.early.is_none() && self.durables.retire(self.execution, &self.inbox) {
                     self.durables.shared.brokers.end(machine.record().session_id);
                     return;
                 }
                 // There is another request: a new machine from the stored rows handles it.
-                match self.durables.find(self.execution).await {
-                    Ok((found, _, whole, used)) => {
-                        (machine, self.whole, self.calls.used) = (found, whole, used);
-                        self.calls.refilled_ms = 0;
-                    }
+                match stored::find(&self.durables, self.execution).await {
+                    Ok(found) => (machine, _) = self.begin_with(found),
                     Err(why) => return self.refuse_all(&why),
                 }
             }
         }
+    }
+
+    /// Begins, or begins again, with what the store has.
+    fn begin_with(&mut self, found: FoundRun) -> (DurableMachine, ProgramContext) {
+        let FoundRun { machine, context, whole, used, hold } = found;
+        (self.whole, self.hold) = (whole, hold);
+        (self.calls.used, self.calls.refilled_ms) = (used, 0);
+        (machine, context)
     }
 
     fn is_idle(&self) -> bool {
@@ -201,11 +211,16 @@ impl RunTask {
     }
 
     fn refuse_all(mut self, why: &DurableRefusal) {
+        if *why == DurableRefusal::Ended {
+            self.hold.leaves(LetGo::Rests(None));
+        }
         loop {
             if let Some(command) = self.early.take() {
                 command.refuse(why.clone());
             }
             while let Ok(command) = self.inbox.try_recv() {
+                // An execution that was claimed for this task is let go with it.
+                command.fence.into_iter().for_each(|fence| self.hold.is_claimed(fence));
                 command.refuse(why.clone());
             }
             if self.durables.retire(self.execution, &self.inbox) {

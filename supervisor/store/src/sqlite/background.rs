@@ -3,7 +3,7 @@
 //! of their execution, all else at the next start.
 
 use super::failure::SqliteFailure;
-use super::write::{FROM_THE_FIRST, PagePosition, Written, compact_piece, sweep_piece};
+use super::write::{CountedConnection, FROM_THE_FIRST, PagePosition, Written, compact_piece, sweep_piece};
 use crate::queue::Progress;
 use rusqlite::Connection;
 use std::collections::{BTreeMap, BTreeSet};
@@ -92,7 +92,7 @@ impl Background {
     }
 
     /// Does a piece of it, inside a transaction.
-    pub(super) fn piece(&mut self, c: &Connection) -> Result<(), SqliteFailure> {
+    pub(super) fn piece(&mut self, c: &CountedConnection<'_>) -> Result<(), SqliteFailure> {
         if let Some(mut next) = self.compactions.first_entry() {
             let piece = compact_piece(c, *next.key(), next.get().keep, next.get().position)?;
             match piece.next {

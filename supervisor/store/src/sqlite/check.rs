@@ -49,7 +49,8 @@ const OBJECTS: [ObjectTable; 4] = [
         ],
         parts: &[
             ("events", "execution"),
-            ("tasks", "execution"),
+            ("items", "execution"),
+            ("open_items", "execution"),
             ("program_runs", "execution"),
             ("checkpoints", "execution"),
             ("state_pages", "execution"),
@@ -270,7 +271,7 @@ fn newest(c: &Connection) -> Option<Timestamp> {
         "SELECT max(started_at) FROM executions",
         "SELECT max(ended_at) FROM executions",
         "SELECT max(created_at) FROM sessions",
-        "SELECT max(created_at) FROM tasks",
+        "SELECT max(created_at) FROM items",
         "SELECT max(at) FROM audit_log",
     ]
     .into_iter()

@@ -22,6 +22,8 @@ const ATTEMPTS: usize = 3;
 /// Marks the database of a store that begins, unless it ends with its process. Without the space for it the store opens all the same.
 pub(super) fn mark(connection: &Connection, location: &DatabaseLocation) {
     if location.durability == Durability::Off {
+        // Without a name its sessions are of no other node either.
+        let _ = transaction(connection, |c| name_node(c));
         return;
     }
     // A log that is longer than it was filled may be cut when it starts over (`journal_size_limit`).
@@ -34,13 +36,28 @@ pub(super) fn mark(connection: &Connection, location: &DatabaseLocation) {
         let version: u32 = c.pragma_query_value(None, "user_version", |row| row.get(0))?;
         c.pragma_update(None, "user_version", version)?;
         c.execute("INSERT OR REPLACE INTO meta VALUES (?1, ?2)", (KEY, log_bytes.to_le_bytes()))?;
-        Ok(())
+        name_node(c)
     });
     let copied = marked.and_then(|()| copy_back(connection, "PASSIVE"));
     if let Err(failure) = copied {
         let error = failure.into_store_error();
         tracing::warn!(%error, "the start is not noted in the database: if its log is lost, that will not be noticed");
     }
+}
+
+/// The row of `meta` with the node: a random number that the database has for ever, since its sessions are those of the process that has
+/// it open. A database that moves to another state directory takes it along.
+const NODE: &str = "node";
+
+fn name_node(c: &Connection) -> Result<(), SqliteFailure> {
+    c.execute("INSERT OR IGNORE INTO meta VALUES (?1, randomblob(16))", [NODE])?;
+    Ok(())
+}
+
+/// Whether the process that had the database open before was killed. Unknown: it was not.
+pub(super) fn is_marked(connection: &Connection) -> bool {
+    let sql = "SELECT 1 FROM meta WHERE key = ?1";
+    connection.prepare(sql).and_then(|mut statement| statement.exists([KEY])).unwrap_or(false)
 }
 
 /// Copies all of the log back and takes the mark away, in this order: when the store ends.

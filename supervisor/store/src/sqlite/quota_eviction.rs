@@ -98,7 +98,7 @@ pub(super) fn size_of(c: &Connection, owner: &Owner) -> Result<u64, rusqlite::Er
 #[cfg(test)]
 mod tests {
     use super::{QuotaEviction, READ_EVERY};
-    use crate::sqlite::read::costs::filled;
+    use crate::sqlite::read::costs::{filled, recount};
     use std::time::Instant;
     use vm_system_record::Owner;
 
@@ -110,6 +110,7 @@ mod tests {
         let (_folder, c) = filled();
         let wrong = "UPDATE executions SET output_bytes = 9223372036854775807 WHERE owner = 'me'";
         c.execute_batch(wrong).expect("rows of a schema of our own");
+        recount(&c);
         let next = QuotaEviction::default().next(&c, ALL, Instant::now()).expect("it can be added up");
         assert_eq!(next, Some(Owner::new("me")));
     }
@@ -117,7 +118,7 @@ mod tests {
     #[test]
     fn answers_and_versions_count_too() {
         for weight in [
-            "UPDATE tasks SET answer = printf('%.50000000c', 'x') WHERE owner = 'me' AND created_at = 1",
+            "UPDATE items SET answer = printf('%.50000000c', 'x') WHERE owner = 'me' AND created_at = 1",
             "UPDATE program_versions SET code = zeroblob(50000000)
                  WHERE program IN (SELECT id FROM programs WHERE owner = 'me')",
         ] {
@@ -126,6 +127,7 @@ mod tests {
                 |c| QuotaEviction::default().next(c, ALL, Instant::now()).expect("it can be added up");
             assert_eq!(largest(&c), Some(Owner::new("they")));
             c.execute_batch(weight).expect("rows of a schema of our own");
+            recount(&c);
             assert_eq!(largest(&c), Some(Owner::new("me")), "{weight}");
         }
     }

@@ -2,6 +2,7 @@
 //! order of an index.
 
 mod audit_and_keys;
+mod claims;
 #[cfg(test)]
 pub(super) mod costs;
 mod durable;
@@ -13,10 +14,11 @@ mod sessions;
 mod templates;
 
 pub(super) use audit_and_keys::{audit, ids, key, meta};
+pub(super) use claims::{claimable, first_wake, goes_on};
 pub(super) use durable::{
-    checkpoints, current, due_tasks, last_checkpoint, page_versions, pending_task, program, program_by_name,
+    checkpoints, current, last_checkpoint, page_versions, pending_task, program, program_by_name,
     program_code, program_counts, program_run, program_versions, prompts, run_by_id, run_by_name, run_head,
-    running_programs, task, task_of, tasks_of_run, versions_of_source,
+    task, task_of, tasks_of_run, versions_of_source,
 };
 pub(super) use executions::{execution, execution_by_name, executions, some_events};
 pub(super) use lists::{programs, runs, tasks};

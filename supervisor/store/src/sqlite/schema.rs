@@ -16,8 +16,13 @@ pub(crate) const SCHEMA: StoreSchema = StoreSchema {
     new: include_bytes!("new_database.bin"),
     // A new field in a stored text (JSON) needs a step of its own, too: programs before it take the field for damage. A new step
     // needs a golden database of its version (`store/tests/golden.rs`), and the older ones stay: every later program opens them.
-    steps: &[],
+    steps: &[from_20],
 };
+
+/// Version 21.
+fn from_20(c: &Connection) -> Result<(), rusqlite::Error> {
+    c.execute_batch(include_str!("from_20.sql"))
+}
 
 /// The refusal of another program's database.
 pub(super) fn foreign(path: &Path) -> OpenError {

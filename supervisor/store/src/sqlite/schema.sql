@@ -1,4 +1,5 @@
--- Schema version 20, the first one of a release. Once released it is never edited: a later version is a step of its own (schema.rs).
+-- Schema version 21. Once released it is never edited: a later version is a step of its own (schema.rs), as the one from version 20 is
+-- (from_20.sql).
 --
 -- Ids are 16-byte UUIDs, times are milliseconds since the Unix epoch, JSON is text.
 -- Parts of a row (events, capabilities, pages) belong to the owner of what they are part of.
@@ -93,7 +94,9 @@ CREATE TABLE sessions (
     files_user      TEXT,
     files_root      TEXT,
     files_beneath   TEXT,
-    files_handle    BLOB
+    files_handle    BLOB,
+    -- The node whose process has its worker (`meta`); NULL: the one that has the database.
+    node            BLOB
 ) STRICT, WITHOUT ROWID;
 -- Sessions of scripts are listed without reading those of durable programs, which may be many more, and the reverse.
 CREATE INDEX sessions_by_time ON sessions (durable, created_at, id);
@@ -135,7 +138,18 @@ CREATE TABLE executions (
     output_bytes    INTEGER NOT NULL DEFAULT 0,
     heap_peak_bytes INTEGER NOT NULL DEFAULT 0,
     -- Facts that a repetition of its input in another session needs (`RepeatFacts`).
-    facts           INTEGER NOT NULL DEFAULT 0
+    facts           INTEGER NOT NULL DEFAULT 0,
+    -- The next five columns change with a step of a program, which writes this row anyway.
+    -- The earliest `due_at` of the open items of a program's execution.
+    wake_at         INTEGER,
+    -- The use of limits since the last submitted answer, as of the last checkpoint (`SpentLimits` as JSON); NULL: none.
+    spent           TEXT,
+    -- Workers that exited since the last checkpoint.
+    exits           INTEGER NOT NULL DEFAULT 0,
+    -- Supervisors that were killed while they ran it, since the last checkpoint.
+    kills           INTEGER NOT NULL DEFAULT 0,
+    -- The number of its last answer (`items.answer_seq`).
+    inbox           INTEGER NOT NULL DEFAULT 0
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX executions_by_session ON executions (session, started_at, id);
 CREATE UNIQUE INDEX executions_name ON executions (owner, name)
@@ -147,6 +161,8 @@ CREATE INDEX executions_of_programs ON executions (owner, status, started_at, id
 CREATE INDEX executions_unfinished ON executions (session) WHERE status IN ('running', 'waiting');
 -- For the start of a supervisor, which resumes them.
 CREATE INDEX executions_running ON executions (id) WHERE kind = 'program' AND status = 'running';
+-- One entry for each program that waits with a deadline, however many items it has.
+CREATE INDEX executions_by_wake ON executions (wake_at, id) WHERE wake_at IS NOT NULL;
 
 CREATE TABLE events (
     execution   BLOB    NOT NULL REFERENCES executions (id),
@@ -197,17 +213,29 @@ CREATE TABLE program_runs (
 CREATE INDEX program_runs_by_program ON program_runs (program, started_at, execution);
 CREATE INDEX program_runs_by_version ON program_runs (program, version);
 
-CREATE TABLE tasks (
-    id          BLOB    NOT NULL PRIMARY KEY CHECK (length(id) = 16),
+-- What an execution waits for, or has waited for, from its beginning on: one row for each question (a task), and for the timers and
+-- events that later programs of this schema have.
+CREATE TABLE items (
     execution   BLOB    NOT NULL REFERENCES executions (id),
+    -- Counts up in its execution. Of a question it is the number of its checkpoint.
+    item        INTEGER NOT NULL,
+    id          BLOB    NOT NULL CHECK (length(id) = 16),
+    -- `question`, `timer`, `event`.
+    kind        TEXT    NOT NULL,
     owner       TEXT    NOT NULL,
+    -- Of an event.
+    name        TEXT,
     prompt      TEXT    NOT NULL,
     schema      TEXT,
     attempts    INTEGER NOT NULL,
     created_at  INTEGER NOT NULL,
-    deadline    INTEGER,
+    due_at      INTEGER,
     ended_at    INTEGER,
     answer      TEXT,
+    -- The order of the answers to its execution.
+    answer_seq  INTEGER,
+    -- The checkpoint that has applied the answer; not of a question, whose answer the next one applies.
+    taken_at    INTEGER,
     -- The checkpoint behind which it was created.
     checkpoint  INTEGER NOT NULL,
     retries     INTEGER,
@@ -215,13 +243,26 @@ CREATE TABLE tasks (
     outcome     TEXT,
     -- When answers came that did not fit.
     first_attempt_at INTEGER,
-    last_attempt_at  INTEGER
-) STRICT;
-CREATE INDEX tasks_by_execution ON tasks (execution, checkpoint);
-CREATE INDEX tasks_by_deadline ON tasks (deadline, id) WHERE ended_at IS NULL AND deadline IS NOT NULL;
-CREATE UNIQUE INDEX tasks_pending ON tasks (execution) WHERE ended_at IS NULL;
-CREATE INDEX tasks_pending_by_owner ON tasks (owner, created_at, id) WHERE ended_at IS NULL;
-CREATE INDEX tasks_ended ON tasks (owner, outcome, created_at, id) WHERE ended_at IS NOT NULL;
+    last_attempt_at  INTEGER,
+    PRIMARY KEY (execution, item)
+) STRICT, WITHOUT ROWID;
+CREATE UNIQUE INDEX items_by_id ON items (id);
+CREATE INDEX items_ended ON items (owner, outcome, created_at, id) WHERE ended_at IS NOT NULL AND kind = 'question';
+
+-- The items that have not ended, so that no query for these passes ended ones: a row is deleted with the end of its item.
+CREATE TABLE open_items (
+    execution   BLOB    NOT NULL,
+    item        INTEGER NOT NULL,
+    id          BLOB    NOT NULL CHECK (length(id) = 16),
+    kind        TEXT    NOT NULL,
+    owner       TEXT    NOT NULL,
+    created_at  INTEGER NOT NULL,
+    due_at      INTEGER,
+    PRIMARY KEY (execution, item)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX open_items_by_owner ON open_items (owner, created_at, id) WHERE kind = 'question';
+-- For the time at which an execution wakes next, when its earliest item has ended.
+CREATE INDEX open_items_by_due ON open_items (execution, due_at) WHERE due_at IS NOT NULL;
 
 CREATE TABLE checkpoints (
     execution   BLOB    NOT NULL REFERENCES executions (id),
@@ -267,6 +308,8 @@ CREATE TABLE idempotency_keys (
     subject      BLOB    NOT NULL CHECK (length(subject) = 16),
     created_at   INTEGER NOT NULL,
     reply        BLOB,
+    -- The process that carries the request out (`Incarnation`); NULL: one of an earlier version.
+    holder       BLOB,
     PRIMARY KEY (owner, key)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX idempotency_keys_by_time ON idempotency_keys (created_at);
@@ -296,7 +339,8 @@ CREATE TABLE staged (
     bytes       INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 
--- Bytes that the rows of each owner take, as the triggers below count them.
+-- Bytes that the rows of each owner take. Those of executions with all that belongs to them, of keys and of lines of the audit log are
+-- counted by the program, once for each batch (write/usage.rs), all others by the triggers below.
 CREATE TABLE owners (
     owner       TEXT    NOT NULL PRIMARY KEY,
     bytes       INTEGER NOT NULL
@@ -305,7 +349,7 @@ CREATE TABLE owners (
 INSERT INTO owners VALUES ('(commits)', 0);
 
 -- The events of sessions' lives, written by triggers in the transaction of the change itself. At most three of them are in the 1 KiB
--- that each execution and each task counts. Deleted with the executions that they are about, the newest one with the session, so that
+-- that each execution and each item counts. Deleted with the executions that they are about, the newest one with the session, so that
 -- a number is never used twice.
 CREATE TABLE session_events (
     session     BLOB    NOT NULL,
@@ -369,85 +413,6 @@ CREATE TRIGGER sessions_deleted AFTER DELETE ON sessions BEGIN
     WHERE owner = OLD.owner;
 END;
 
-CREATE TRIGGER executions_inserted AFTER INSERT ON executions BEGIN
-    INSERT INTO owners VALUES (NEW.owner, 1024 + 128 * min(NEW.events, 1000000000)
-        + min(NEW.output_bytes, 1099511627776)
-        + 4096 * min(min(NEW.events, 1000000000), min(NEW.output_bytes, 1099511627776) / 1500)
-        + octet_length(NEW.args) + octet_length(NEW.env) + coalesce(octet_length(NEW.input), 0)
-        + coalesce(octet_length(NEW.result), 0)
-        + 4096 * min((octet_length(NEW.args) + octet_length(NEW.env) + coalesce(octet_length(NEW.input), 0)
-        + coalesce(octet_length(NEW.result), 0)) / 700, 1))
-    ON CONFLICT (owner) DO UPDATE SET bytes = bytes + excluded.bytes;
-END;
-CREATE TRIGGER executions_updated AFTER UPDATE OF events, output_bytes, result ON executions BEGIN
-    UPDATE owners SET bytes = max(0, bytes + (1024 + 128 * min(NEW.events, 1000000000)
-        + min(NEW.output_bytes, 1099511627776)
-        + 4096 * min(min(NEW.events, 1000000000), min(NEW.output_bytes, 1099511627776) / 1500)
-        + octet_length(NEW.args) + octet_length(NEW.env) + coalesce(octet_length(NEW.input), 0)
-        + coalesce(octet_length(NEW.result), 0)
-        + 4096 * min((octet_length(NEW.args) + octet_length(NEW.env) + coalesce(octet_length(NEW.input), 0)
-        + coalesce(octet_length(NEW.result), 0)) / 700, 1))
-        - (1024 + 128 * min(OLD.events, 1000000000) + min(OLD.output_bytes, 1099511627776)
-        + 4096 * min(min(OLD.events, 1000000000), min(OLD.output_bytes, 1099511627776) / 1500)
-        + octet_length(OLD.args) + octet_length(OLD.env) + coalesce(octet_length(OLD.input), 0)
-        + coalesce(octet_length(OLD.result), 0)
-        + 4096 * min((octet_length(OLD.args) + octet_length(OLD.env) + coalesce(octet_length(OLD.input), 0)
-        + coalesce(octet_length(OLD.result), 0)) / 700, 1)))
-    WHERE owner = NEW.owner;
-END;
-CREATE TRIGGER executions_deleted AFTER DELETE ON executions BEGIN
-    UPDATE owners SET bytes = max(0, bytes - (1024 + 128 * min(OLD.events, 1000000000)
-        + min(OLD.output_bytes, 1099511627776)
-        + 4096 * min(min(OLD.events, 1000000000), min(OLD.output_bytes, 1099511627776) / 1500)
-        + octet_length(OLD.args) + octet_length(OLD.env) + coalesce(octet_length(OLD.input), 0)
-        + coalesce(octet_length(OLD.result), 0)
-        + 4096 * min((octet_length(OLD.args) + octet_length(OLD.env) + coalesce(octet_length(OLD.input), 0)
-        + coalesce(octet_length(OLD.result), 0)) / 700, 1)))
-    WHERE owner = OLD.owner;
-END;
-
-CREATE TRIGGER tasks_inserted AFTER INSERT ON tasks BEGIN
-    UPDATE owners SET bytes = bytes + 512 + octet_length(NEW.prompt) + coalesce(octet_length(NEW.schema), 0)
-        + coalesce(octet_length(NEW.fallback), 0) + coalesce(octet_length(NEW.answer), 0)
-    WHERE owner = NEW.owner;
-END;
-CREATE TRIGGER tasks_updated AFTER UPDATE OF answer ON tasks BEGIN
-    UPDATE owners SET bytes = max(0, bytes + (512 + octet_length(NEW.prompt)
-        + coalesce(octet_length(NEW.schema), 0) + coalesce(octet_length(NEW.fallback), 0)
-        + coalesce(octet_length(NEW.answer), 0))
-        - (512 + octet_length(OLD.prompt) + coalesce(octet_length(OLD.schema), 0)
-        + coalesce(octet_length(OLD.fallback), 0) + coalesce(octet_length(OLD.answer), 0)))
-    WHERE owner = NEW.owner;
-END;
-CREATE TRIGGER tasks_deleted AFTER DELETE ON tasks BEGIN
-    UPDATE owners SET bytes = max(0, bytes - (512 + octet_length(OLD.prompt)
-        + coalesce(octet_length(OLD.schema), 0) + coalesce(octet_length(OLD.fallback), 0)
-        + coalesce(octet_length(OLD.answer), 0)))
-    WHERE owner = OLD.owner;
-END;
-
-CREATE TRIGGER idempotency_keys_inserted AFTER INSERT ON idempotency_keys BEGIN
-    INSERT INTO owners VALUES (NEW.owner, 256 + octet_length(NEW.key)
-        + CASE WHEN coalesce(length(NEW.reply), 0) <= 962 THEN 60 + coalesce(length(NEW.reply), 0) * 3 / 2
-        ELSE 1024 + (coalesce(length(NEW.reply), 0) + 3129) / 4092 * 4096 END)
-    ON CONFLICT (owner) DO UPDATE SET bytes = bytes + excluded.bytes;
-END;
-CREATE TRIGGER idempotency_keys_updated AFTER UPDATE OF reply ON idempotency_keys BEGIN
-    UPDATE owners SET bytes = max(0, bytes + (256 + octet_length(NEW.key)
-        + CASE WHEN coalesce(length(NEW.reply), 0) <= 962 THEN 60 + coalesce(length(NEW.reply), 0) * 3 / 2
-        ELSE 1024 + (coalesce(length(NEW.reply), 0) + 3129) / 4092 * 4096 END)
-        - (256 + octet_length(OLD.key) + CASE WHEN coalesce(length(OLD.reply), 0) <= 962 THEN 60
-        + coalesce(length(OLD.reply), 0) * 3 / 2 ELSE 1024 + (coalesce(length(OLD.reply), 0)
-        + 3129) / 4092 * 4096 END))
-    WHERE owner = NEW.owner;
-END;
-CREATE TRIGGER idempotency_keys_deleted AFTER DELETE ON idempotency_keys BEGIN
-    UPDATE owners SET bytes = max(0, bytes - (256 + octet_length(OLD.key)
-        + CASE WHEN coalesce(length(OLD.reply), 0) <= 962 THEN 60 + coalesce(length(OLD.reply), 0) * 3 / 2
-        ELSE 1024 + (coalesce(length(OLD.reply), 0) + 3129) / 4092 * 4096 END))
-    WHERE owner = OLD.owner;
-END;
-
 CREATE TRIGGER templates_inserted AFTER INSERT ON templates BEGIN
     INSERT INTO owners VALUES (NEW.owner, 512 + octet_length(NEW.name) + octet_length(NEW.settings))
     ON CONFLICT (owner) DO UPDATE SET bytes = bytes + excluded.bytes;
@@ -495,27 +460,6 @@ CREATE TRIGGER program_versions_deleted AFTER DELETE ON program_versions BEGIN
     WHERE owner = (SELECT owner FROM programs WHERE id = OLD.program);
 END;
 
-CREATE TRIGGER checkpoints_inserted AFTER INSERT ON checkpoints BEGIN
-    UPDATE owners SET bytes = bytes + 256 + coalesce(length(NEW.pages), 0)
-    WHERE owner = (SELECT owner FROM executions WHERE id = NEW.execution);
-END;
-CREATE TRIGGER checkpoints_deleted AFTER DELETE ON checkpoints BEGIN
-    UPDATE owners SET bytes = max(0, bytes - (256 + coalesce(length(OLD.pages), 0)))
-    WHERE owner = (SELECT owner FROM executions WHERE id = OLD.execution);
-END;
-
-CREATE TRIGGER state_pages_inserted AFTER INSERT ON state_pages BEGIN
-    UPDATE owners SET bytes = bytes + CASE WHEN coalesce(length(NEW.bytes), 0) <= 962 THEN 60
-        + coalesce(length(NEW.bytes), 0) * 3 / 2 ELSE 1024 + (coalesce(length(NEW.bytes), 0) + 3129) / 4092 * 4096 END
-    WHERE owner = (SELECT owner FROM executions WHERE id = NEW.execution);
-END;
-CREATE TRIGGER state_pages_deleted AFTER DELETE ON state_pages BEGIN
-    UPDATE owners SET bytes = max(0, bytes - (CASE WHEN coalesce(length(OLD.bytes), 0) <= 962 THEN 60
-        + coalesce(length(OLD.bytes), 0) * 3 / 2 ELSE 1024 + (coalesce(length(OLD.bytes), 0)
-        + 3129) / 4092 * 4096 END))
-    WHERE owner = (SELECT owner FROM executions WHERE id = OLD.execution);
-END;
-
 -- A policy is inserted once for all sessions that have it: settings of a session make a new one.
 CREATE TRIGGER owners_of_policies AFTER INSERT ON policies BEGIN
     INSERT INTO owners VALUES (NEW.owner, 64 + octet_length(NEW.snapshot))
@@ -523,15 +467,6 @@ CREATE TRIGGER owners_of_policies AFTER INSERT ON policies BEGIN
 END;
 CREATE TRIGGER owners_of_deleted_policies AFTER DELETE ON policies BEGIN
     UPDATE owners SET bytes = max(0, bytes - (64 + octet_length(OLD.snapshot))) WHERE owner = OLD.owner;
-END;
-
--- All lines of the audit log: some changes, such as suspending a session again and again, leave nothing else.
-CREATE TRIGGER owners_of_lines AFTER INSERT ON audit_log BEGIN
-    INSERT INTO owners VALUES (NEW.owner, 256 + octet_length(NEW.subject))
-        ON CONFLICT (owner) DO UPDATE SET bytes = bytes + excluded.bytes;
-END;
-CREATE TRIGGER owners_of_deleted_lines AFTER DELETE ON audit_log BEGIN
-    UPDATE owners SET bytes = max(0, bytes - (256 + octet_length(OLD.subject))) WHERE owner = OLD.owner;
 END;
 
 CREATE TRIGGER session_events_of_created AFTER INSERT ON sessions WHEN NEW.durable = 0 BEGIN

@@ -1,4 +1,4 @@
--- The bytes that each owner stores, counted anew: the same sums as the triggers of schema.sql keep.
+-- The bytes that each owner stores, counted anew: the same sums as the triggers of schema.sql and write/usage.rs keep.
 SELECT owner, CAST(total(bytes) AS INTEGER) FROM (
     SELECT owner, 1024 + 128 * min(events, 1000000000) + min(output_bytes, 1099511627776)
         + 4096 * min(min(events, 1000000000), min(output_bytes, 1099511627776) / 1500)
@@ -15,7 +15,7 @@ SELECT owner, CAST(total(bytes) AS INTEGER) FROM (
         + coalesce(octet_length(files_beneath), 0) + coalesce(octet_length(last_error), 0)) / 700, 1) AS bytes FROM sessions
     UNION ALL
     SELECT owner, 512 + octet_length(prompt) + coalesce(octet_length(schema), 0)
-        + coalesce(octet_length(fallback), 0) + coalesce(octet_length(answer), 0) AS bytes FROM tasks
+        + coalesce(octet_length(fallback), 0) + coalesce(octet_length(answer), 0) AS bytes FROM items
     UNION ALL
     SELECT owner, 256 + octet_length(key) + CASE WHEN coalesce(length(reply), 0) <= 962 THEN 60
         + coalesce(length(reply), 0) * 3 / 2 ELSE 1024 + (coalesce(length(reply), 0)

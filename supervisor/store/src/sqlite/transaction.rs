@@ -2,7 +2,8 @@
 
 use super::commit_count;
 use super::failure::SqliteFailure;
-use super::write::{self, Ends, Written};
+use super::write::{self, CountedConnection, Ends, Written};
+use crate::holds::Holds;
 use crate::queue::{Progress, QueuedBatch};
 use rusqlite::{Connection, params};
 use std::collections::BTreeSet;
@@ -20,16 +21,16 @@ pub(super) fn all(jobs: &[QueuedBatch], error: &StoreError) -> Verdicts {
 pub(super) fn together(
     c: &Connection,
     jobs: &[QueuedBatch],
-    lost: &BTreeSet<ExecutionId>,
+    (lost, holds): (&BTreeSet<ExecutionId>, &Holds),
 ) -> Result<Verdicts, rusqlite::Error> {
-    match transaction(c, |c| plain(c, jobs, lost)) {
+    match transaction(c, |c| plain(c, jobs, (lost, holds))) {
         Ok(verdicts) => Ok(verdicts),
         Err(SqliteFailure::Database(error)) => Err(error),
         // The caller's error: the others must not fail.
         Err(SqliteFailure::Batch(error)) if jobs.len() == 1 && lost.is_empty() => Ok(all(jobs, &error)),
         // Savepoints only now: they cost a journal for each batch, and refusals are rare.
         Err(SqliteFailure::Batch(_)) => {
-            transaction(c, |c| guarded(c, jobs, lost)).map_err(|failure| match failure {
+            transaction(c, |c| guarded(c, jobs, (lost, holds))).map_err(|failure| match failure {
                 SqliteFailure::Database(error) => error,
                 SqliteFailure::Batch(_) => rusqlite::Error::InvalidQuery,
             })
@@ -43,7 +44,7 @@ pub(super) fn alone(c: &Connection, batch: &Batch) -> Result<u64, SqliteFailure>
 
 pub(super) fn transaction<T>(
     c: &Connection,
-    body: impl FnOnce(&Connection) -> Result<T, SqliteFailure>,
+    body: impl FnOnce(&CountedConnection<'_>) -> Result<T, SqliteFailure>,
 ) -> Result<T, SqliteFailure> {
     commit(c, body, false)
 }
@@ -51,20 +52,22 @@ pub(super) fn transaction<T>(
 /// Of a body that writes pages and may change no row.
 pub(super) fn transaction_on_pages<T>(
     c: &Connection,
-    body: impl FnOnce(&Connection) -> Result<T, SqliteFailure>,
+    body: impl FnOnce(&CountedConnection<'_>) -> Result<T, SqliteFailure>,
 ) -> Result<T, SqliteFailure> {
     commit(c, body, true)
 }
 
 fn commit<T>(
     c: &Connection,
-    body: impl FnOnce(&Connection) -> Result<T, SqliteFailure>,
+    body: impl FnOnce(&CountedConnection<'_>) -> Result<T, SqliteFailure>,
     has_pages: bool,
 ) -> Result<T, SqliteFailure> {
     // Immediate: a transaction that begins by reading cannot write once another connection has written.
     c.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
     let before = c.total_changes();
-    let result = body(c).and_then(|value| {
+    let counted = CountedConnection::new(c);
+    let result = body(&counted).and_then(|value| {
+        counted.write_usage()?;
         // A transaction that changed nothing must leave no page in the log, and cost no sync.
         if has_pages || c.total_changes() > before {
             commit_count::raise(c)?;
@@ -80,20 +83,20 @@ fn commit<T>(
 }
 
 fn plain(
-    c: &Connection,
+    c: &CountedConnection<'_>,
     jobs: &[QueuedBatch],
-    lost: &BTreeSet<ExecutionId>,
+    (lost, holds): (&BTreeSet<ExecutionId>, &Holds),
 ) -> Result<Verdicts, SqliteFailure> {
     mark_lost(c, lost)?;
     // Not of pieces: a batch that takes several turns is not written together with the start of its execution.
     let ends = Ends::find_among(jobs.iter().filter(|job| job.piece().is_none()).map(|job| &job.batch));
-    jobs.iter().map(|job| write::apply(c, job, &ends).map(Ok)).collect()
+    jobs.iter().map(|job| write::apply(c, job, (&ends, holds)).map(Ok)).collect()
 }
 
 fn guarded(
-    c: &Connection,
+    c: &CountedConnection<'_>,
     jobs: &[QueuedBatch],
-    lost: &BTreeSet<ExecutionId>,
+    (lost, holds): (&BTreeSet<ExecutionId>, &Holds),
 ) -> Result<Verdicts, SqliteFailure> {
     mark_lost(c, lost)?;
     // Each batch may fail alone: nothing is merged.
@@ -101,9 +104,13 @@ fn guarded(
     let mut verdicts = Verdicts::with_capacity(jobs.len());
     for job in jobs {
         c.prepare_cached("SAVEPOINT batch")?.execute([])?;
-        let verdict = match write::apply(c, job, &ends) {
-            Ok(written) => Ok(written),
+        let verdict = match write::apply(c, job, (&ends, holds)) {
+            Ok(written) => {
+                c.write_usage()?;
+                Ok(written)
+            }
             Err(SqliteFailure::Batch(error)) => {
+                c.forget_usage();
                 c.prepare_cached("ROLLBACK TO batch")?.execute([])?;
                 Err(error)
             }

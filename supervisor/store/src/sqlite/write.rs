@@ -6,17 +6,22 @@ mod delete;
 mod durable;
 mod ends;
 mod executions;
+mod guard;
 mod imports;
+mod items;
 mod keep;
 mod sessions;
 mod templates;
+mod usage;
 
 pub(super) use compact::{FROM_THE_FIRST, PagePosition, compact_piece, is_list_of_pages, sweep_piece};
 pub(super) use delete::PIECE_ROWS as DELETED_AT_ONCE;
 pub(super) use ends::Ends;
 pub(super) use keep::{ScanPosition, prune_step};
+pub(super) use usage::CountedConnection;
 
 use super::failure::SqliteFailure;
+use crate::holds::Holds;
 use crate::queue::{Progress, QueuedBatch};
 use rusqlite::{Connection, Params};
 use vm_system_record::{Applied, Batch, Write};
@@ -31,7 +36,15 @@ pub(super) enum Written {
 }
 
 /// Writes a batch, or as much of it as it may in this turn; on an error the caller rolls back.
-pub(super) fn apply(c: &Connection, job: &QueuedBatch, ends: &Ends<'_>) -> Result<Written, SqliteFailure> {
+pub(super) fn apply(
+    c: &CountedConnection<'_>,
+    job: &QueuedBatch,
+    (ends, holds): (&Ends<'_>, &Holds),
+) -> Result<Written, SqliteFailure> {
+    // In each turn of a batch that takes several: its holder may lose the execution in between.
+    if let Some(Write::Guard(guard)) = job.batch.0.first() {
+        guard::check(c, guard, holds)?;
+    }
     if let Some(execution) = job.import() {
         return imports::apply(c, job, execution, ends);
     }
@@ -56,7 +69,7 @@ pub(super) fn apply(c: &Connection, job: &QueuedBatch, ends: &Ends<'_>) -> Resul
 
 /// Applies all writes of a batch; on an error the caller rolls back.
 pub(super) fn apply_all(
-    c: &Connection,
+    c: &CountedConnection<'_>,
     batch: &Batch,
     written: &Progress,
     ends: &Ends<'_>,
@@ -69,7 +82,7 @@ pub(super) fn apply_all(
 }
 
 fn apply_one(
-    c: &Connection,
+    c: &CountedConnection<'_>,
     write: &Write,
     written: &Progress,
     ends: &Ends<'_>,
@@ -140,18 +153,23 @@ fn apply_one(
             durable::program_run(c, *execution, *program, *version)
         }
         Write::ProgramDelete { id, at } => durable::program_delete(c, *id, *at),
-        Write::TaskInsert(task) => durable::task_insert(c, task),
-        Write::TaskAttempt { id, at, .. } => durable::task_attempt(c, *id, *at),
-        Write::TasksWithdraw { execution, at } => durable::tasks_withdraw(c, *execution, *at),
+        Write::TaskInsert(task) => items::task_insert(c, task),
+        Write::TaskAttempt { id, at, .. } => items::task_attempt(c, *id, *at),
+        Write::TasksWithdraw { execution, at } => items::withdraw(c, *execution, *at),
         Write::TaskEnd { id, outcome, answer, at, .. } => {
-            durable::task_end(c, *id, *outcome, answer.as_deref(), *at)
+            items::task_end(c, *id, *outcome, answer.as_deref(), *at)
         }
         Write::Checkpoint(checkpoint) => durable::checkpoint(c, checkpoint, written),
         // The pages of the checkpoint are there.
         Write::CheckpointCopy { from, checkpoint, to, at } => {
             durable::copy_row(c, *from, *checkpoint, *to, *at)
         }
-        Write::RunProgress { id, status, metrics } => executions::progress(c, *id, *status, metrics),
+        Write::RunProgress { id, status, metrics, limits } => {
+            executions::progress(c, *id, *status, (metrics, limits.as_deref()))
+        }
+        // Checked before all writes (`apply`).
+        Write::Guard(_) => Ok(0),
+        Write::RunsKilled { executions } => executions::killed(c, executions),
         Write::ExecutionUnname { id } => executions::unname(c, *id),
         Write::CheckpointCompact { execution, keep_from, keep_bytes } => {
             compact::compact(c, *execution, *keep_from, *keep_bytes)
@@ -163,6 +181,7 @@ fn apply_one(
             durable::current_set(c, owner, client, *execution, *at)
         }
         Write::KeyClaim(claim) => keep::claim(c, claim),
+        Write::KeyTakeOver { owner, key, from, to } => keep::take_over(c, owner, key, (*from, *to)),
         Write::KeyResponse { owner, key, reply } => keep::respond(c, owner, key, reply),
         Write::KeyRelease { owner, key } => keep::release(c, owner, key),
         Write::Audit(entry) => keep::audit(c, entry),

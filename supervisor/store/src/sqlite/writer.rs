@@ -10,7 +10,6 @@ mod shared;
 mod tests;
 
 pub(super) use shared::WriterShared;
-use shared::clock;
 
 use super::background::Background;
 use super::failure::{SqliteFailure, hopeless, is_damage, may_pass, poisoned, store_error};
@@ -24,6 +23,8 @@ use super::wal::Checkpoints;
 use super::write::{ScanPosition, Written, prune_step};
 use super::{DatabaseLocation, Durability};
 use crate::admission::Admission;
+use crate::clock;
+use crate::holds::Holds;
 use crate::queue::{Queue, QueuedBatch, Turn};
 use crate::{DatabaseFault, Lane};
 use rusqlite::Connection;
@@ -60,6 +61,7 @@ pub(super) struct Writer {
     queue: Arc<Queue>,
     shared: Arc<WriterShared>,
     admission: Arc<Admission>,
+    holds: Arc<Holds>,
     lost: BTreeSet<ExecutionId>,
     prune_at: Instant,
     /// The position of the retention scan, and when it began.
@@ -79,13 +81,20 @@ pub(super) struct Writer {
     save_at: Instant,
 }
 
+/// State that the writer shares with other threads.
+pub(super) struct PublishedState {
+    pub(super) shared: Arc<WriterShared>,
+    pub(super) admission: Arc<Admission>,
+    pub(super) holds: Arc<Holds>,
+}
+
 impl Writer {
     pub(super) fn new(
         connection: Connection,
         location: DatabaseLocation,
         retention: Retention,
         queue: Arc<Queue>,
-        (shared, admission): (Arc<WriterShared>, Arc<Admission>),
+        PublishedState { shared, admission, holds }: PublishedState,
     ) -> Result<Self, StoreError> {
         let checkpoints = Checkpoints::start(&location, &queue).map_err(|error| store_error(&error))?;
         let now = Instant::now();
@@ -100,6 +109,7 @@ impl Writer {
             queue,
             shared,
             admission,
+            holds,
             lost: BTreeSet::new(),
             prune_at: now,
             position: ScanPosition::default(),
@@ -294,7 +304,7 @@ impl Writer {
         let Some(connection) = &self.connection else {
             return all(jobs, &StoreError::Closed);
         };
-        match together(connection, jobs, &self.lost) {
+        match together(connection, jobs, (&self.lost, &self.holds)) {
             Ok(verdicts) => {
                 self.succeeded(&verdicts);
                 verdicts
@@ -319,10 +329,12 @@ impl Writer {
         let mut verdicts = Verdicts::with_capacity(jobs.len());
         for job in jobs {
             let result = match &self.connection {
-                Some(connection) => together(connection, std::slice::from_ref(job), &self.lost),
+                Some(connection) => {
+                    together(connection, std::slice::from_ref(job), (&self.lost, &self.holds))
+                }
                 None => self.location.connect().and_then(|connection| {
                     let connection = self.connection.insert(connection);
-                    together(connection, std::slice::from_ref(job), &self.lost)
+                    together(connection, std::slice::from_ref(job), (&self.lost, &self.holds))
                 }),
             };
             match result {
@@ -477,7 +489,7 @@ impl Writer {
 
     fn prune(&mut self) -> bool {
         let Some(connection) = &self.connection else { return false };
-        let now = clock();
+        let now = clock::now();
         if self.position_since.elapsed() >= PASS_AGAIN {
             (self.position, self.position_since) = (ScanPosition::default(), Instant::now());
         }

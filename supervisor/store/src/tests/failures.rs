@@ -75,7 +75,7 @@ async fn retried_durable_step_leaves_no_mark() {
     let (store, faults) = faulty();
     store.apply(running()).await.expect("new");
     let (id, status) = (execution_id(1), ExecutionStatus::Running);
-    let progress = Write::RunProgress { id, status, metrics: Metrics::default() };
+    let progress = Write::RunProgress { id, status, metrics: Metrics::default(), limits: None };
     let checkpoint = Checkpoint {
         execution: id,
         seq: 1,

@@ -141,11 +141,12 @@ async fn what_an_interrupted_checkpoint_left_goes_at_the_next_start_or_before_th
     let leave = || {
         let connection = Connection::open(folder.join("vm-system.db")).expect("writable");
         connection
-            .execute_batch(
+            .execute_batch(&format!(
                 "INSERT INTO staged SELECT id, 2, 0 FROM executions;
                  WITH RECURSIVE n(i) AS (VALUES (0) UNION ALL SELECT i + 1 FROM n WHERE i < 4999)
-                     INSERT INTO state_pages SELECT id, i, 2, zeroblob(100) FROM n CROSS JOIN executions;",
-            )
+                     INSERT INTO state_pages SELECT id, i, 2, zeroblob(100) FROM n CROSS JOIN executions;
+                 INSERT OR REPLACE INTO owners {STORED_BYTES}"
+            ))
             .expect("rows of a schema of our own");
     };
     let pages = || number(folder, "SELECT count(*) FROM state_pages");

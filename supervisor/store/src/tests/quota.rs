@@ -4,6 +4,7 @@ use super::fixture::{
     console, ended, execution_id, execution_record, mine, options, owner, policy, running, session_id,
     session_record, started, template_id,
 };
+use crate::sqlite::STORED_BYTES;
 use crate::{StoreHandle, StoreOptions, open_sqlite};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -188,7 +189,7 @@ async fn the_largest_owner_loses_records_first_and_no_other_owner_and_no_line_of
         ended(2, 2),
         started(3, 1),
         ended(3, 1),
-        Write::RunProgress { id: execution_id(1), status, metrics },
+        Write::RunProgress { id: execution_id(1), status, metrics, limits: None },
         Write::Audit(Box::new(audit)),
     ]);
     store.apply(Batch(writes)).await.expect("new");
@@ -242,7 +243,7 @@ async fn near_its_quota_an_owner_keeps_what_ended_a_moment_ago_and_above_it_lose
     let stores = async |output_bytes| {
         let running = execution_record(1, 1);
         let metrics = Metrics { output_bytes, ..running.metrics };
-        own.apply(Write::RunProgress { id: running.id, status: running.status, metrics })
+        own.apply(Write::RunProgress { id: running.id, status: running.status, metrics, limits: None })
             .await
             .expect("it runs");
     };
@@ -325,6 +326,9 @@ async fn owner_that_writes_nothing_is_counted_after_the_background_has_deleted()
         transaction.execute(page, rusqlite::params![id.as_bytes(), number]).expect("a row of ours");
     }
     transaction.commit().expect("writable");
+    connection
+        .execute_batch(&format!("INSERT OR REPLACE INTO owners {STORED_BYTES}"))
+        .expect("rows of a schema of our own");
     let stored = "SELECT bytes FROM owners WHERE owner = 'owner-1'";
     let bytes: i64 = connection.query_row(stored, [], |row| row.get(0)).expect("a number");
     // So little that the quota deletes nothing, and counts nothing by that.

@@ -6,6 +6,7 @@ use vm_system_record::{Rejection, StoreError};
 mod audit_and_keys;
 mod durable;
 mod executions;
+mod holders;
 mod sessions;
 mod templates;
 
@@ -27,9 +28,15 @@ macro_rules! contract_of {
                 an_imported_program_is_seen_with_its_last_version,
                 unused_versions_are_deleted_when_there_are_newer_ones,
                 what_an_execution_wrote_behind_its_last_pause_goes_with_its_end,
-                execution_has_at_most_one_pending_task,
+                tasks_of_an_execution_are_numbered_and_end_in_any_order,
                 state_is_the_newest_version_of_each_page_and_compaction_keeps_it,
                 current_execution_of_a_client_is_kept_until_it_is_deleted,
+            }
+            holders::{
+                batch_of_a_holder_that_was_fenced_off_changes_nothing,
+                checkpoint_that_goes_on_from_another_one_is_refused,
+                programs_that_run_or_are_due_are_claimed_by_one,
+                use_of_limits_is_read_as_it_was_stored,
             }
             executions::{
                 execution_runs_to_its_end_once,

@@ -1,5 +1,5 @@
 //! Random batches that share a commit have the same effect as alone: a refused one does not affect others, and an execution
-//! that starts and ends in one commit is written once with the same result.
+//! that starts and ends in one commit is written once with the same result. And whatever batches do, what owners store is counted right.
 
 use super::fixture::{
     console, execution_id, execution_record, on_disk, owner, session, session_id, template,
@@ -8,10 +8,14 @@ use crate::StoreHandle;
 use proptest::prelude::*;
 use proptest::sample::select;
 use std::sync::Arc;
+use vm_system_protocol::ids::{ProgramId, TaskId};
 use vm_system_protocol::model::{Execution, ExecutionStatus, Metrics, SessionStatus};
 use vm_system_protocol::reason::CloseReason;
 use vm_system_protocol::time::Timestamp;
-use vm_system_record::{Batch, ExecutionQuery, Page, Scope, SessionQuery, Write};
+use vm_system_record::{
+    Batch, Checkpoint, ExecutionQuery, Incarnation, KeyClaim, NewProgramVersion, Page, Scope, SessionQuery,
+    TaskOutcome, TaskRow, Write,
+};
 
 /// Few enough to collide often.
 fn number() -> impl Strategy<Value = u8> {
@@ -46,7 +50,7 @@ fn write() -> impl Strategy<Value = Write> {
         1 => (number(), any::<bool>())
             .prop_map(move |(n, wait)| Write::ExecutionStatus { id: execution_id(n), status: running(wait) }),
         1 => (number(), any::<bool>()).prop_map(move |(n, wait)| {
-            Write::RunProgress { id: execution_id(n), status: running(wait), metrics: Metrics::default() }
+            Write::RunProgress { id: execution_id(n), status: running(wait), metrics: Metrics::default(), limits: None }
         }),
         1 => number().prop_map(|n| Write::ExecutionDegraded { id: execution_id(n) }),
         1 => number().prop_map(|n| Write::ExecutionUnname { id: execution_id(n) }),
@@ -71,6 +75,92 @@ fn write() -> impl Strategy<Value = Write> {
     ]
 }
 
+/// Writes of every kind of row that counts for its owner.
+fn counted_write() -> impl Strategy<Value = Write> {
+    let bytes = || 0_usize..3_000;
+    let text = || bytes().prop_map(|bytes| "x".repeat(bytes));
+    prop_oneof![
+        8 => write(),
+        3 => (number(), 1_u64..6, proptest::collection::vec((0_u64..4, proptest::option::of(bytes())), 0..4)).prop_map(
+            |(n, seq, mut pages)| {
+                pages.sort_unstable();
+                pages.dedup_by_key(|(page, _)| *page);
+                let pages = pages.into_iter().map(|(page, bytes)| (page, bytes.map(|bytes| vec![7; bytes]))).collect();
+                let (execution, at) = (execution_id(n), Timestamp(1));
+                let cause = if seq % 2 == 0 { "pause" } else { "steps" }.to_owned();
+                Write::Checkpoint(Box::new(Checkpoint {
+                    execution, seq, at, cause, pages, unweighed: None, written: 0
+                }))
+            }
+        ),
+        1 => (number(), 1_u64..6)
+            .prop_map(|(n, keep_from)| Write::CheckpointCompact { execution: execution_id(n), keep_from, keep_bytes: None }),
+        1 => number().prop_map(|n| Write::CheckpointsTrim { execution: execution_id(n) }),
+        3 => (number(), 1_u64..6, text(), any::<bool>()).prop_map(|(n, item, prompt, has_deadline)| {
+            Write::TaskInsert(Box::new(TaskRow {
+                id: TaskId::from_bytes([16 * n + item as u8; 16]),
+                owner: owner(1),
+                execution: execution_id(n),
+                prompt,
+                schema: None,
+                attempts: 0,
+                created_at: Timestamp(1),
+                deadline: has_deadline.then_some(Timestamp(2)),
+                ended_at: None,
+                outcome: None,
+                answer: None,
+                checkpoint: item,
+                retries: None,
+                fallback: Some("1".to_owned()),
+                first_attempt_at: None,
+                last_attempt_at: None,
+            }))
+        }),
+        2 => (number(), 1_u64..6, text()).prop_map(|(n, item, answer)| Write::TaskEnd {
+            execution: execution_id(n),
+            id: TaskId::from_bytes([16 * n + item as u8; 16]),
+            outcome: TaskOutcome::Answered,
+            answer: Some(answer),
+            at: Timestamp(3),
+        }),
+        1 => number().prop_map(|n| Write::TasksWithdraw { execution: execution_id(n), at: Timestamp(3) }),
+        2 => number().prop_map(|n| Write::RunDelete { id: execution_id(n) }),
+        1 => (number(), number()).prop_map(|(from, to)| Write::CheckpointCopy {
+            from: execution_id(from),
+            checkpoint: 2,
+            to: execution_id(to + 3),
+            at: Timestamp(1),
+        }),
+        1 => (number(), text()).prop_map(|(n, source)| Write::ProgramVersion(Box::new(NewProgramVersion {
+            owner: owner(n),
+            id: ProgramId::from_bytes([n; 16]),
+            name: "p".to_owned(),
+            source_hash: [source.len() as u8; 32],
+            source,
+            format: 1,
+            code: vec![1; 100],
+            at: Timestamp(1),
+        }))),
+        1 => (number(), proptest::option::of(bytes())).prop_map(|(n, reply)| Write::KeyClaim(Box::new(KeyClaim {
+            owner: owner(n),
+            key: "k".to_owned(),
+            request_hash: [1; 32],
+            subject: [2; 16],
+            at: Timestamp(100),
+            expired_before: Timestamp(0),
+            reply: reply.map(|bytes| vec![1; bytes]),
+            holder: Incarnation([3; 16]),
+        }))),
+        1 => (number(), bytes()).prop_map(|(n, bytes)| Write::KeyResponse {
+            owner: owner(n),
+            key: "k".to_owned(),
+            reply: vec![1; bytes],
+        }),
+        1 => number().prop_map(|n| Write::KeyRelease { owner: owner(n), key: "k".to_owned() }),
+        1 => number().prop_map(|n| Write::PruneOwner { owner: owner(n), before: Timestamp(9_000), max_rows: 100 }),
+    ]
+}
+
 /// Everything that the writes change.
 async fn content(store: &StoreHandle) -> Vec<String> {
     let sessions = store.sessions(&Scope::All, &SessionQuery::default(), Page::ALL).await;
@@ -87,6 +177,32 @@ async fn content(store: &StoreHandle) -> Vec<String> {
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+
+    #[test]
+    fn counters_of_owners_are_what_a_count_anew_finds_after_random_batches(
+        turns in proptest::collection::vec(
+            proptest::collection::vec(proptest::collection::vec(counted_write(), 0..5).prop_map(Batch), 1..6),
+            1..16,
+        )
+    ) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime can be made");
+        runtime.block_on(async {
+            let disk = on_disk();
+            disk.store.apply(Batch(vec![template(1, "t"), session(1, 1), session(2, 1)])).await.expect("new");
+            for batches in turns {
+                for batch in batches {
+                    // Refused ones leave nothing: they are among those that are counted.
+                    drop(disk.store.submit_lazy(batch).await.expect("open"));
+                }
+                disk.store.apply(Batch::default()).await.expect("nothing to write");
+            }
+            let report = disk.store.check().await.expect("readable");
+            let wrong: Vec<_> = report.findings.iter().filter(|finding| finding.check == "counters").collect();
+            prop_assert!(wrong.is_empty(), "{:?}", wrong);
+            disk.store.shutdown().await;
+            Ok(())
+        })?;
+    }
 
     #[test]
     fn batches_that_share_a_commit_have_the_same_effect_as_alone(

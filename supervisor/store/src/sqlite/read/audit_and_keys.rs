@@ -2,7 +2,7 @@
 
 use super::{Read, ReadError, Select, count, durable, executions, moment};
 use rusqlite::Connection;
-use vm_system_record::{AuditEntry, IdKind, KeyRow, Owner, Scope};
+use vm_system_record::{AuditEntry, IdKind, Incarnation, KeyRow, Owner, Scope};
 
 pub(in crate::sqlite) fn ids(
     c: &Connection,
@@ -17,13 +17,13 @@ pub(in crate::sqlite) fn ids(
         IdKind::Session => "SELECT id FROM sessions",
         IdKind::Execution => "SELECT id FROM executions",
         IdKind::Program => "SELECT id FROM programs",
-        IdKind::Task => "SELECT id FROM tasks",
+        IdKind::Task => "SELECT id FROM items",
     });
     select.and_value("id >=", from.to_vec()).and_value("id <=", to.to_vec());
     match kind {
         IdKind::Template | IdKind::Program => drop(select.and("is_active = 1")),
         IdKind::Execution => drop(select.and(executions::IS_NOT_BEING_DELETED)),
-        IdKind::Task => drop(select.and(durable::IS_OF_NO_DELETION)),
+        IdKind::Task => drop(select.and(durable::IS_QUESTION).and(durable::IS_OF_NO_DELETION)),
         IdKind::Session => {}
     }
     select.scope(scope).text(" ORDER BY id LIMIT").value(i64::from(limit));
@@ -31,7 +31,8 @@ pub(in crate::sqlite) fn ids(
 }
 
 pub(in crate::sqlite) fn key(c: &Connection, owner: &Owner, key: &str) -> Read<Option<KeyRow>> {
-    let mut select = Select::new("SELECT request_hash, subject, created_at, reply FROM idempotency_keys");
+    let mut select =
+        Select::new("SELECT request_hash, subject, created_at, reply, holder FROM idempotency_keys");
     select.and_value("owner =", owner.as_str().to_owned()).and_value("key =", key.to_owned());
     select.first(c, |row| {
         Ok(KeyRow {
@@ -39,6 +40,7 @@ pub(in crate::sqlite) fn key(c: &Connection, owner: &Owner, key: &str) -> Read<O
             subject: row.get(1)?,
             created_at: moment(row, 2)?,
             reply: row.get(3)?,
+            holder: row.get::<_, Option<[u8; 16]>>(4)?.map(Incarnation),
         })
     })
 }

@@ -3,12 +3,12 @@
 use super::{
     Read, ReadError, Select, count, executions, maybe_moment, moment, pages, sessions, small, templates,
 };
+use crate::holds::next_fence;
 use rusqlite::{Connection, Row};
 use vm_system_protocol::ids::{ExecutionId, ProgramId, TaskId};
-use vm_system_protocol::time::Timestamp;
 use vm_system_record::{
-    CheckpointRow, DueTask, Owner, Page, PageVersion, ProgramCode, ProgramRow, PromptBeginning,
-    RUN_HEAD_STATE_BYTES, RunHead, RunRow, Scope, SessionRow, TaskOutcome, TaskRow, VersionRow,
+    CheckpointRow, Owner, Page, PageVersion, ProgramCode, ProgramRow, PromptBeginning, RUN_HEAD_STATE_BYTES,
+    RunHead, RunRow, Scope, SessionRow, TaskOutcome, TaskRow, UsedLimits, VersionRow,
 };
 
 pub(super) const PROGRAM: &str =
@@ -121,23 +121,37 @@ pub(in crate::sqlite) fn current(c: &Connection, owner: &Owner, client: &str) ->
 }
 
 pub(super) const TASK: &str =
-    "SELECT id, owner, execution, prompt, schema, attempts, created_at, deadline, ended_at, answer,
-    checkpoint, retries, fallback, outcome, first_attempt_at, last_attempt_at FROM tasks";
+    "SELECT id, owner, execution, prompt, schema, attempts, created_at, due_at, ended_at, answer,
+    checkpoint, retries, fallback, outcome, first_attempt_at, last_attempt_at FROM items";
+
+/// Of the items of an execution those that are tasks.
+pub(super) const IS_QUESTION: &str = "kind = 'question'";
+
+/// A statement for the oldest pending task of an execution: a look-up, however many items it has had. The execution is a value of both
+/// parts: a condition that refers to the other part would be checked for each item.
+fn oldest_pending(head: &str, execution: ExecutionId) -> Select {
+    let mut select = Select::new(head);
+    select.and_value("execution =", execution.as_bytes().to_vec());
+    select.and_value(
+        "item = (SELECT min(item) FROM open_items WHERE execution =",
+        execution.as_bytes().to_vec(),
+    );
+    select.text(" AND kind = 'question')");
+    select
+}
 
 /// As `executions::IS_NOT_BEING_DELETED`, of tasks.
 pub(super) const IS_OF_NO_DELETION: &str =
-    "NOT EXISTS (SELECT 1 FROM staged WHERE staged.execution = tasks.execution AND staged.bytes < 0)";
+    "NOT EXISTS (SELECT 1 FROM staged WHERE staged.execution = items.execution AND staged.bytes < 0)";
 
 pub(in crate::sqlite) fn task(c: &Connection, scope: &Scope, id: TaskId) -> Read<Option<Box<TaskRow>>> {
     let mut select = Select::new(TASK);
-    select.and_value("id =", id.as_bytes().to_vec()).and(IS_OF_NO_DELETION).scope(scope);
+    select.and_value("id =", id.as_bytes().to_vec()).and(IS_QUESTION).and(IS_OF_NO_DELETION).scope(scope);
     select.first_boxed(c, task_row)
 }
 
 pub(in crate::sqlite) fn pending_task(c: &Connection, execution: ExecutionId) -> Read<Option<Box<TaskRow>>> {
-    let mut select = Select::new(TASK);
-    select.and_value("execution =", execution.as_bytes().to_vec()).and("ended_at IS NULL");
-    select.first_boxed(c, task_row)
+    oldest_pending(TASK, execution).first_boxed(c, task_row)
 }
 
 pub(in crate::sqlite) fn prompts(
@@ -148,8 +162,8 @@ pub(in crate::sqlite) fn prompts(
 ) -> Read<Vec<PromptBeginning>> {
     let mut prompts = Vec::new();
     for execution in executions {
-        let mut select = Select::new("SELECT prompt, id FROM tasks");
-        select.and_value("execution =", execution.as_bytes().to_vec()).and("ended_at IS NULL").scope(scope);
+        let mut select = oldest_pending("SELECT prompt, id FROM items", *execution);
+        select.scope(scope);
         let beginning = |row: &Row<'_>| {
             let prompt = row.get_ref(0)?.as_str().map_err(|_| ReadError::Damaged("task"))?;
             let text = prompt[..prompt.floor_char_boundary(bytes as usize)].to_owned();
@@ -213,11 +227,11 @@ pub(in crate::sqlite) fn task_of(
     at: Option<u64>,
 ) -> Read<Option<Box<TaskRow>>> {
     let mut select = Select::new(TASK);
-    select.and_value("execution =", execution.as_bytes().to_vec());
+    select.and_value("execution =", execution.as_bytes().to_vec()).and(IS_QUESTION);
     if let Some(checkpoint) = at {
-        select.and_value("checkpoint <=", i64::try_from(checkpoint).unwrap_or(i64::MAX));
+        select.and_value("item <=", i64::try_from(checkpoint).unwrap_or(i64::MAX));
     }
-    select.text(" ORDER BY checkpoint DESC LIMIT 1");
+    select.text(" ORDER BY item DESC LIMIT 1");
     select.first_boxed(c, task_row)
 }
 
@@ -228,10 +242,10 @@ pub(in crate::sqlite) fn tasks_of_run(
     limit: u32,
 ) -> Read<Vec<TaskRow>> {
     let mut select = Select::new(TASK);
-    select.and_value("execution =", execution.as_bytes().to_vec());
-    select.and_value("checkpoint >", i64::try_from(after).unwrap_or(i64::MAX));
+    select.and_value("execution =", execution.as_bytes().to_vec()).and(IS_QUESTION);
+    select.and_value("item >", i64::try_from(after).unwrap_or(i64::MAX));
     select.paged = true;
-    select.text(" ORDER BY checkpoint LIMIT").value(i64::from(limit));
+    select.text(" ORDER BY item LIMIT").value(i64::from(limit));
     select.readable_rows(c, task_weight, task_row)
 }
 
@@ -263,46 +277,6 @@ pub(in crate::sqlite) fn page_versions(
         Ok(left_bytes > 0)
     })?;
     Ok(versions)
-}
-
-pub(in crate::sqlite) fn due_tasks(
-    c: &Connection,
-    until: Timestamp,
-    after: Option<(Timestamp, TaskId)>,
-    limit: u32,
-) -> Read<Vec<DueTask>> {
-    let mut select = Select::new("SELECT id, execution, deadline FROM tasks");
-    select.and("ended_at IS NULL").and("deadline IS NOT NULL").and_value("deadline <=", until.0);
-    // Tasks of sessions are ended by their owner task.
-    select.and("EXISTS (SELECT 1 FROM program_runs WHERE program_runs.execution = tasks.execution)");
-    if let Some((deadline, id)) = after {
-        select.and("(deadline, id) > (").value(deadline.0).text(",").value(id.as_bytes().to_vec()).text(")");
-    }
-    select.paged = true;
-    select.text(" ORDER BY deadline, id LIMIT").value(i64::from(limit));
-    select.readable_rows(
-        c,
-        |_| 64,
-        |row| {
-            Ok(DueTask {
-                id: TaskId::from_bytes(row.get(0)?),
-                execution: ExecutionId::from_bytes(row.get(1)?),
-                deadline: moment(row, 2)?,
-            })
-        },
-    )
-}
-
-pub(in crate::sqlite) fn running_programs(
-    c: &Connection,
-    after: ExecutionId,
-    limit: u32,
-) -> Read<Vec<[u8; 16]>> {
-    let mut select = Select::new("SELECT id FROM executions");
-    select.and("kind = 'program'").and("status = 'running'").and_value("id >", after.as_bytes().to_vec());
-    select.paged = true;
-    select.text(" ORDER BY id LIMIT").value(i64::from(limit));
-    select.rows(c, |row| Ok(row.get(0)?))
 }
 
 /// Columns and tables of [`run_row`].
@@ -371,8 +345,23 @@ pub(in crate::sqlite) fn run_head(c: &Connection, execution: ExecutionId) -> Rea
         template: templates::template(c, &Scope::All, session.template_id)?.map(|row| *row),
         checkpoint,
         task: task_of(c, execution, None)?.map(|row| *row),
+        limits: used_limits(c, execution)?,
+        fence: next_fence(),
         state,
     })))
+}
+
+fn used_limits(c: &Connection, execution: ExecutionId) -> Read<UsedLimits> {
+    let mut select = Select::new("SELECT spent, exits, kills FROM executions");
+    select.and_value("id =", execution.as_bytes().to_vec());
+    let limits = select.first(c, |row| {
+        let text = row.get_ref(0)?.as_str_or_null().map_err(|_| ReadError::Damaged("execution"))?;
+        let spent =
+            text.map(serde_json::from_str).transpose().map_err(|_| ReadError::Damaged("execution"))?;
+        let [exits, kills] = [small(row, 1, "execution")?, small(row, 2, "execution")?];
+        Ok(UsedLimits { spent: spent.unwrap_or_default(), exits, kills })
+    })?;
+    Ok(limits.unwrap_or_default())
 }
 
 /// All pages of a state; none if there may be more than these.

@@ -14,6 +14,7 @@ use vm_system_record::{
 
 const RUNS: ListIndex = ListIndex {
     table: "executions",
+    alias: "executions",
     name: "executions_of_programs",
     has: "kind = 'program'",
     selects: &["owner", "status"],
@@ -24,6 +25,7 @@ const RUNS_BY_NAME: ListIndex =
     ListIndex { name: "executions_by_name", has: "name IS NOT NULL", selects: &["owner", "name"], ..RUNS };
 const RUNS_OF_PROGRAM: ListIndex = ListIndex {
     table: "program_runs",
+    alias: "program_runs",
     name: "program_runs_by_program",
     has: "",
     selects: &["program"],
@@ -31,16 +33,19 @@ const RUNS_OF_PROGRAM: ListIndex = ListIndex {
     id: "execution",
 };
 const PENDING_TASKS: ListIndex = ListIndex {
-    table: "tasks",
-    name: "tasks_pending_by_owner",
-    has: "ended_at IS NULL",
+    table: "open_items",
+    // The same for both parts of a list of tasks, so that they have the same conditions.
+    alias: "items",
+    name: "open_items_by_owner",
+    has: "kind = 'question'",
     selects: &["owner"],
     time: "created_at",
     id: "id",
 };
 const ENDED_TASKS: ListIndex = ListIndex {
-    name: "tasks_ended",
-    has: "ended_at IS NOT NULL",
+    table: "items",
+    name: "items_ended",
+    has: "ended_at IS NOT NULL AND kind = 'question'",
     selects: &["owner", "outcome"],
     ..PENDING_TASKS
 };
@@ -110,7 +115,7 @@ const IS_OF_PROGRAM: &str =
     "(SELECT program FROM program_runs WHERE program_runs.execution = executions.id) =";
 const HAS_STATUS: &str = "(SELECT status FROM executions WHERE executions.id = program_runs.execution) =";
 const IS_TASK_OF_PROGRAM: &str =
-    "(SELECT program FROM program_runs WHERE program_runs.execution = tasks.execution) =";
+    "(SELECT program FROM program_runs WHERE program_runs.execution = items.execution) =";
 
 pub(in crate::sqlite) fn tasks(
     c: &Connection,
@@ -159,16 +164,21 @@ fn task_list(c: &Connection, scope: &Scope, filter: &TaskQuery, page: Page) -> R
     Ok(MergedList { parts, newest_first, period: filter.period, page, conditions })
 }
 
-/// An execution has one task for each checkpoint: their order is that of their creation, even if the clock was set back.
+/// Items are numbered in their execution: their order is that of their creation, even if the clock was set back.
 fn tasks_of_execution(scope: &Scope, execution: ExecutionId, filter: &TaskQuery, page: Page) -> Select {
-    let mut select = Select::new(&format!("{TASK} INDEXED BY tasks_by_execution"));
+    let mut select = Select::new(TASK);
     select
         .and_value("execution =", execution.as_bytes().to_vec())
+        .and(durable::IS_QUESTION)
         .and(durable::IS_OF_NO_DELETION)
         .scope(scope);
     match filter.status {
-        Some(TaskState::Pending) => select.and("ended_at IS NULL"),
-        Some(state) => select.and("ended_at IS NOT NULL").and_value("outcome =", state.as_str().to_owned()),
+        Some(TaskState::Pending) => select
+            .and("item IN (SELECT item FROM open_items WHERE execution =")
+            .value(execution.as_bytes().to_vec())
+            .text(")"),
+        // `+`: not in the index of all ended tasks, whose order is another one.
+        Some(state) => select.and("+ended_at IS NOT NULL").and_value("outcome =", state.as_str().to_owned()),
         None => &mut select,
     };
     if let Some(program) = filter.program {
@@ -181,13 +191,10 @@ fn tasks_of_execution(scope: &Scope, execution: ExecutionId, filter: &TaskQuery,
         select.and_value("created_at <", until.0);
     }
     if let Some(after) = page.after {
-        select
-            .and("checkpoint > (SELECT checkpoint FROM tasks WHERE id =")
-            .value(after.id.to_vec())
-            .text(")");
+        select.and("item > (SELECT item FROM items WHERE id =").value(after.id.to_vec()).text(")");
     }
     select.paged = true;
-    select.text(" ORDER BY checkpoint LIMIT").value(i64::from(page.limit));
+    select.text(" ORDER BY item LIMIT").value(i64::from(page.limit));
     select
 }
 

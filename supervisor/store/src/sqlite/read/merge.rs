@@ -17,6 +17,8 @@ const MOST_KEYS: u32 = 1_000;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ListIndex {
     pub(super) table: &'static str,
+    /// The name of its rows in conditions.
+    pub(super) alias: &'static str,
     pub(super) name: &'static str,
     /// Rows that the index has; empty: all.
     pub(super) has: &'static str,
@@ -131,16 +133,17 @@ impl MergedList {
 
     /// The statement that reads keys of a part behind one of them; `verb` is `SELECT`, or `EXPLAIN QUERY PLAN SELECT` in tests.
     pub(super) fn select(&self, verb: &str, part: &ListPart, last: Option<ListKey>, count: u32) -> Select {
-        let ListIndex { table, name, has, selects, time, id } = part.index;
-        let mut select =
-            Select::new(&format!("{verb} {table}.{time}, {table}.{id} FROM {table} INDEXED BY {name}"));
+        let ListIndex { table, alias, name, has, selects, time, id } = part.index;
+        let mut select = Select::new(&format!(
+            "{verb} {alias}.{time}, {alias}.{id} FROM {table} AS {alias} INDEXED BY {name}"
+        ));
         if !has.is_empty() {
             select.and(has);
         }
         for (column, value) in selects.iter().zip(&part.values) {
-            select.and_value(&format!("{table}.{column} ="), value.clone());
+            select.and_value(&format!("{alias}.{column} ="), value.clone());
         }
-        self.bounds(&mut select, &format!("{table}.{time}"), &format!("{table}.{id}"), last);
+        self.bounds(&mut select, &format!("{alias}.{time}"), &format!("{alias}.{id}"), last);
         for (condition, value) in &self.conditions {
             match value {
                 Some(value) => select.and_value(condition, value.clone()),
@@ -150,7 +153,7 @@ impl MergedList {
         select.paged = true;
         let direction = if self.newest_first { "DESC" } else { "ASC" };
         select
-            .text(&format!(" ORDER BY {table}.{time} {direction}, {table}.{id} {direction} LIMIT"))
+            .text(&format!(" ORDER BY {alias}.{time} {direction}, {alias}.{id} {direction} LIMIT"))
             .value(i64::from(count));
         select
     }

@@ -131,10 +131,13 @@ fn policy_hash(c: &Connection, id: SessionId) -> Read<Option<Vec<u8>>> {
     select.first(c, |row| Ok(row.get(0)?))
 }
 
-/// Starting and ready sessions of scripts. What cannot be read is left out: its worker is not adopted.
+/// Starting and ready sessions of scripts of this node. What cannot be read is left out: its worker is not adopted.
 pub(in crate::sqlite) fn live_sessions(c: &Connection) -> Read<Vec<LiveSessionRow>> {
     let mut select = Select::new(COLUMNS);
-    select.text(" INDEXED BY sessions_live WHERE durable = 0 AND status IN ('starting', 'ready')");
+    select.text(
+        " INDEXED BY sessions_live WHERE durable = 0 AND status IN ('starting', 'ready')
+             AND (node IS NULL OR node = (SELECT value FROM meta WHERE key = 'node'))",
+    );
     let mut rows = Vec::new();
     select.each(c, |row| {
         rows.extend(session_row(row).ok());

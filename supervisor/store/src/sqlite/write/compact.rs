@@ -1,6 +1,7 @@
 //! Deletes page versions that no retained checkpoint needs. The cost grows with the pages of the compacted checkpoints, never
 //! with the whole state: each checkpoint's row names the pages that it wrote, or at least those with an older version.
 
+use super::usage::{CountedConnection, checkpoint_bytes, page_bytes};
 use super::{delete, int, run};
 use crate::queue::Progress;
 use crate::sqlite::failure::SqliteFailure;
@@ -103,7 +104,7 @@ pub(in crate::sqlite) struct Piece {
 
 /// As much as one piece does at once; the writer goes on with the rest in the background.
 pub(super) fn compact(
-    c: &Connection,
+    c: &CountedConnection<'_>,
     execution: ExecutionId,
     keep_from: u64,
     keep_bytes: Option<u64>,
@@ -123,7 +124,7 @@ pub(super) fn compact(
 /// Deletes the oldest checkpoint, or a part of what only it needs: of each page that its successor wrote the versions before, and with
 /// them the mark that the page is gone.
 pub(in crate::sqlite) fn compact_piece(
-    c: &Connection,
+    c: &CountedConnection<'_>,
     execution: ExecutionId,
     (keep_from, keep_bytes): (u64, Option<u64>),
     position: usize,
@@ -149,8 +150,8 @@ pub(in crate::sqlite) fn compact_piece(
             let part = &numbers[position.min(numbers.len())..];
             for page in part.iter().take(PIECE_ROWS) {
                 let sql = "DELETE FROM state_pages WHERE execution = ?1 AND page = ?2 AND checkpoint <= ?3
-                     AND (checkpoint < ?3 OR bytes IS NULL)";
-                rows += run(c, sql, params![id, int(*page), successor])?;
+                     AND (checkpoint < ?3 OR bytes IS NULL) RETURNING length(bytes)";
+                rows += c.delete(execution, sql, params![id, int(*page), successor], page_bytes)?;
             }
             if part.len() > PIECE_ROWS {
                 // The checkpoint's state is not whole any more: nobody may go back to it.
@@ -162,29 +163,31 @@ pub(in crate::sqlite) fn compact_piece(
         // It is of an older version of the schema, or was copied.
         None => rows += compact_all(c, execution, *oldest, successor.cast_unsigned())?,
     }
-    rows += run(c, "DELETE FROM checkpoints WHERE execution = ?1 AND seq = ?2", params![id, oldest])?;
+    let sql = "DELETE FROM checkpoints WHERE execution = ?1 AND seq = ?2 RETURNING length(pages)";
+    rows += c.delete(execution, sql, params![id, oldest], checkpoint_bytes)?;
     Ok(Piece { rows, next: Some(0) })
 }
 
 /// The same with a scan of all versions.
 fn compact_all(
-    c: &Connection,
+    c: &CountedConnection<'_>,
     execution: ExecutionId,
     oldest: i64,
     keep_from: u64,
 ) -> Result<u64, rusqlite::Error> {
     let replaced = "DELETE FROM state_pages WHERE execution = ?1 AND checkpoint < ?2 AND EXISTS (
          SELECT 1 FROM state_pages AS newer WHERE newer.execution = ?1 AND newer.page = state_pages.page
-         AND newer.checkpoint > state_pages.checkpoint AND newer.checkpoint <= ?2)";
+         AND newer.checkpoint > state_pages.checkpoint AND newer.checkpoint <= ?2)
+         RETURNING length(bytes)";
     let forgotten = "DELETE FROM state_pages WHERE execution = ?1 AND checkpoint > ?2 AND checkpoint <= ?3
-         AND bytes IS NULL";
+         AND bytes IS NULL RETURNING length(bytes)";
     let id = execution.as_bytes();
-    Ok(run(c, replaced, params![id, int(keep_from)])?
-        + run(c, forgotten, params![id, oldest, int(keep_from)])?)
+    Ok(c.delete(execution, replaced, params![id, int(keep_from)], page_bytes)?
+        + c.delete(execution, forgotten, params![id, oldest, int(keep_from)], page_bytes)?)
 }
 
 /// Of an execution that ends only what it can be taken back to stays: its checkpoints up to the last pause.
-pub(super) fn trim(c: &Connection, execution: ExecutionId) -> Result<u64, SqliteFailure> {
+pub(super) fn trim(c: &CountedConnection<'_>, execution: ExecutionId) -> Result<u64, SqliteFailure> {
     let id = execution.as_bytes();
     let pause: Option<i64> = c
         .prepare_cached(
@@ -198,7 +201,8 @@ pub(super) fn trim(c: &Connection, execution: ExecutionId) -> Result<u64, Sqlite
         .prepare_cached("SELECT sum(bytes) FROM checkpoints WHERE execution = ?1 AND seq > ?2")?
         .query_row(params![id, pause], |row| row.get(0))?;
     let Some(bytes) = bytes else { return Ok(0) };
-    let rows = run(c, "DELETE FROM checkpoints WHERE execution = ?1 AND seq > ?2", params![id, pause])?;
+    let sql = "DELETE FROM checkpoints WHERE execution = ?1 AND seq > ?2 RETURNING length(pages)";
+    let rows = c.delete(execution, sql, params![id, pause], checkpoint_bytes)?;
     run(
         c,
         "INSERT INTO staged (execution, seq, bytes) VALUES (?1, ?2, ?3)
@@ -224,7 +228,7 @@ pub(in crate::sqlite) struct Swept {
 
 /// Deletes pages of an execution that belong to no checkpoint, those from `seq` on; behind the last of them their mark.
 pub(in crate::sqlite) fn sweep_piece(
-    c: &Connection,
+    c: &CountedConnection<'_>,
     execution: ExecutionId,
     seq: i64,
     (page, checkpoint): PagePosition,
@@ -238,11 +242,12 @@ pub(in crate::sqlite) fn sweep_piece(
         .query_row(params![id, page, checkpoint, PIECE_ROWS as i64], |row| Ok((row.get(0)?, row.get(1)?)))
         .optional()?;
     let (last_page, last_checkpoint) = end.unwrap_or((i64::MAX, i64::MAX));
-    let rows = run(
-        c,
+    let rows = c.delete(
+        execution,
         "DELETE FROM state_pages WHERE execution = ?1 AND (page, checkpoint) > (?2, ?3)
-             AND (page, checkpoint) <= (?4, ?5) AND checkpoint >= ?6",
+             AND (page, checkpoint) <= (?4, ?5) AND checkpoint >= ?6 RETURNING length(bytes)",
         params![id, page, checkpoint, last_page, last_checkpoint, seq],
+        page_bytes,
     )?;
     if end.is_some() {
         return Ok(Swept { rows, next: end });
@@ -260,7 +265,7 @@ pub(in crate::sqlite) fn sweep_piece(
 }
 
 /// Removes the rest of an interrupted checkpoint before the next one is written.
-pub(super) fn sweep_all(c: &Connection, execution: ExecutionId) -> Result<(), SqliteFailure> {
+pub(super) fn sweep_all(c: &CountedConnection<'_>, execution: ExecutionId) -> Result<(), SqliteFailure> {
     let seq: Option<i64> = c
         .prepare_cached("SELECT seq FROM staged WHERE execution = ?1")?
         .query_row(params![execution.as_bytes()], |row| row.get(0))
@@ -313,7 +318,7 @@ fn oldest_within(c: &Connection, execution: ExecutionId, bytes: u64) -> Result<u
 
 #[cfg(test)]
 mod tests {
-    use super::{MANY, compact, packed, unpacked};
+    use super::{CountedConnection, MANY, compact, packed, unpacked};
     use crate::queue::Progress;
     use crate::sqlite::read::costs::filled;
     use crate::sqlite::write::durable::checkpoint;
@@ -324,6 +329,7 @@ mod tests {
     #[test]
     fn a_large_checkpoint_names_only_the_pages_that_replace_a_version() {
         let (_folder, c) = filled();
+        let c = CountedConnection::new(&c);
         let execution = c
             .query_row("SELECT id FROM executions WHERE owner = 'me'", [], |row| row.get(0))
             .map(ExecutionId::from_bytes)

@@ -4,6 +4,7 @@
 //! with an error, in a closed session, so that nobody goes on from a part of a state. The last piece makes both what the batch
 //! says. A placeholder of which the copy was interrupted is deleted in the background (`staged.seq = 0`).
 
+use super::usage::{CountedConnection, counted_page};
 use super::{apply_all, durable, executions, exists, int, run, sessions};
 use crate::queue::QueuedBatch;
 use crate::sqlite::failure::{Constrained as _, SqliteFailure};
@@ -37,7 +38,7 @@ fn copy_of(batch: &Batch) -> Option<StateCopy> {
 
 /// Writes a batch that copies a state, or the next piece of it; `None` for other batches.
 pub(super) fn apply(
-    c: &Connection,
+    c: &CountedConnection<'_>,
     job: &QueuedBatch,
     ends: &Ends<'_>,
 ) -> Result<Option<Written>, SqliteFailure> {
@@ -56,6 +57,7 @@ pub(super) fn apply(
     for (page, bytes) in pages {
         let sql = "INSERT INTO state_pages (execution, page, checkpoint, bytes) VALUES (?1, ?2, ?3, ?4)";
         run(c, sql, params![copy.to.as_bytes(), page, int(copy.checkpoint), bytes])?;
+        c.count(copy.to, counted_page(bytes.len() as u64));
         progress.copied_page = Some(page);
     }
     if !is_last {
@@ -103,7 +105,11 @@ pub(super) fn is_wanted(c: &Connection, to: ExecutionId) -> Result<bool, SqliteF
 
 /// The rows of the new execution and its session, as long as its state is not whole. It can be listed and deleted, which ends what
 /// writes its state.
-pub(super) fn placeholder(c: &Connection, batch: &Batch, to: ExecutionId) -> Result<(), SqliteFailure> {
+pub(super) fn placeholder(
+    c: &CountedConnection<'_>,
+    batch: &Batch,
+    to: ExecutionId,
+) -> Result<(), SqliteFailure> {
     let has_program = !batch.0.iter().any(|write| matches!(write, Write::ProgramVersion(_)));
     for write in &batch.0 {
         match write {

@@ -2,6 +2,7 @@
 //! readers the execution does not exist from the first piece on, and of the session they find less.
 
 use super::run;
+use super::usage::{CountedConnection, ITEM_BYTES, checkpoint_bytes, execution_bytes, page_bytes};
 use crate::sqlite::failure::SqliteFailure;
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use vm_system_protocol::ids::ExecutionId;
@@ -37,8 +38,15 @@ fn piece_of(c: &Connection, sizes: &str, execution: [u8; 16]) -> rusqlite::Resul
     Ok((keys, true))
 }
 
+/// The bytes of a deleted row.
+type BytesOf = fn(&Row<'_>) -> Result<i64, rusqlite::Error>;
+
+/// The numbers of the items of an execution, and their bytes.
+const ITEM_SIZES: &str = "SELECT item, octet_length(prompt) + coalesce(octet_length(schema), 0) + coalesce(octet_length(answer), 0)
+     FROM items WHERE execution = ?1 ORDER BY item";
+
 /// Deletes an execution, or a piece of a large one, of which the background deletes the rest.
-pub(super) fn delete_execution(c: &Connection, id: [u8; 16]) -> Result<Deleted, SqliteFailure> {
+pub(super) fn delete_execution(c: &CountedConnection<'_>, id: [u8; 16]) -> Result<Deleted, SqliteFailure> {
     let deleted = delete_piece(c, id)?;
     if !deleted.is_gone {
         // A job that writes a new execution in pieces finds this mark, and ends; readers leave the execution out.
@@ -50,47 +58,60 @@ pub(super) fn delete_execution(c: &Connection, id: [u8; 16]) -> Result<Deleted, 
 }
 
 /// The states go first, so that nobody goes back to one that is not whole, then the output, the execution's own row last.
-fn delete_piece(c: &Connection, id: [u8; 16]) -> Result<Deleted, SqliteFailure> {
-    let mut rows = 0;
-    for sql in [
-        "DELETE FROM checkpoints WHERE execution = ?1 AND seq IN
-             (SELECT seq FROM checkpoints WHERE execution = ?1 ORDER BY seq LIMIT ?2)",
-        "DELETE FROM state_pages WHERE execution = ?1 AND page <= coalesce(
-             (SELECT page FROM state_pages WHERE execution = ?1 ORDER BY page, checkpoint LIMIT 1 OFFSET ?2),
-             9223372036854775807)",
-    ] {
-        let deleted = run(c, sql, params![id, PIECE_ROWS])?;
+fn delete_piece(c: &CountedConnection<'_>, id: [u8; 16]) -> Result<Deleted, SqliteFailure> {
+    let (mut rows, execution) = (0, ExecutionId::from_bytes(id));
+    let states: [(&str, BytesOf); 2] = [
+        (
+            "DELETE FROM checkpoints WHERE execution = ?1 AND seq IN
+                 (SELECT seq FROM checkpoints WHERE execution = ?1 ORDER BY seq LIMIT ?2) RETURNING length(pages)",
+            checkpoint_bytes,
+        ),
+        (
+            "DELETE FROM state_pages WHERE execution = ?1 AND page <= coalesce(
+                 (SELECT page FROM state_pages WHERE execution = ?1 ORDER BY page, checkpoint LIMIT 1 OFFSET ?2),
+                 9223372036854775807) RETURNING length(bytes)",
+            page_bytes,
+        ),
+    ];
+    for (sql, bytes_of) in states {
+        let deleted = c.delete(execution, sql, params![id, PIECE_ROWS], bytes_of)?;
         rows += deleted;
         // A full piece: the background deletes what follows, between the batches of others.
         if deleted >= PIECE_ROWS.cast_unsigned() {
             return Ok(Deleted { rows, is_gone: false });
         }
     }
-    for (sizes, delete) in [
-        (
-            "SELECT seq, octet_length(text) + coalesce(octet_length(extra), 0) FROM events WHERE execution = ?1 ORDER BY seq",
-            "DELETE FROM events WHERE execution = ?1 AND seq = ?2",
-        ),
-        (
-            "SELECT rowid, octet_length(prompt) + coalesce(octet_length(schema), 0) + coalesce(octet_length(answer), 0)
-                 FROM tasks WHERE execution = ?1",
-            "DELETE FROM tasks WHERE execution = ?1 AND rowid = ?2",
-        ),
-    ] {
-        let (keys, is_all) = piece_of(c, sizes, id)?;
-        for key in keys {
-            rows += run(c, delete, params![id, key])?;
-        }
-        if !is_all {
-            return Ok(Deleted { rows, is_gone: false });
-        }
+    let (keys, is_all) = piece_of(
+        c,
+        "SELECT seq, octet_length(text) + coalesce(octet_length(extra), 0) FROM events WHERE execution = ?1 ORDER BY seq",
+        id,
+    )?;
+    for key in keys {
+        rows += run(c, "DELETE FROM events WHERE execution = ?1 AND seq = ?2", params![id, key])?;
+    }
+    if !is_all {
+        return Ok(Deleted { rows, is_gone: false });
+    }
+    let (keys, is_all) = piece_of(c, ITEM_SIZES, id)?;
+    for key in keys {
+        let sql = "DELETE FROM items WHERE execution = ?1 AND item = ?2 RETURNING octet_length(prompt)
+             + coalesce(octet_length(schema), 0) + coalesce(octet_length(fallback), 0) + coalesce(octet_length(answer), 0)";
+        rows += c.delete(execution, sql, params![id, key], |row| Ok(ITEM_BYTES + row.get::<_, i64>(0)?))?;
+    }
+    if !is_all {
+        return Ok(Deleted { rows, is_gone: false });
     }
     let deleted = delete_session_events(c, id)?;
     if deleted >= PIECE_ROWS.cast_unsigned() {
         return Ok(Deleted { rows: rows + deleted, is_gone: false });
     }
+    c.count(execution, -execution_bytes(c, execution)?);
+    // Before the row that has its owner.
+    c.settle(execution)?;
     for sql in [
         "DELETE FROM staged WHERE execution = ?1",
+        // None is left of an execution that has ended, but after damage.
+        "DELETE FROM open_items WHERE execution = ?1",
         "DELETE FROM program_runs WHERE execution = ?1",
         "DELETE FROM current_executions WHERE execution = ?1",
         "DELETE FROM executions WHERE id = ?1",
@@ -119,7 +140,7 @@ fn delete_session_events(c: &Connection, execution: [u8; 16]) -> Result<u64, Sql
 }
 
 /// All pieces at once: for a deletion that shares its batch with other writes.
-pub(super) fn delete_whole_run(c: &Connection, id: ExecutionId) -> Result<u64, SqliteFailure> {
+pub(super) fn delete_whole_run(c: &CountedConnection<'_>, id: ExecutionId) -> Result<u64, SqliteFailure> {
     let mut rows = 0;
     loop {
         let deleted = delete_run(c, id)?;
@@ -130,7 +151,7 @@ pub(super) fn delete_whole_run(c: &Connection, id: ExecutionId) -> Result<u64, S
     }
 }
 
-pub(super) fn delete_run(c: &Connection, id: ExecutionId) -> Result<Deleted, SqliteFailure> {
+pub(super) fn delete_run(c: &CountedConnection<'_>, id: ExecutionId) -> Result<Deleted, SqliteFailure> {
     let ended: Option<(bool, [u8; 16])> = c
         .prepare_cached("SELECT ended_at IS NOT NULL, session FROM executions WHERE id = ?1")?
         .query_row(params![id.as_bytes()], |row| Ok((row.get(0)?, row.get(1)?)))
@@ -169,7 +190,7 @@ pub(super) fn gone_session(row: &Row<'_>) -> rusqlite::Result<GoneSession> {
 /// Deletes a session by its id, policy and template, or a piece of its events, of which there may be many more than of executions;
 /// policy and template are deleted with their last session. These, and less than a piece of events, are not counted.
 pub(super) fn delete_session(
-    c: &Connection,
+    c: &CountedConnection<'_>,
     (session, policy, template): &GoneSession,
 ) -> Result<Deleted, SqliteFailure> {
     let sql = "DELETE FROM session_events WHERE session = ?1 AND seq < coalesce(

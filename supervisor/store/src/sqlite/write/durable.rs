@@ -1,15 +1,14 @@
-//! Programs, tasks, checkpoints and pages of durable executions. Code and pages are opaque bytes.
+//! Programs, checkpoints and pages of durable executions. Code and pages are opaque bytes.
 
+use super::usage::{CHECKPOINT_BYTES, CountedConnection, counted_page};
 use super::{compact, exists, int, run};
 use crate::queue::Progress;
 use crate::sqlite::failure::{Constrained, SqliteFailure};
 use rusqlite::{Connection, OptionalExtension, params};
-use vm_system_protocol::ids::{ExecutionId, ProgramId, TaskId};
+use vm_system_protocol::ids::{ExecutionId, ProgramId};
 use vm_system_protocol::limits::DURABLE_PAGE_BYTES;
 use vm_system_protocol::time::Timestamp;
-use vm_system_record::{
-    CLIENTS_OF_AN_OWNER, Checkpoint, Entity, NewProgramVersion, Owner, StoreError, TaskOutcome, TaskRow,
-};
+use vm_system_record::{CLIENTS_OF_AN_OWNER, Checkpoint, Entity, NewProgramVersion, Owner, StoreError};
 
 pub(super) fn program_version(c: &Connection, new: &NewProgramVersion) -> Result<u64, SqliteFailure> {
     let known: Option<([u8; 16], i64)> = c
@@ -135,74 +134,9 @@ pub(super) fn current_set(
     Ok(rows)
 }
 
-pub(super) fn task_insert(c: &Connection, task: &TaskRow) -> Result<u64, SqliteFailure> {
-    let rows = run(
-        c,
-        "INSERT INTO tasks (id, execution, owner, prompt, schema, attempts, created_at, deadline, ended_at, answer,
-             checkpoint, retries, fallback, outcome, first_attempt_at, last_attempt_at)
-         SELECT ?1, id, owner, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15 FROM executions WHERE id = ?2",
-        params![
-            task.id.as_bytes(),
-            task.execution.as_bytes(),
-            task.prompt,
-            task.schema,
-            task.attempts,
-            task.created_at.0,
-            task.deadline.map(|at| at.0),
-            task.ended_at.map(|at| at.0),
-            task.answer,
-            int(task.checkpoint),
-            task.retries,
-            task.fallback,
-            task.outcome.map(TaskOutcome::as_str),
-            task.first_attempt_at.map(|at| at.0),
-            task.last_attempt_at.map(|at| at.0)
-        ],
-    )
-    .constrained(Entity::Task, Entity::Execution)?;
-    if rows == 0 { Err(StoreError::missing(Entity::Execution).into()) } else { Ok(rows) }
-}
-
-fn missing_or_finished(c: &Connection, id: TaskId) -> SqliteFailure {
-    match exists(c, "SELECT 1 FROM tasks WHERE id = ?1", params![id.as_bytes()]) {
-        Ok(true) => StoreError::finished(Entity::Task).into(),
-        Ok(false) => StoreError::missing(Entity::Task).into(),
-        Err(error) => error.into(),
-    }
-}
-
-pub(super) fn task_attempt(c: &Connection, id: TaskId, at: Timestamp) -> Result<u64, SqliteFailure> {
-    let sql = "UPDATE tasks SET attempts = min(attempts + 1, 4294967295), first_attempt_at = coalesce(first_attempt_at, ?2),
-            last_attempt_at = ?2 WHERE id = ?1 AND ended_at IS NULL";
-    let rows = run(c, sql, params![id.as_bytes(), at.0])?;
-    if rows == 0 { Err(missing_or_finished(c, id)) } else { Ok(rows) }
-}
-
-pub(super) fn task_end(
-    c: &Connection,
-    id: TaskId,
-    outcome: TaskOutcome,
-    answer: Option<&str>,
-    at: Timestamp,
-) -> Result<u64, SqliteFailure> {
-    // The condition decides between answers that come at the same time: the second one finds no row.
-    let sql = "UPDATE tasks SET ended_at = ?2, answer = ?3, outcome = ?4 WHERE id = ?1 AND ended_at IS NULL";
-    let rows = run(c, sql, params![id.as_bytes(), at.0, answer, outcome.as_str()])?;
-    if rows == 0 { Err(missing_or_finished(c, id)) } else { Ok(rows) }
-}
-
-pub(super) fn tasks_withdraw(
-    c: &Connection,
-    execution: ExecutionId,
-    at: Timestamp,
-) -> Result<u64, SqliteFailure> {
-    let sql = "UPDATE tasks SET ended_at = ?2, outcome = ?3 WHERE execution = ?1 AND ended_at IS NULL";
-    Ok(run(c, sql, params![execution.as_bytes(), at.0, TaskOutcome::Withdrawn.as_str()])?)
-}
-
 /// Writes a part of a checkpoint's pages, at least one: they belong to no checkpoint before its row is there.
 pub(super) fn stage(
-    c: &Connection,
+    c: &CountedConnection<'_>,
     checkpoint: &Checkpoint,
     written: &Progress,
     most_bytes: usize,
@@ -230,7 +164,7 @@ fn length(page: Option<&Vec<u8>>) -> u64 {
 
 /// Writes a part of a checkpoint's pages, at least one if there are any.
 fn stage_pages(
-    c: &Connection,
+    c: &CountedConnection<'_>,
     checkpoint: &Checkpoint,
     progress: &mut Progress,
     most_bytes: usize,
@@ -251,7 +185,7 @@ fn stage_pages(
 
 /// Writes a part of the checkpoint of an execution that is being imported; true with its last page and its row.
 pub(super) fn stage_import(
-    c: &Connection,
+    c: &CountedConnection<'_>,
     checkpoint: &Checkpoint,
     progress: &mut Progress,
     most_bytes: usize,
@@ -266,11 +200,11 @@ pub(super) fn stage_import(
 }
 
 fn insert_pages(
-    c: &Connection,
+    c: &CountedConnection<'_>,
     checkpoint: &Checkpoint,
     part: std::ops::Range<usize>,
 ) -> Result<(), SqliteFailure> {
-    for (page, bytes) in &checkpoint.pages[part] {
+    for (page, bytes) in &checkpoint.pages[part.clone()] {
         run(
             c,
             "INSERT INTO state_pages (execution, page, checkpoint, bytes) VALUES (?1, ?2, ?3, ?4)",
@@ -278,12 +212,14 @@ fn insert_pages(
         )
         .constrained(Entity::Checkpoint, Entity::Execution)?;
     }
+    let part = &checkpoint.pages[part];
+    c.count(checkpoint.execution, part.iter().map(|(_, bytes)| counted_page(length(bytes.as_ref()))).sum());
     Ok(())
 }
 
 /// The row of a checkpoint, and those of its pages that are not written yet.
 pub(super) fn checkpoint(
-    c: &Connection,
+    c: &CountedConnection<'_>,
     checkpoint: &Checkpoint,
     written: &Progress,
 ) -> Result<u64, SqliteFailure> {
@@ -299,7 +235,9 @@ pub(super) fn checkpoint(
 }
 
 /// The row of a checkpoint of which so many pages are written.
-fn row(c: &Connection, checkpoint: &Checkpoint, written: &Progress) -> Result<(), SqliteFailure> {
+fn row(c: &CountedConnection<'_>, checkpoint: &Checkpoint, written: &Progress) -> Result<(), SqliteFailure> {
+    let list = compact::pages_of(c, checkpoint, written)?;
+    c.count(checkpoint.execution, CHECKPOINT_BYTES + length(list.as_ref()).cast_signed());
     run(
         c,
         "INSERT INTO checkpoints (execution, seq, at, cause, bytes, pages, unweighed, written)
@@ -310,7 +248,7 @@ fn row(c: &Connection, checkpoint: &Checkpoint, written: &Progress) -> Result<()
             checkpoint.at.0,
             checkpoint.cause,
             int(checkpoint.bytes()),
-            compact::pages_of(c, checkpoint, written)?,
+            list,
             checkpoint.unweighed.map(int),
             int(checkpoint.written)
         ],
@@ -331,13 +269,13 @@ pub(super) fn whole(c: &Connection, execution: ExecutionId, checkpoint: u64) -> 
 
 /// The row of a copied checkpoint, behind its pages.
 pub(super) fn copy_row(
-    c: &Connection,
+    c: &CountedConnection<'_>,
     from: ExecutionId,
     checkpoint: u64,
     to: ExecutionId,
     at: Timestamp,
 ) -> Result<u64, SqliteFailure> {
-    run(
+    let rows = run(
         c,
         "INSERT INTO checkpoints (execution, seq, at, cause, bytes, unweighed, written)
          SELECT ?3, seq, ?4, cause,
@@ -345,5 +283,7 @@ pub(super) fn copy_row(
          FROM checkpoints WHERE execution = ?1 AND seq = ?2",
         params![from.as_bytes(), int(checkpoint), to.as_bytes(), at.0, int(DURABLE_PAGE_BYTES)],
     )
-    .constrained(Entity::Checkpoint, Entity::Execution)
+    .constrained(Entity::Checkpoint, Entity::Execution)?;
+    c.count(to, CHECKPOINT_BYTES * rows.cast_signed());
+    Ok(rows)
 }

@@ -41,6 +41,7 @@ impl<'a> Ends<'a> {
                 }
                 // Independent of whether an execution is unfinished.
                 Write::Events(_)
+                | Write::Guard(_)
                 | Write::WorkerSeq { .. }
                 | Write::SessionInsert { .. }
                 | Write::SessionReady { .. }
@@ -50,6 +51,7 @@ impl<'a> Ends<'a> {
                 | Write::ExecutionFacts { .. }
                 | Write::SessionFacts { .. }
                 | Write::KeyClaim(_)
+                | Write::KeyTakeOver { .. }
                 | Write::KeyResponse { .. }
                 | Write::KeyRelease { .. }
                 | Write::Audit(_) => {}

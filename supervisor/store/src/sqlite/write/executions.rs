@@ -1,24 +1,26 @@
 //! Executions and their events.
 
+use super::usage::{CountedConnection, EXECUTION_BYTES, output_bytes, text_bytes};
 use super::{exists, int, run};
 use crate::sqlite::failure::{Constrained, SqliteFailure};
-use rusqlite::{Connection, params};
+use rusqlite::{Connection, OptionalExtension as _, params};
 use std::borrow::Cow;
 use vm_system_protocol::ids::ExecutionId;
 use vm_system_protocol::model::{Event, EventPayload, Execution, ExecutionError, ExecutionStatus, Metrics};
-use vm_system_record::{Entity, RepeatFacts, StoreError};
+use vm_system_record::{Entity, RepeatFacts, SpentLimits, StoreError, UsedLimits};
 
 /// `end`: the same record, or the final one if the execution ends in the same commit.
 pub(super) fn start(
-    c: &Connection,
+    c: &CountedConnection<'_>,
     name: Option<&str>,
     execution: &Execution,
     end: &Execution,
 ) -> Result<u64, SqliteFailure> {
     let error = end.error.as_ref();
     let metrics = &end.metrics;
+    let result = end.result_json();
     // Not `INSERT … SELECT`: before a statement that may insert many rows SQLite keeps a copy of each page that it changes.
-    run(
+    let rows = run(
         c,
         "INSERT INTO executions (id, session, owner, name, kind, status, degraded, input, path, args, env, started_at,
              ended_at, result, error_code, error_message, error_reason, duration_ms, cpu_ms, host_wait_ms, events,
@@ -38,7 +40,7 @@ pub(super) fn start(
             execution.env.as_str(),
             execution.started_at.0,
             end.ended_at.map(|at| at.0),
-            end.result_json(),
+            result,
             error.map(error_code),
             error.map(|error| &error.message),
             error.and_then(|error| error.reason.as_ref()),
@@ -51,34 +53,37 @@ pub(super) fn start(
             error.and_then(|error| error.exit_code)
         ],
     )
-    .constrained(Entity::Execution, Entity::Session)
+    .constrained(Entity::Execution, Entity::Session)?;
+    let optional = [execution.input.as_deref(), result].into_iter().flatten();
+    let texts = [execution.args.as_str(), execution.env.as_str()].into_iter().chain(optional);
+    let texts: usize = texts.map(str::len).sum();
+    let output = output_bytes(int(metrics.events), int(metrics.output_bytes));
+    c.count(execution.id, EXECUTION_BYTES + output + text_bytes(int(texts as u64)));
+    Ok(rows)
 }
 
 /// Makes an execution what it is to be: until now its row was a placeholder (`copies.rs`).
 pub(super) fn begin_copied(
-    c: &Connection,
+    c: &CountedConnection<'_>,
     name: Option<&str>,
     execution: &Execution,
 ) -> Result<u64, SqliteFailure> {
     let sql = "UPDATE executions SET name = ?2, status = ?3, ended_at = ?4, result = ?5, error_code = ?6, error_message = ?7,
              error_reason = ?8, exit_code = ?9 WHERE id = ?1";
     let error = execution.error.as_ref();
-    let rows = run(
-        c,
-        sql,
-        params![
-            execution.id.as_bytes(),
-            name,
-            execution.status.as_str(),
-            execution.ended_at.map(|at| at.0),
-            execution.result_json(),
-            error.map(error_code),
-            error.map(|error| &error.message),
-            error.and_then(|error| error.reason.as_ref()),
-            error.and_then(|error| error.exit_code),
-        ],
-    )
-    .constrained(Entity::Execution, Entity::Session)?;
+    let values = params![
+        execution.id.as_bytes(),
+        name,
+        execution.status.as_str(),
+        execution.ended_at.map(|at| at.0),
+        execution.result_json(),
+        error.map(error_code),
+        error.map(|error| &error.message),
+        error.and_then(|error| error.reason.as_ref()),
+        error.and_then(|error| error.exit_code),
+    ];
+    let rows =
+        c.resize(execution.id, || run(c, sql, values).constrained(Entity::Execution, Entity::Session))?;
     if rows == 0 { Err(StoreError::missing(Entity::Execution).into()) } else { Ok(rows) }
 }
 
@@ -98,18 +103,28 @@ pub(super) fn status(c: &Connection, id: ExecutionId, status: ExecutionStatus) -
 }
 
 pub(super) fn progress(
-    c: &Connection,
+    c: &CountedConnection<'_>,
     id: ExecutionId,
     status: ExecutionStatus,
-    metrics: &Metrics,
+    (metrics, limits): (&Metrics, Option<&UsedLimits>),
 ) -> Result<u64, SqliteFailure> {
     // SQLite rewrites the entry of each index with the status even if the status is the same, as it mostly is.
     const SAME: &str = "UPDATE executions SET duration_ms = ?3, cpu_ms = ?4, host_wait_ms = ?5, events = ?6,
-             output_bytes = ?7, heap_peak_bytes = ?8
+             output_bytes = ?7, heap_peak_bytes = ?8, spent = ?9, exits = ?10, kills = ?11
          WHERE id = ?1 AND status = ?2 AND status IN ('running', 'waiting')";
     const OTHER: &str = "UPDATE executions SET status = ?2, duration_ms = ?3, cpu_ms = ?4, host_wait_ms = ?5,
-             events = ?6, output_bytes = ?7, heap_peak_bytes = ?8
+             events = ?6, output_bytes = ?7, heap_peak_bytes = ?8, spent = ?9, exits = ?10, kills = ?11
          WHERE id = ?1 AND status IN ('running', 'waiting')";
+    // The texts stay: only the output counts.
+    let before = c
+        .prepare_cached("SELECT events, output_bytes FROM executions WHERE id = ?1")?
+        .query_row([id.as_bytes()], |row| Ok(output_bytes(row.get(0)?, row.get(1)?)))
+        .optional()?;
+    let after = output_bytes(int(metrics.events), int(metrics.output_bytes));
+    let (spent, exits, kills) = match limits {
+        Some(UsedLimits { spent, exits, kills }) => (spent_text(spent)?, *exits, *kills),
+        None => (None, 0, 0),
+    };
     for sql in [SAME, OTHER] {
         let values = params![
             id.as_bytes(),
@@ -119,14 +134,39 @@ pub(super) fn progress(
             int(metrics.host_wait_ms),
             int(metrics.events),
             int(metrics.output_bytes),
-            int(metrics.heap_peak_bytes)
+            int(metrics.heap_peak_bytes),
+            spent,
+            exits,
+            kills
         ];
         let rows = run(c, sql, values)?;
         if rows > 0 {
+            c.count(id, after - before.unwrap_or(after));
             return Ok(rows);
         }
     }
     Err(missing_or_finished(c, id))
+}
+
+/// The stored form; none for no use.
+fn spent_text(spent: &SpentLimits) -> Result<Option<String>, StoreError> {
+    if *spent == SpentLimits::default() {
+        return Ok(None);
+    }
+    let text = serde_json::to_string(spent);
+    // Cannot fail: numbers, and texts as keys.
+    text.map(Some).map_err(|error| StoreError::Corrupt(error.to_string()))
+}
+
+/// Their supervisor was killed while it ran these executions.
+pub(super) fn killed(c: &Connection, executions: &[ExecutionId]) -> Result<u64, SqliteFailure> {
+    let mut rows = 0;
+    for execution in executions {
+        let sql = "UPDATE executions SET kills = min(kills + 1, 4294967295)
+             WHERE id = ?1 AND kind = 'program' AND status = 'running'";
+        rows += run(c, sql, [execution.as_bytes()])?;
+    }
+    Ok(rows)
 }
 
 pub(super) fn unname(c: &Connection, id: ExecutionId) -> Result<u64, SqliteFailure> {
@@ -136,35 +176,33 @@ pub(super) fn unname(c: &Connection, id: ExecutionId) -> Result<u64, SqliteFailu
     }
 }
 
-pub(super) fn end(c: &Connection, execution: &Execution) -> Result<u64, SqliteFailure> {
+pub(super) fn end(c: &CountedConnection<'_>, execution: &Execution) -> Result<u64, SqliteFailure> {
     let error = execution.error.as_ref();
     let metrics = &execution.metrics;
-    let rows = run(
-        c,
-        "UPDATE executions SET status = ?2, degraded = max(degraded, ?3), ended_at = ?4, result = ?5, error_code = ?6,
+    let sql = "UPDATE executions SET status = ?2, degraded = max(degraded, ?3), ended_at = ?4, result = ?5, error_code = ?6,
              error_message = ?7, error_reason = ?8, duration_ms = ?9, cpu_ms = ?10, host_wait_ms = ?11, events = ?12,
              output_bytes = ?13, heap_peak_bytes = ?14, exit_code = ?16
-         WHERE id = ?1 AND (status IN ('running', 'waiting') OR (degraded = 1 AND error_message = ?15))",
-        params![
-            execution.id.as_bytes(),
-            execution.status.as_str(),
-            execution.degraded,
-            execution.ended_at.map(|at| at.0),
-            execution.result_json(),
-            error.map(error_code),
-            error.map(|error| &error.message),
-            error.and_then(|error| error.reason.as_ref()),
-            int(metrics.duration_ms),
-            int(metrics.cpu_ms),
-            int(metrics.host_wait_ms),
-            int(metrics.events),
-            int(metrics.output_bytes),
-            int(metrics.heap_peak_bytes),
-            // The end of its session was stored before.
-            super::sessions::END_LOST,
-            error.and_then(|error| error.exit_code)
-        ],
-    )?;
+         WHERE id = ?1 AND (status IN ('running', 'waiting') OR (degraded = 1 AND error_message = ?15))";
+    let values = params![
+        execution.id.as_bytes(),
+        execution.status.as_str(),
+        execution.degraded,
+        execution.ended_at.map(|at| at.0),
+        execution.result_json(),
+        error.map(error_code),
+        error.map(|error| &error.message),
+        error.and_then(|error| error.reason.as_ref()),
+        int(metrics.duration_ms),
+        int(metrics.cpu_ms),
+        int(metrics.host_wait_ms),
+        int(metrics.events),
+        int(metrics.output_bytes),
+        int(metrics.heap_peak_bytes),
+        // The end of its session was stored before.
+        super::sessions::END_LOST,
+        error.and_then(|error| error.exit_code)
+    ];
+    let rows = c.resize(execution.id, || Ok(run(c, sql, values)?))?;
     if rows == 0 { Err(missing_or_finished(c, execution.id)) } else { Ok(rows) }
 }
 

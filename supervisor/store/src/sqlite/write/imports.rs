@@ -1,11 +1,11 @@
 //! Writes a new execution with its states, output and tasks (an import) in pieces within the turns of others. Until the last one its
 //! row is a placeholder, as that of a copy (`copies.rs`): nobody goes on from a part of it.
 
-use super::{apply_all, copies, durable, executions, run};
+use super::usage::CountedConnection;
+use super::{apply_all, copies, durable, executions, items, run};
 use crate::queue::{Progress, QueuedBatch, write_bytes};
 use crate::sqlite::failure::SqliteFailure;
 use crate::sqlite::write::{Ends, Written};
-use rusqlite::Connection;
 use vm_system_protocol::ids::ExecutionId;
 use vm_system_record::{Applied, Entity, StoreError, Write};
 
@@ -21,7 +21,7 @@ pub(super) fn is_staged(write: &Write) -> bool {
 
 /// Writes the batch, or its next piece.
 pub(super) fn apply(
-    c: &Connection,
+    c: &CountedConnection<'_>,
     job: &QueuedBatch,
     execution: ExecutionId,
     ends: &Ends<'_>,
@@ -44,7 +44,7 @@ pub(super) fn apply(
 
 /// Does the next writes until so many bytes are written, at least a part of one; true if all are done.
 fn stage(
-    c: &Connection,
+    c: &CountedConnection<'_>,
     job: &QueuedBatch,
     progress: &mut Progress,
     until: Option<usize>,
@@ -72,7 +72,7 @@ fn stage(
                 behind == events.len()
             }
             Write::TaskInsert(task) if is_staged(write) => {
-                durable::task_insert(c, task)?;
+                items::task_insert(c, task)?;
                 progress.bytes += write_bytes(write);
                 true
             }

@@ -3,46 +3,82 @@
 
 use super::delete::{Deleted, delete_execution, delete_session, gone_session};
 use super::run;
+use super::usage::{CountedConnection, KEY_BYTES, LINE_BYTES, key_bytes};
 use crate::sqlite::failure::{Constrained, SqliteFailure};
-use rusqlite::{Connection, params};
+use rusqlite::{Connection, OptionalExtension as _, params};
 use vm_system_protocol::time::Timestamp;
-use vm_system_record::{AuditEntry, Entity, KeyClaim, Owner, StoreError, oldest_id_at};
+use vm_system_record::{AuditEntry, Entity, Incarnation, KeyClaim, Owner, StoreError, oldest_id_at};
 
-pub(super) fn claim(c: &Connection, claim: &KeyClaim) -> Result<u64, SqliteFailure> {
+pub(super) fn claim(c: &CountedConnection<'_>, claim: &KeyClaim) -> Result<u64, SqliteFailure> {
     // An expired key is free: the same text may name another request.
-    run(
-        c,
-        "DELETE FROM idempotency_keys WHERE owner = ?1 AND key = ?2 AND created_at < ?3",
+    c.delete_of_owners(
+        &format!("DELETE FROM idempotency_keys WHERE owner = ?1 AND key = ?2 AND created_at < ?3 RETURNING owner, {KEY_BYTES}"),
         params![claim.owner.as_str(), claim.key, claim.expired_before.0],
     )?;
-    run(
+    let rows = run(
         c,
-        "INSERT INTO idempotency_keys (owner, key, request_hash, subject, created_at, reply)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
-        params![claim.owner.as_str(), claim.key, claim.request_hash, claim.subject, claim.at.0, claim.reply],
+        "INSERT INTO idempotency_keys (owner, key, request_hash, subject, created_at, reply, holder)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+        params![
+            claim.owner.as_str(),
+            claim.key,
+            claim.request_hash,
+            claim.subject,
+            claim.at.0,
+            claim.reply,
+            claim.holder.0
+        ],
     )
-    .constrained(Entity::Key, Entity::Key)
+    .constrained(Entity::Key, Entity::Key)?;
+    c.count_of(claim.owner.as_str(), key_bytes(&claim.key, claim.reply.as_ref().map_or(0, Vec::len) as u64));
+    Ok(rows)
 }
 
-pub(super) fn respond(c: &Connection, owner: &Owner, key: &str, reply: &[u8]) -> Result<u64, SqliteFailure> {
-    let sql = "UPDATE idempotency_keys SET reply = ?3 WHERE owner = ?1 AND key = ?2";
-    match run(c, sql, params![owner.as_str(), key, reply])? {
-        0 => Err(StoreError::missing(Entity::Key).into()),
+/// Compares and sets: of several that find the same holder ended, one goes on.
+pub(super) fn take_over(
+    c: &Connection,
+    owner: &Owner,
+    key: &str,
+    (from, to): (Option<Incarnation>, Incarnation),
+) -> Result<u64, SqliteFailure> {
+    let sql = "UPDATE idempotency_keys SET holder = ?4 WHERE owner = ?1 AND key = ?2 AND holder IS ?3 AND reply IS NULL";
+    match run(c, sql, params![owner.as_str(), key, from.map(|from| from.0), to.0])? {
+        0 => Err(StoreError::conflict(Entity::Key).into()),
         rows => Ok(rows),
     }
 }
 
-pub(super) fn release(c: &Connection, owner: &Owner, key: &str) -> Result<u64, SqliteFailure> {
-    let sql = "DELETE FROM idempotency_keys WHERE owner = ?1 AND key = ?2";
-    Ok(run(c, sql, params![owner.as_str(), key])?)
+pub(super) fn respond(
+    c: &CountedConnection<'_>,
+    owner: &Owner,
+    key: &str,
+    reply: &[u8],
+) -> Result<u64, SqliteFailure> {
+    let sql = "SELECT coalesce(length(reply), 0) FROM idempotency_keys WHERE owner = ?1 AND key = ?2";
+    let before: Option<i64> =
+        c.prepare_cached(sql)?.query_row(params![owner.as_str(), key], |row| row.get(0)).optional()?;
+    let Some(before) = before else { return Err(StoreError::missing(Entity::Key).into()) };
+    let sql = "UPDATE idempotency_keys SET reply = ?3 WHERE owner = ?1 AND key = ?2";
+    let rows = run(c, sql, params![owner.as_str(), key, reply])?;
+    c.count_of(owner.as_str(), key_bytes(key, reply.len() as u64) - key_bytes(key, before.cast_unsigned()));
+    Ok(rows)
 }
 
-pub(super) fn audit(c: &Connection, entry: &AuditEntry) -> Result<u64, SqliteFailure> {
-    Ok(run(
+pub(super) fn release(c: &CountedConnection<'_>, owner: &Owner, key: &str) -> Result<u64, SqliteFailure> {
+    let sql =
+        format!("DELETE FROM idempotency_keys WHERE owner = ?1 AND key = ?2 RETURNING owner, {KEY_BYTES}");
+    Ok(c.delete_of_owners(&sql, params![owner.as_str(), key])?)
+}
+
+/// All lines of the audit log count: some changes, such as suspending a session again and again, leave nothing else.
+pub(super) fn audit(c: &CountedConnection<'_>, entry: &AuditEntry) -> Result<u64, SqliteFailure> {
+    let rows = run(
         c,
         "INSERT INTO audit_log (at, owner, verb, subject, outcome, api) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
         params![entry.at.0, entry.owner.as_str(), entry.verb, entry.subject, entry.outcome, entry.api],
-    )?)
+    )?;
+    c.count_of(entry.owner.as_str(), LINE_BYTES + entry.subject.len() as i64);
+    Ok(rows)
 }
 
 pub(super) fn meta(c: &Connection, key: &str, value: Option<&[u8]>) -> Result<u64, SqliteFailure> {
@@ -109,7 +145,7 @@ const SCAN_ROWS: u64 = 4_096;
 
 /// A whole scan, up to its bound.
 pub(super) fn prune(
-    c: &Connection,
+    c: &CountedConnection<'_>,
     before: Timestamp,
     keys_before: Timestamp,
     max_rows: u32,
@@ -128,23 +164,27 @@ pub(super) fn prune(
 
 /// Deletes whole executions and sessions, oldest first, so that no reader ever sees a part of an execution's events.
 pub(in crate::sqlite) fn prune_step(
-    c: &Connection,
+    c: &CountedConnection<'_>,
     before: Timestamp,
     keys_before: Timestamp,
     max_rows: u32,
     position: ScanPosition,
 ) -> Result<PruneStep, SqliteFailure> {
     let budget = StepBudget::new(c, max_rows.into())?;
-    let mut rows = run(
-        c,
-        "DELETE FROM idempotency_keys WHERE (owner, key) IN
-             (SELECT owner, key FROM idempotency_keys WHERE created_at < ?1 ORDER BY created_at LIMIT ?2)",
+    let mut rows = c.delete_of_owners(
+        &format!(
+            "DELETE FROM idempotency_keys WHERE (owner, key) IN
+                 (SELECT owner, key FROM idempotency_keys WHERE created_at < ?1 ORDER BY created_at LIMIT ?2)
+             RETURNING owner, {KEY_BYTES}"
+        ),
         params![keys_before.0, max_rows],
     )?;
     // The first lines are the oldest unless the calendar was changed: lines that are too new stay.
-    rows += run(
-        c,
-        "DELETE FROM audit_log WHERE at < ?1 AND id IN (SELECT id FROM audit_log ORDER BY id LIMIT ?2)",
+    rows += c.delete_of_owners(
+        &format!(
+            "DELETE FROM audit_log WHERE at < ?1 AND id IN (SELECT id FROM audit_log ORDER BY id LIMIT ?2)
+             RETURNING owner, {LINE_BYTES} + octet_length(subject)"
+        ),
         params![before.0, budget.rows_left(rows).cast_signed()],
     )?;
     // Executions, then sessions, then versions: each is deleted only when nothing refers to it any more.
@@ -157,7 +197,7 @@ pub(in crate::sqlite) fn prune_step(
 }
 
 fn prune_executions(
-    c: &Connection,
+    c: &CountedConnection<'_>,
     before: Timestamp,
     budget: &StepBudget,
     step: &mut PruneStep,
@@ -245,11 +285,11 @@ fn prune_versions(
 
 /// Deletes what is in a list, in pieces, until the budget is spent.
 fn delete_each<T>(
-    c: &Connection,
+    c: &CountedConnection<'_>,
     all: &[T],
     budget: &StepBudget,
     rows: &mut u64,
-    delete: impl Fn(&Connection, &T) -> Result<Deleted, SqliteFailure>,
+    delete: impl Fn(&CountedConnection<'_>, &T) -> Result<Deleted, SqliteFailure>,
 ) -> Result<(), SqliteFailure> {
     for one in all {
         let mut is_gone = false;
@@ -264,7 +304,7 @@ fn delete_each<T>(
 
 /// As [`prune`], for one owner's executions and sessions only: the oldest sessions first.
 pub(super) fn prune_owner(
-    c: &Connection,
+    c: &CountedConnection<'_>,
     owner: &Owner,
     before: Timestamp,
     max_rows: u32,
@@ -325,7 +365,7 @@ fn unused_versions(
 }
 
 fn prune_sessions(
-    c: &Connection,
+    c: &CountedConnection<'_>,
     before: Timestamp,
     budget: &StepBudget,
     rows: &mut u64,
@@ -345,7 +385,7 @@ fn prune_sessions(
 #[cfg(test)]
 mod tests {
     use super::super::delete::delete_run;
-    use super::{SCAN_ROWS, ScanPosition, prune_owner, prune_step};
+    use super::{CountedConnection, SCAN_ROWS, ScanPosition, prune_owner, prune_step};
     use crate::sqlite::read::costs::filled;
     use vm_system_protocol::ids::ExecutionId;
     use vm_system_protocol::time::Timestamp;
@@ -354,6 +394,7 @@ mod tests {
     #[test]
     fn events_of_sessions_and_large_texts_are_deleted_in_pieces() {
         let (_folder, c) = filled();
+        let c = CountedConnection::new(&c);
         // Tasks make any number of events of one execution; a line may be as large as a turn.
         c.execute_batch(
             "UPDATE executions SET ended_at = 5, kind = 'repl' WHERE owner = 'me';
@@ -407,6 +448,7 @@ mod tests {
     #[test]
     fn deleted_template_is_removed_with_its_last_session() {
         let (_folder, c) = filled();
+        let c = CountedConnection::new(&c);
         c.execute_batch(
             "UPDATE templates SET is_active = 0 WHERE owner = 'me';
              UPDATE sessions SET closed_at = 1 WHERE owner = 'me';
@@ -430,6 +472,7 @@ mod tests {
     #[test]
     fn version_with_a_wrong_time_does_not_keep_later_ones() {
         let (_folder, c) = filled();
+        let c = CountedConnection::new(&c);
         // One in the far future, more newest versions than one step scans, and one that may go.
         let many = SCAN_ROWS + 100;
         c.execute_batch(&format!(

@@ -1,17 +1,16 @@
 //! Sessions and their policy snapshots.
 
-use super::{exists, int, run};
+use super::usage::CountedConnection;
+use super::{exists, int, items, run};
 use crate::sqlite::failure::{Constrained, SqliteFailure};
 use rusqlite::{Connection, OptionalExtension, params};
 use sha2::{Digest, Sha256};
 use std::collections::HashSet;
-use vm_system_protocol::ids::SessionId;
+use vm_system_protocol::ids::{ExecutionId, SessionId};
 use vm_system_protocol::model::{Engine, Session, SessionEventType, SessionFacts, SessionStatus};
 use vm_system_protocol::reason::CloseReason;
 use vm_system_protocol::time::Timestamp;
-use vm_system_record::{
-    Entity, Owner, PolicySnapshot, RecordedWorktree, SessionChange, StoreError, TaskOutcome,
-};
+use vm_system_record::{Entity, Owner, PolicySnapshot, RecordedWorktree, SessionChange, StoreError};
 
 /// A session without the facts that it had would be a silent loss: the batch is refused instead.
 fn facts_text(facts: &SessionFacts) -> Result<String, SqliteFailure> {
@@ -39,9 +38,9 @@ pub(super) fn insert(
         c,
         "INSERT INTO sessions (id, owner, name, template, policy, durable, workspace_id, base_commit_oid,
              worktree_path, status, created_at, closed_at, last_error, close_reason, runtime_meta, files_uid,
-             files_user, files_root, files_beneath, files_handle, forked_from)
+             files_user, files_root, files_beneath, files_handle, forked_from, node)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20,
-             ?21)",
+             ?21, (SELECT value FROM meta WHERE key = 'node'))",
         params![
             session.id.as_bytes(),
             owner.as_str(),
@@ -145,7 +144,7 @@ pub(super) fn restoring(
 }
 
 pub(super) fn end(
-    c: &Connection,
+    c: &CountedConnection<'_>,
     id: SessionId,
     status: SessionStatus,
     at: Timestamp,
@@ -221,13 +220,14 @@ fn found(rows: u64) -> Result<u64, SqliteFailure> {
 
 /// Uses a separate index, so that the cost does not depend on sessions of durable programs.
 const LIVE: &str = "SELECT id FROM sessions INDEXED BY sessions_live
-     WHERE durable = 0 AND status IN ('starting', 'ready')";
+     WHERE durable = 0 AND status IN ('starting', 'ready')
+         AND (node IS NULL OR node = (SELECT value FROM meta WHERE key = 'node'))";
 
 /// Of sessions whose workers ended with an earlier supervisor, and of their executions.
 const GONE: &str = "the worker was gone when the supervisor started";
 
 pub(super) fn host_restart(
-    c: &Connection,
+    c: &CountedConnection<'_>,
     at: Timestamp,
     (alive, continued): (&[SessionId], &[SessionId]),
     earlier: Option<&[SessionId]>,
@@ -250,20 +250,15 @@ pub(super) fn host_restart(
         .collect::<Result<_, _>>()?;
     let continued: HashSet<&[u8; 16]> = continued.iter().map(SessionId::as_bytes).collect();
     for id in gone {
-        rows += run(
-            c,
-            "UPDATE tasks SET ended_at = ?2, outcome = ?3 WHERE ended_at IS NULL AND execution IN
-                 (SELECT id FROM executions WHERE session = ?1 AND status IN ('running', 'waiting'))",
-            params![id, at.0, TaskOutcome::Withdrawn.as_str()],
-        )?;
-        rows += run(
-            c,
-            "UPDATE executions SET status = 'error', ended_at = ?2, error_code = 'WORKER_DIED',
-                 error_message = ?4, error_reason = ?3, duration_ms = max(0, ?2 - started_at),
-                 events = (SELECT coalesce(max(seq), 0) FROM events WHERE execution = executions.id)
-             WHERE session = ?1 AND status IN ('running', 'waiting')",
-            params![id, at.0, reason, gone_because],
-        )?;
+        for execution in unfinished(c, id, None)? {
+            rows += items::withdraw(c, execution, at)?;
+            let sql = "UPDATE executions SET status = 'error', ended_at = ?2, error_code = 'WORKER_DIED',
+                     error_message = ?4, error_reason = ?3, duration_ms = max(0, ?2 - started_at),
+                     events = (SELECT coalesce(max(seq), 0) FROM events WHERE execution = executions.id)
+                 WHERE id = ?1";
+            let values = params![execution.as_bytes(), at.0, reason, gone_because];
+            rows += c.resize(execution, || Ok(run(c, sql, values)?))?;
+        }
         // The execution ended with its worker; the session goes on with another one.
         if continued.contains(&id) {
             continue;
@@ -285,7 +280,7 @@ pub(super) const END_LOST: &str =
 
 /// Ends all unfinished executions of a session but the newest, which is the only one that may still run: the ends of the others were
 /// never stored, because the disk was full.
-fn end_older(c: &Connection, session: SessionId, at: Timestamp) -> Result<u64, SqliteFailure> {
+fn end_older(c: &CountedConnection<'_>, session: SessionId, at: Timestamp) -> Result<u64, SqliteFailure> {
     let newest = c
         .prepare_cached(
             "SELECT id FROM executions WHERE session = ?1 AND status IN ('running', 'waiting')
@@ -301,7 +296,7 @@ fn end_older(c: &Connection, session: SessionId, at: Timestamp) -> Result<u64, S
 
 /// Ends the executions of a session that are unfinished according to the store, except for one.
 fn end_unfinished(
-    c: &Connection,
+    c: &CountedConnection<'_>,
     session: SessionId,
     except: Option<[u8; 16]>,
     at: Timestamp,
@@ -309,19 +304,33 @@ fn end_unfinished(
     let sql = "UPDATE executions SET status = 'error', ended_at = ?2, error_code = 'HOST_RESTART', error_message = ?3,
              degraded = 1, duration_ms = max(0, ?2 - started_at),
              events = (SELECT coalesce(max(seq), 0) FROM events WHERE execution = executions.id)
-         WHERE session = ?1 AND status IN ('running', 'waiting') AND id IS NOT ?4";
-    let rows = run(c, sql, params![session.as_bytes(), at.0, END_LOST, except])?;
-    if rows == 0 {
-        return Ok(0);
+         WHERE id = ?1";
+    let mut rows = 0;
+    for execution in unfinished(c, *session.as_bytes(), except)? {
+        rows += items::withdraw(c, execution, at)?;
+        let values = params![execution.as_bytes(), at.0, END_LOST];
+        rows += c.resize(execution, || Ok(run(c, sql, values)?))?;
     }
-    let sql = "UPDATE tasks SET ended_at = ?2, outcome = ?3 WHERE ended_at IS NULL AND execution IN
-             (SELECT id FROM executions WHERE session = ?1 AND status NOT IN ('running', 'waiting'))";
-    Ok(rows + run(c, sql, params![session.as_bytes(), at.0, TaskOutcome::Withdrawn.as_str()])?)
+    Ok(rows)
+}
+
+/// The unfinished executions of a session but for one: there is rarely more than one.
+fn unfinished(
+    c: &Connection,
+    session: [u8; 16],
+    except: Option<[u8; 16]>,
+) -> Result<Vec<ExecutionId>, rusqlite::Error> {
+    let sql =
+        "SELECT id FROM executions WHERE session = ?1 AND status IN ('running', 'waiting') AND id IS NOT ?2";
+    let mut statement = c.prepare_cached(sql)?;
+    let found =
+        statement.query_map(params![session, except], |row| row.get(0).map(ExecutionId::from_bytes))?;
+    found.collect()
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{LIVE, host_restart};
+    use super::{CountedConnection, LIVE, host_restart};
     use crate::sqlite::read::costs::filled;
     use rusqlite::StatementStatus;
     use vm_system_protocol::time::Timestamp;
@@ -329,6 +338,7 @@ mod tests {
     #[test]
     fn a_start_does_not_read_sessions_of_programs_that_wait() {
         let (_folder, c) = filled();
+        let c = CountedConnection::new(&c);
         assert_eq!(host_restart(&c, Timestamp(1), (&[], &[]), None, None).ok(), Some(0));
         let steps =
             c.prepare_cached(LIVE).expect("prepared a moment ago").get_status(StatementStatus::VmStep);

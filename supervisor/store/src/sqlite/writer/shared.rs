@@ -2,10 +2,10 @@
 
 use crate::session_watches::SessionWatches;
 use crate::sqlite::failure::SUSPECTED;
-use crate::{DatabaseFault, STALLED_AFTER};
+use crate::{DatabaseFault, STALLED_AFTER, clock};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::Instant;
 use vm_system_protocol::time::Timestamp;
 use vm_system_record::{StoreError, earlier};
 
@@ -100,16 +100,11 @@ impl WriterShared {
         let busy_for =
             self.busy_since.lock().unwrap_or_else(PoisonError::into_inner).map(|since| since.elapsed());
         let stalled_for = busy_for.filter(|busy_for| *busy_for >= STALLED_AFTER)?;
-        Some(earlier(clock(), stalled_for))
+        Some(earlier(clock::now(), stalled_for))
     }
 
     pub(super) fn set_busy(&self, is_busy: bool) {
         let since = is_busy.then(Instant::now);
         *self.busy_since.lock().unwrap_or_else(PoisonError::into_inner) = since;
     }
-}
-
-pub(super) fn clock() -> Timestamp {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    Timestamp(i64::try_from(now.as_millis()).unwrap_or(i64::MAX))
 }

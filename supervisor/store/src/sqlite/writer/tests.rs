@@ -1,6 +1,6 @@
 //! Failures that concern the writer's own connection.
 
-use super::{Admission, DatabaseLocation, Writer, WriterShared};
+use super::{Admission, DatabaseLocation, PublishedState, Writer, WriterShared};
 use crate::queue::{Queue, Turn};
 use crate::sqlite::database_file::DatabaseFile;
 use crate::sqlite::open::first_connection;
@@ -26,7 +26,7 @@ async fn transaction_that_cannot_be_ended_costs_its_connection_and_not_the_store
         location,
         Retention::default(),
         Arc::clone(&queue),
-        (Arc::clone(&shared), admission),
+        PublishedState { shared: Arc::clone(&shared), admission, holds: Arc::default() },
     )
     .expect("the folder is ours");
     let stuck = writer.connection.as_ref().expect("it was just opened");

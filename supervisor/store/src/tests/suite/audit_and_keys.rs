@@ -9,7 +9,7 @@ use vm_system_protocol::model::SessionStatus;
 use vm_system_protocol::reason::CloseReason;
 use vm_system_protocol::time::Timestamp;
 use vm_system_record::{
-    AuditEntry, Batch, Entity, IdKind, KeyClaim, Page, Rejection, Scope, StoreError, Write,
+    AuditEntry, Batch, Entity, IdKind, Incarnation, KeyClaim, Page, Rejection, Scope, StoreError, Write,
 };
 
 pub(super) async fn batch_is_all_or_nothing(store: StoreHandle) {
@@ -63,6 +63,7 @@ pub(super) async fn idempotency_key_is_held_until_it_expires_or_is_released(stor
             at: Timestamp(at),
             expired_before: Timestamp(expired_before),
             reply: None,
+            holder: Incarnation([3; 16]),
         }))
     };
     store.apply(claim(100, 0)).await.expect("free");

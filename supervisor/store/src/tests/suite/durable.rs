@@ -157,7 +157,7 @@ pub(super) async fn what_an_execution_wrote_behind_its_last_pause_goes_with_its_
     assert_eq!(store.page_versions(execution, None, usize::MAX).await, Ok(Vec::new()));
 }
 
-pub(super) async fn execution_has_at_most_one_pending_task(store: StoreHandle) {
+pub(super) async fn tasks_of_an_execution_are_numbered_and_end_in_any_order(store: StoreHandle) {
     store.apply(Batch::from(vec![])).await.expect("nothing to do");
     store.apply(running()).await.expect("new");
     let task = |n: u8, execution| TaskRow {
@@ -172,7 +172,7 @@ pub(super) async fn execution_has_at_most_one_pending_task(store: StoreHandle) {
         ended_at: None,
         answer: None,
         outcome: None,
-        checkpoint: 0,
+        checkpoint: n.into(),
         retries: None,
         fallback: None,
         first_attempt_at: None,
@@ -182,7 +182,13 @@ pub(super) async fn execution_has_at_most_one_pending_task(store: StoreHandle) {
     let id = TaskId::from_bytes([1; 16]);
     assert_eq!(store.apply(insert(1, 9)).await, rejected(Rejection::Missing(Entity::Execution)));
     store.apply(insert(1, 1)).await.expect("new");
-    assert_eq!(store.apply(insert(2, 1)).await, rejected(Rejection::Conflict(Entity::Task)));
+    assert_eq!(store.apply(insert(1, 1)).await, rejected(Rejection::Conflict(Entity::Task)), "its id");
+    let same_number = TaskRow { checkpoint: 1, ..task(2, 1) };
+    let same_number = Write::TaskInsert(Box::new(same_number));
+    assert_eq!(store.apply(same_number).await, rejected(Rejection::Conflict(Entity::Task)), "its number");
+    store.apply(insert(2, 1)).await.expect("another one");
+    let oldest = store.pending_task(execution_id(1)).await.expect("readable").expect("there");
+    assert_eq!(oldest.id, id);
     store
         .apply(Write::TaskAttempt { execution: execution_id(1), id, at: Timestamp(4) })
         .await
@@ -198,10 +204,10 @@ pub(super) async fn execution_has_at_most_one_pending_task(store: StoreHandle) {
     };
     store.apply(end.clone()).await.expect("pending");
     assert_eq!(store.apply(end).await, rejected(Rejection::Finished(Entity::Task)));
-    assert_eq!(store.pending_task(execution_id(1)).await, Ok(None));
+    let pending = store.pending_task(execution_id(1)).await.expect("readable").expect("the other one");
+    assert_eq!(pending.id, TaskId::from_bytes([2; 16]));
     let read = store.task(&mine(), id).await.expect("readable").expect("there");
     assert_eq!(read.answer.as_deref(), Some("so"));
-    store.apply(insert(2, 1)).await.expect("the first one is answered");
     let withdraw = Write::TasksWithdraw { execution: execution_id(1), at: Timestamp(6) };
     assert_eq!(store.apply(withdraw.clone()).await.map(|applied| applied.rows), Ok(1));
     assert_eq!(store.apply(withdraw).await.map(|applied| applied.rows), Ok(0), "no error if there is none");

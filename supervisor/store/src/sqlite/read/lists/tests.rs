@@ -102,11 +102,19 @@ fn insert(c: &Connection, number: u8, at: i64) {
         let mut task = id;
         task[14] = checkpoint;
         c.execute(
-            "INSERT INTO tasks (id, execution, owner, prompt, attempts, created_at, checkpoint, ended_at, outcome)
-             VALUES (?1, ?2, ?3, '?', 0, ?4, ?5, ?6, ?7)",
+            "INSERT INTO items (id, execution, item, kind, owner, prompt, attempts, created_at, checkpoint, ended_at, outcome)
+             VALUES (?1, ?2, ?5, 'question', ?3, '?', 0, ?4, ?5, ?6, ?7)",
             rusqlite::params![task, id, OWNERS[owner], at + i64::from(checkpoint), checkpoint, ended, outcome],
         )
         .expect("a new task");
+        if is_pending {
+            c.execute(
+                "INSERT INTO open_items (id, execution, item, kind, owner, created_at)
+                 VALUES (?1, ?2, ?5, 'question', ?3, ?4)",
+                rusqlite::params![task, id, OWNERS[owner], at + i64::from(checkpoint), checkpoint],
+            )
+            .expect("a pending task");
+        }
     }
 }
 
@@ -354,9 +362,10 @@ fn every_list_is_searched_in_the_index_that_leaves_least_to_filter() {
         let Ok(list) = run_list(&c, scope, &filter, page) else { panic!("readable") };
         assert_eq!(plans(&c, &list), [wanted], "{scope:?} {filter:?}");
     }
-    let ended = "SEARCH tasks USING INDEX tasks_ended (owner=? AND outcome=? AND (created_at,id)<(?,?))";
-    let any_pending = "SEARCH tasks USING INDEX tasks_pending_by_owner (owner=? AND (created_at,id)<(?,?))";
-    let pending = "SEARCH tasks USING INDEX tasks_pending_by_owner (owner=? AND (created_at,id)>(?,?))";
+    let ended = "SEARCH items USING INDEX items_ended (owner=? AND outcome=? AND (created_at,id)<(?,?))";
+    let any_pending =
+        "SEARCH items USING COVERING INDEX open_items_by_owner (owner=? AND (created_at,id)<(?,?))";
+    let pending = "SEARCH items USING COVERING INDEX open_items_by_owner (owner=? AND (created_at,id)>(?,?))";
     let expired = TaskQuery { status: Some(TaskState::Expired), ..TaskQuery::default() };
     for (scope, filter, wanted) in [
         (&me, TaskQuery::PENDING, vec![pending]),

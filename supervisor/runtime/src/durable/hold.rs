@@ -1,0 +1,68 @@
+//! The hold of an owner task on its execution: the fence under which it writes, and the checkpoint from which it goes on. Every batch of
+//! the execution begins with the guard that this makes. Decides nothing.
+
+use vm_system_protocol::ids::ExecutionId;
+use vm_system_record::{Fence, Guard, LetGo, Write};
+use vm_system_store::StoreHandle;
+
+/// Ends with the owner task, also if that fails.
+pub(super) struct RunHold {
+    store: StoreHandle,
+    execution: ExecutionId,
+    fence: Fence,
+    /// The store has it as the holder.
+    is_taken: bool,
+    /// The newest checkpoint that is stored; 0: none.
+    after: u64,
+    /// The batch that is being stored: its fence, and its checkpoint.
+    storing: Option<(Fence, Option<u64>)>,
+    left: LetGo,
+}
+
+impl RunHold {
+    /// Of an execution that was found in the store, or that begins: the first batch takes it.
+    pub(super) fn new(store: StoreHandle, execution: ExecutionId, fence: Fence, after: u64) -> Self {
+        Self { store, execution, fence, is_taken: false, after, storing: None, left: LetGo::Failed }
+    }
+
+    /// The execution was claimed for this owner task.
+    pub(super) fn is_claimed(&mut self, fence: Fence) {
+        // One that is taken has overtaken the claim.
+        if !self.is_taken {
+            (self.fence, self.is_taken) = (fence, true);
+        }
+    }
+
+    /// The guard of the next batch. The store has at most one batch of an execution at a time.
+    pub(super) fn guard(&mut self, batch: &[Write]) -> Write {
+        let checkpoint = batch.iter().find_map(|write| match write {
+            Write::Checkpoint(checkpoint) => Some(checkpoint.seq),
+            _ => None,
+        });
+        let Self { execution, fence, after, .. } = *self;
+        self.storing = Some((fence, checkpoint));
+        Write::Guard(if self.is_taken {
+            Guard::Held { execution, fence, after }
+        } else {
+            Guard::Take { execution, fence, after }
+        })
+    }
+
+    /// The outcome of the batch with the last guard.
+    pub(super) fn written(&mut self, is_stored: bool) {
+        let Some((fence, checkpoint)) = self.storing.take().filter(|_| is_stored) else { return };
+        (self.fence, self.is_taken) = (fence, true);
+        self.after = checkpoint.unwrap_or(self.after);
+    }
+
+    /// Sets the state in which it leaves the execution when it ends.
+    pub(super) fn leaves(&mut self, left: LetGo) {
+        self.left = left;
+    }
+}
+
+impl Drop for RunHold {
+    fn drop(&mut self) {
+        self.store.let_go(self.execution, self.fence, self.left);
+    }
+}

@@ -1,0 +1,87 @@
+//! The executions of programs that are to go on: which run, and which are due.
+
+use super::{Read, Select, moment};
+use crate::sqlite::claims::ClaimPosition;
+use rusqlite::Connection;
+use vm_system_protocol::ids::ExecutionId;
+use vm_system_protocol::time::Timestamp;
+use vm_system_record::ClaimKind;
+
+/// Executions behind a position, in the order of their ids, or of the times at which they are due.
+pub(in crate::sqlite) fn claimable(
+    c: &Connection,
+    which: ClaimKind,
+    after: ClaimPosition,
+    until: Timestamp,
+    limit: u32,
+) -> Read<Vec<ClaimPosition>> {
+    let mut select = claimable_rows("SELECT", which, after, until);
+    select.value(i64::from(limit));
+    select.rows(c, |row| Ok((moment(row, 0)?, ExecutionId::from_bytes(row.get(1)?))))
+}
+
+/// The statement without its last value; `verb` is `SELECT`, or `EXPLAIN QUERY PLAN SELECT` in tests.
+fn claimable_rows(verb: &str, which: ClaimKind, (at, id): ClaimPosition, until: Timestamp) -> Select {
+    let mut select;
+    match which {
+        ClaimKind::OfEnded => {
+            select = Select::new(&format!("{verb} 0, id FROM executions INDEXED BY executions_running"));
+            select
+                .and("kind = 'program'")
+                .and("status = 'running'")
+                .and_value("id >", id.as_bytes().to_vec());
+            select.text(" ORDER BY id LIMIT");
+        }
+        ClaimKind::Due => {
+            select =
+                Select::new(&format!("{verb} wake_at, id FROM executions INDEXED BY executions_by_wake"));
+            select.and("wake_at IS NOT NULL").and_value("wake_at <=", until.0);
+            select.and("(wake_at, id) > (").value(at.0).text(",").value(id.as_bytes().to_vec()).text(")");
+            select.text(" ORDER BY wake_at, id LIMIT");
+        }
+    }
+    select.paged = true;
+    select
+}
+
+/// The first time after `until` at which an execution is due.
+pub(in crate::sqlite) fn first_wake(c: &Connection, until: Timestamp) -> Read<Option<Timestamp>> {
+    let mut select = Select::new("SELECT wake_at FROM executions INDEXED BY executions_by_wake");
+    select.and_value("wake_at >", until.0).text(" ORDER BY wake_at LIMIT 1");
+    select.paged = true;
+    select.first(c, |row| moment(row, 0))
+}
+
+pub(in crate::sqlite) fn goes_on(c: &Connection, until: Timestamp) -> Read<bool> {
+    let first = (Timestamp(i64::MIN), ExecutionId::from_bytes([0; 16]));
+    for which in [ClaimKind::OfEnded, ClaimKind::Due] {
+        if !claimable(c, which, first, until, 1)?.is_empty() {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{ClaimKind, ExecutionId, Timestamp, claimable_rows};
+    use crate::sqlite::read::costs::filled;
+
+    #[test]
+    fn claims_are_searches_in_their_indexes() {
+        let (_folder, c) = filled();
+        let after = (Timestamp(5), ExecutionId::from_bytes([1; 16]));
+        for (which, wanted) in [
+            (ClaimKind::OfEnded, "SEARCH executions USING COVERING INDEX executions_running (id>?)"),
+            (
+                ClaimKind::Due,
+                "SEARCH executions USING COVERING INDEX executions_by_wake ((wake_at,id)>(?,?) AND wake_at<?)",
+            ),
+        ] {
+            let mut select = claimable_rows("EXPLAIN QUERY PLAN SELECT", which, after, Timestamp(9));
+            select.value(8);
+            let plan = select.rows(&c, |row| Ok(row.get::<_, String>(3)?));
+            assert_eq!(plan.unwrap_or_else(|_| panic!("it cannot be prepared")), [wanted]);
+        }
+    }
+}
