@@ -4,8 +4,10 @@ use crate::error::CliError;
 use crate::target::DaemonTarget;
 use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
+use std::fs::File;
 use std::io::Read as _;
 use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 /// The relevant environment variables, read once, so that tests can replace them.
@@ -124,7 +126,9 @@ fn in_runtime_dir(dir: &Path) -> PathBuf {
 /// The socket of the supervisor that uses a state directory, or used it last: the second line of the lock file.
 fn recorded_socket(state_dir: &Path) -> Option<PathBuf> {
     let mut text = Vec::new();
-    std::fs::File::open(state_dir.join("lock")).ok()?.take(LOCK_BYTES).read_to_end(&mut text).ok()?;
+    // Without waiting for a writer, where a pipe has the name.
+    let file = File::options().read(true).custom_flags(nix::libc::O_NONBLOCK).open(state_dir.join("lock"));
+    file.ok()?.take(LOCK_BYTES).read_to_end(&mut text).ok()?;
     let line = text.split(|byte| *byte == b'\n').nth(1).filter(|line| line.starts_with(b"/"))?;
     Some(PathBuf::from(OsStr::from_bytes(line)))
 }

@@ -52,7 +52,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::sync::CancellationToken;
-use vm_system_ops::{Caller, IdempotencyKey};
+use vm_system_ops::{Caller, IdempotencyKey, is_printable};
 use vm_system_protocol::control::{Op, OpError, ProgramLoad, Reply};
 
 /// The future of a method of a trait object.
@@ -84,10 +84,11 @@ pub struct McpClient {
 /// Most characters of a client's name.
 pub const CLIENT_CHARS: usize = 150;
 
-/// The key of a named client's current execution; none if the name is empty or too long.
+/// The key of a named client's current execution; none if the name is empty, too long, or has characters that are not printable: the
+/// verbs refuse such a key, some of them after an effect.
 pub fn key_of_client(name: &str) -> Option<String> {
     let name = name.trim();
-    let fits = !name.is_empty() && name.chars().count() <= CLIENT_CHARS;
+    let fits = !name.is_empty() && name.chars().count() <= CLIENT_CHARS && name.chars().all(is_printable);
     fits.then(|| format!("client {name}"))
 }
 

@@ -109,7 +109,9 @@ fn listen(address: SocketAddr, has_tokens: bool) -> Result<TcpListener, DaemonEr
 fn session_key(path: &Path) -> io::Result<SessionKey> {
     let owner = nix::unistd::geteuid().as_raw();
     let mut key = SessionKey::default();
-    if let Ok(mut file) = File::options().read(true).custom_flags(nix::libc::O_NOFOLLOW).open(path) {
+    if let Ok(mut file) =
+        File::options().read(true).custom_flags(nix::libc::O_NOFOLLOW | nix::libc::O_NONBLOCK).open(path)
+    {
         let about = file.metadata()?;
         let is_private = about.is_file() && about.uid() == owner && about.mode() & 0o777 == 0o600;
         if is_private && about.len() == key.len() as u64 {

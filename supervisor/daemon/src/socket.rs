@@ -163,8 +163,15 @@ fn lock(path: &Path, option: &'static str) -> Result<Flock<File>, SocketError> {
     let io = |source| SocketError::Io { path: path.to_owned(), source };
     let mut name = path.as_os_str().to_owned();
     name.push(".lock");
-    let file =
-        OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(name).map_err(io)?;
+    // Follows no link: in a folder of several users it could name a file of ours.
+    let file = OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(0o600)
+        .custom_flags(nix::libc::O_NOFOLLOW | nix::libc::O_NONBLOCK)
+        .open(name)
+        .map_err(io)?;
     Flock::lock(file, FlockArg::LockExclusiveNonblock).map_err(|(_, errno)| {
         if errno == nix::errno::Errno::EWOULDBLOCK {
             SocketError::InUse { path: path.to_owned(), option }

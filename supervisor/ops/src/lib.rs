@@ -58,6 +58,7 @@ mod waiting;
 pub use idempotency::IdempotencyKey;
 pub use ops::{Ops, OpsOptions};
 pub use request::{ApiRefusal, Caller, ClientPresence, VerbHandler, VerbRequest};
+pub use settings::is_printable;
 pub use vm_system_policy::AnyCapability;
 pub use vm_system_runtime::{RuntimeApi, RuntimeCondition, RuntimeFacts};
 

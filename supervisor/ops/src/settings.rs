@@ -22,7 +22,7 @@ const MOST: u64 = (1 << 53) - 1;
 const EXTENSION_BYTES: usize = 32;
 
 /// Whether it is shown as what it is: no control character, and none that changes the order in which text is shown.
-pub(super) fn is_printable(char: char) -> bool {
+pub fn is_printable(char: char) -> bool {
     let changes_order = matches!(char, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     !char.is_control() && !changes_order
 }

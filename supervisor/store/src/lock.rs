@@ -71,8 +71,16 @@ fn take(
         .create(true)
         .truncate(false)
         .mode(0o600)
+        // A pipe with this name would be waited for.
+        .custom_flags(nix::libc::O_NOFOLLOW | nix::libc::O_NONBLOCK)
         .open(path)
         .map_err(unusable)?;
+    if !file.metadata().map_err(unusable)?.is_file() {
+        return Err(OpenError::Unusable {
+            path: path.to_owned(),
+            detail: "cannot be locked: it is not a regular file".to_owned(),
+        });
+    }
     match file.try_lock() {
         Ok(()) => {}
         Err(TryLockError::WouldBlock) => {
@@ -104,7 +112,7 @@ fn take(
 
 #[cfg(test)]
 mod tests {
-    use super::{OpenError, is_exiting, state_of};
+    use super::{OpenError, StoreLock, is_exiting, state_of};
     use std::path::PathBuf;
 
     #[test]
@@ -127,5 +135,18 @@ mod tests {
             message(false),
             "/s is in use by another supervisor (pid 7): stop it first, or choose another --state-dir"
         );
+    }
+
+    #[test]
+    fn a_pipe_or_a_link_in_place_of_the_lock_is_refused_and_not_waited_for() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let lock = folder.path().join("lock");
+        nix::unistd::mkfifo(&lock, nix::sys::stat::Mode::S_IRWXU).expect("a pipe");
+        let refused = StoreLock::acquire(folder.path(), None).expect_err("a pipe").to_string();
+        assert!(refused.contains("not a regular file"), "{refused}");
+        std::fs::remove_file(&lock).expect("removed");
+        std::os::unix::fs::symlink(folder.path().join("other"), &lock).expect("a link");
+        assert!(StoreLock::acquire(folder.path(), None).is_err());
+        assert!(!folder.path().join("other").exists());
     }
 }

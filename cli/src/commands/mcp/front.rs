@@ -48,7 +48,8 @@ pub(super) struct StdioFront {
 
 /// The key of a named client's current execution.
 pub(crate) fn key_of_client(name: &str) -> Result<String, CliError> {
-    let invalid = || CliError::usage(format!("the name of a client has 1 to {CLIENT_CHARS} characters"));
+    let invalid =
+        || CliError::usage(format!("the name of a client has 1 to {CLIENT_CHARS} printable characters"));
     mcp::key_of_client(name).ok_or_else(invalid)
 }
 

@@ -412,8 +412,11 @@ impl McpBackend for HttpBackend {
         };
         let toolsets = parameter(TOOLSETS_PARAMETER).map(|names| names.parse()).transpose()?;
         let client = if let Some(name) = parameter(CLIENT_PARAMETER) {
-            let invalid =
-                || format!("`{CLIENT_PARAMETER}` in the address: a name has 1 to {CLIENT_CHARS} characters");
+            let invalid = || {
+                format!(
+                    "`{CLIENT_PARAMETER}` in the address: a name has 1 to {CLIENT_CHARS} printable characters"
+                )
+            };
             Some(key_of_client(&name).ok_or_else(invalid)?)
         } else {
             let session = parts.headers.get(SESSION_HEADER).and_then(|id| id.to_str().ok());

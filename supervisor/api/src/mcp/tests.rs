@@ -386,3 +386,11 @@ async fn wrong_arguments_are_an_error_that_the_agent_can_read() {
     let text = none["result"]["content"][0]["text"].as_str().expect("text");
     assert!(text.contains("No current execution set"), "{text}");
 }
+
+#[test]
+fn a_client_whose_name_the_verbs_would_refuse_has_no_key() {
+    assert_eq!(super::key_of_client(" the agent ").as_deref(), Some("client the agent"));
+    for refused in ["", " ", "\u{1b}[31m", "a\u{202e}b", &"x".repeat(151)] {
+        assert_eq!(super::key_of_client(refused), None, "{refused:?}");
+    }
+}

@@ -17,7 +17,7 @@ use sha2::{Digest as _, Sha256};
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::io::Read as _;
-use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::{PoisonError, RwLock};
 use subtle::ConstantTimeEq as _;
@@ -226,7 +226,8 @@ pub fn token_uids(path: &Path) -> Vec<u32> {
 
 fn read(path: &Path) -> Result<Vec<Token>, TokenError> {
     let io = |source| TokenError::Io { path: path.to_owned(), source };
-    let file = File::open(path).map_err(io)?;
+    // Without waiting for a writer, where a pipe has the name of the file: a daemon that waits handles no signal.
+    let file = File::options().read(true).custom_flags(nix::libc::O_NONBLOCK).open(path).map_err(io)?;
     let metadata = file.metadata().map_err(io)?;
     let exposed = |detail: String| TokenError::Exposed { path: path.to_owned(), detail };
     if !metadata.is_file() {
@@ -236,9 +237,9 @@ fn read(path: &Path) -> Result<Vec<Token>, TokenError> {
     let (owner, us) = (metadata.uid(), nix::unistd::geteuid().as_raw());
     // A daemon that root started reads root's file by its group.
     let is_its_group = us == 0 || metadata.gid() == nix::unistd::getegid().as_raw();
-    let open_to_others = if owner == 0 && is_its_group { 0o037 } else { 0o077 };
+    let (open_to_others, right) = if owner == 0 && is_its_group { (0o037, "0640") } else { (0o077, "0600") };
     if mode & open_to_others != 0 {
-        return Err(exposed(format!("mode {mode:04o} lets other users read or change it: chmod 0600")));
+        return Err(exposed(format!("mode {mode:04o} lets other users read or change it: chmod {right}")));
     }
     if owner != us && owner != 0 {
         return Err(exposed(format!("belongs to uid {owner}: chown it to uid {us} or to root")));
@@ -375,6 +376,13 @@ mod tests {
         assert_eq!(token_uids(file.path()), [0_u32; 0], "others decide who the users are");
         assert!(matches!(TokenBook::open(Path::new("/nowhere/tokens")), Err(TokenError::Io { .. })));
         assert!(matches!(TokenBook::open(Path::new("/")), Err(TokenError::Exposed { .. })));
+        let folder = tempfile::tempdir().expect("a folder");
+        let pipe = folder.path().join("tokens.toml");
+        nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRUSR).expect("a pipe");
+        assert!(
+            matches!(TokenBook::open(&pipe), Err(TokenError::Exposed { .. })),
+            "and nobody waits for a writer"
+        );
     }
 
     #[test]

@@ -2,10 +2,11 @@
 //! those that are due. The store says which; at most as many are taken at a time as workers can be started.
 
 use super::Durables;
+use super::hold::RunClaim;
 use super::live::QueuedRequest;
 use std::sync::Arc;
 use std::time::Duration;
-use vm_system_record::{ClaimKind, LetGo};
+use vm_system_record::ClaimKind;
 
 /// Time between two rounds of executions that run and have no owner task.
 const AGAIN: Duration = Duration::from_secs(5);
@@ -53,13 +54,11 @@ async fn wake_all(durables: &Arc<Durables>, which: ClaimKind) {
                 Some(permit) => Ok(permit),
                 None => Arc::clone(wakes).acquire_owned().await,
             };
-            let begun = permit.is_ok_and(|permit| {
-                let wake = QueuedRequest::wake(Some((permit, run.fence)));
-                durables.hand_over(run.execution, None, wake).is_ok()
-            });
-            if !begun {
-                store.let_go(run.execution, run.fence, LetGo::Failed);
-            }
+            let execution = run.execution;
+            let claim = RunClaim::new(store.clone(), run);
+            let Ok(permit) = permit else { return };
+            // A task that takes no more requests lets the claim go.
+            let _ = durables.hand_over(execution, None, QueuedRequest::wake(Some((permit, claim))));
         }
         if is_last {
             return;

@@ -2,7 +2,7 @@
 //! the execution begins with the guard that this makes. Decides nothing.
 
 use vm_system_protocol::ids::ExecutionId;
-use vm_system_record::{Fence, Guard, LetGo, Write};
+use vm_system_record::{ClaimedRun, Fence, Guard, LetGo, Write};
 use vm_system_store::StoreHandle;
 
 /// Ends with the owner task, also if that fails.
@@ -26,9 +26,11 @@ impl RunHold {
     }
 
     /// The execution was claimed for this owner task.
-    pub(super) fn is_claimed(&mut self, fence: Fence) {
+    pub(super) fn adopt(&mut self, mut claim: RunClaim) {
         // One that is taken has overtaken the claim.
-        if !self.is_taken {
+        if !self.is_taken
+            && let Some(fence) = claim.fence.take()
+        {
             (self.fence, self.is_taken) = (fence, true);
         }
     }
@@ -61,8 +63,68 @@ impl RunHold {
     }
 }
 
+/// A claimed execution on its way to its owner task. It is claimed again if it gets lost.
+#[derive(Debug)]
+pub(super) struct RunClaim {
+    store: StoreHandle,
+    execution: ExecutionId,
+    fence: Option<Fence>,
+}
+
+impl RunClaim {
+    pub(super) fn new(store: StoreHandle, run: ClaimedRun) -> Self {
+        Self { store, execution: run.execution, fence: Some(run.fence) }
+    }
+}
+
+impl Drop for RunClaim {
+    fn drop(&mut self) {
+        if let Some(fence) = self.fence {
+            self.store.let_go(self.execution, fence, LetGo::Failed);
+        }
+    }
+}
+
 impl Drop for RunHold {
     fn drop(&mut self) {
         self.store.let_go(self.execution, self.fence, self.left);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{RunClaim, RunHold};
+    use vm_system_protocol::ids::ExecutionId;
+    use vm_system_record::{ClaimedRun, Guard, StoreError, Write};
+    use vm_system_store::open_temporary;
+
+    #[tokio::test]
+    async fn claim_that_gets_lost_is_let_go_and_one_that_is_adopted_is_held_as_long_as_its_task() {
+        let store = open_temporary().expect("a temporary folder");
+        let (execution, after) = (ExecutionId::from_bytes([1; 16]), 0);
+        let is_held = async |fence| {
+            let held = store.apply(Write::Guard(Guard::Held { execution, fence, after })).await;
+            assert!(matches!(held, Ok(_) | Err(StoreError::Fenced)), "{held:?}");
+            held.is_ok()
+        };
+        let claim = async || {
+            let fence = store.first_fence();
+            let take = Write::Guard(Guard::Take { execution, fence, after });
+            store.apply(take).await.expect("nobody holds it");
+            (fence, RunClaim::new(store.clone(), ClaimedRun { execution, fence }))
+        };
+        let (fence, lost) = claim().await;
+        assert!(is_held(fence).await);
+        drop(lost);
+        assert!(!is_held(fence).await);
+
+        let (fence, adopted) = claim().await;
+        let mut hold = RunHold::new(store.clone(), execution, store.first_fence(), after);
+        hold.adopt(adopted);
+        assert!(is_held(fence).await);
+        assert_eq!(hold.guard(&[]), Write::Guard(Guard::Held { execution, fence, after }));
+        drop(hold);
+        assert!(!is_held(fence).await);
+        store.shutdown().await;
     }
 }

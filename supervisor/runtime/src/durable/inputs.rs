@@ -61,9 +61,9 @@ impl RunTask {
     }
 
     fn command(&mut self, command: QueuedRequest) -> Input {
-        let QueuedRequest { input, caller, permit, fence } = command;
-        if let Some(fence) = fence {
-            self.hold.is_claimed(fence);
+        let QueuedRequest { input, caller, permit, claim } = command;
+        if let Some(claim) = claim {
+            self.hold.adopt(claim);
         }
         if let Some(permit) = permit {
             self.permit = Some(permit);

@@ -2,13 +2,14 @@
 //! between.
 
 use super::Durables;
+use super::hold::RunClaim;
 use super::task::{ProgramContext, RunTask};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
 use vm_system_core::durable::{DurableInput as Input, DurableMachine, DurableRefusal, RunStatus, RunToken};
 use vm_system_protocol::ids::{ExecutionId, ProgramId};
-use vm_system_record::{Fence, Owner as Principal};
+use vm_system_record::Owner as Principal;
 
 /// Commands that may wait for an owner task.
 const COMMANDS: usize = 32;
@@ -25,7 +26,7 @@ pub(super) struct QueuedRequest {
     /// Held until the worker is loaded, or nothing is to be done: bounds the executions that are woken at a time.
     pub(super) permit: Option<OwnedSemaphorePermit>,
     /// The execution was claimed for it.
-    pub(super) fence: Option<Fence>,
+    pub(super) claim: Option<RunClaim>,
 }
 
 /// Owner, name and program of an execution: what its record does not contain.
@@ -58,9 +59,9 @@ impl LiveRun {
 
 impl QueuedRequest {
     /// Has an execution continue; nobody waits for it.
-    pub(super) fn wake(claimed: Option<(OwnedSemaphorePermit, Fence)>) -> Self {
-        let (permit, fence) = claimed.unzip();
-        Self { input: Input::Wake { token: None }, caller: None, permit, fence }
+    pub(super) fn wake(claimed: Option<(OwnedSemaphorePermit, RunClaim)>) -> Self {
+        let (permit, claim) = claimed.unzip();
+        Self { input: Input::Wake { token: None }, caller: None, permit, claim }
     }
 
     /// Replies to the caller, if there is one, that the request is not made.
@@ -101,7 +102,7 @@ impl Durables {
                 input: input(token),
                 caller: Some((token, responder)),
                 permit: None,
-                fence: None,
+                claim: None,
             },
             response,
         )

@@ -215,12 +215,12 @@ impl RunTask {
             self.hold.leaves(LetGo::Rests(None));
         }
         loop {
-            if let Some(command) = self.early.take() {
-                command.refuse(why.clone());
-            }
-            while let Ok(command) = self.inbox.try_recv() {
+            let early = self.early.take();
+            for mut command in early.into_iter().chain(std::iter::from_fn(|| self.inbox.try_recv().ok())) {
                 // An execution that was claimed for this task is let go with it.
-                command.fence.into_iter().for_each(|fence| self.hold.is_claimed(fence));
+                if let Some(claim) = command.claim.take() {
+                    self.hold.adopt(claim);
+                }
                 command.refuse(why.clone());
             }
             if self.durables.retire(self.execution, &self.inbox) {

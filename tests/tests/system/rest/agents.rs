@@ -174,7 +174,7 @@ fn agents_without_sessions_have_a_current_execution_only_under_a_name() {
     assert_eq!(call_tool("?client=b+c", "getTask", json!({})).0, "two");
     assert_eq!(call_tool("", "getTask", json!({ "executionId": "three" })).0, "three");
     let (response, _) = without_session(&mut daemon.http(), "?client=", "getTask", &json!({}));
-    assert!(response.text().contains("1 to 150 characters"), "{}", response.text());
+    assert!(response.text().contains("1 to 150 printable characters"), "{}", response.text());
     let (response, _) = without_session(&mut daemon.http(), "?cleint=a", "getTask", &json!({}));
     let refused: Value = serde_json::from_str(&response.text()).expect("JSON");
     let message = "this resource has no query parameter \"cleint\" (it has client, toolsets)";
