@@ -144,9 +144,9 @@ fn execution_with_any_state_that_no_worker_can_restore_is_not_imported() {
     daemon.stop();
 }
 
-/// A daemon with the execution `questions`, which waits at its third checkpoint; the state of checkpoint `damaged` is not what was
-/// stored.
-fn with_damaged_state(damaged: u64) -> Daemon {
+/// A daemon with the execution `questions`, which waits for its third answer, and the numbers of the checkpoints of its three pauses: a
+/// slow machine stores its beginning as one of its own. The state of the pause `damaged`, from 1, is not what was stored.
+fn with_damaged_state(damaged: usize) -> (Daemon, Vec<u64>) {
     let daemon = cold_daemon();
     let mut client = daemon.client();
     // Each question is text that only the state and the task have, not the code.
@@ -155,6 +155,13 @@ fn with_damaged_state(damaged: u64) -> Daemon {
     assert_eq!(prompt(&run), "Question-number-1");
     client.submit("questions", "1").expect("taken");
     assert_eq!(prompt(&client.submit("questions", "2").expect("taken")), "Question-number-3");
+    let checkpoints = client.checkpoints("questions").into_iter();
+    let mut pauses: Vec<u64> = checkpoints
+        .filter(|checkpoint| checkpoint.cause == "pause")
+        .map(|checkpoint| checkpoint.seq)
+        .collect();
+    pauses.sort_unstable();
+    assert_eq!(pauses.len(), 3);
     drop(client);
     let place = daemon.stop();
     let path = place.path("state/vm-system.db");
@@ -167,16 +174,19 @@ fn with_damaged_state(damaged: u64) -> Daemon {
         content[at] ^= 1;
     }
     std::fs::write(&path, content).expect("ours");
-    Daemon::start_with(place, &cold())
+    (Daemon::start_with(place, &cold()), pauses)
 }
 
 #[test]
 fn an_answer_to_a_damaged_state_is_not_taken_and_the_execution_is_not_exported() {
-    let daemon = with_damaged_state(3);
+    let (daemon, pauses) = with_damaged_state(3);
     let file = daemon.place.worktree().join("damaged.json");
     let export = ["program", "export", "--execution", "questions", "--to", &file.to_string_lossy()];
     let refused = daemon.cli(&export).fails(1);
-    assert!(refused.contains("the stored state of checkpoint 3 is damaged"), "{refused}");
+    assert!(
+        refused.contains(&format!("the stored state of checkpoint {} is damaged", pauses[2])),
+        "{refused}"
+    );
     assert!(!file.exists(), "a file that cannot be imported");
     let mut client = daemon.client();
     let run = client.submit("questions", "3").expect("its end");
@@ -198,9 +208,10 @@ fn an_answer_to_a_damaged_state_is_not_taken_and_the_execution_is_not_exported()
 
 #[test]
 fn branch_or_rewinding_to_a_damaged_checkpoint_is_refused_and_leaves_the_execution() {
-    let daemon = with_damaged_state(2);
+    let (daemon, pauses) = with_damaged_state(2);
+    let (first, damaged) = (pauses[0], pauses[1]);
     let refused = daemon.cli(&["program", "export", "--execution", "questions"]).fails(1);
-    assert!(refused.contains("the stored state of checkpoint 2 is damaged"), "{refused}");
+    assert!(refused.contains(&format!("the stored state of checkpoint {damaged} is damaged")), "{refused}");
     let mut client = daemon.client();
     let fork = |checkpoint| RunFork {
         execution: "questions".to_owned(),
@@ -208,18 +219,18 @@ fn branch_or_rewinding_to_a_damaged_checkpoint_is_refused_and_leaves_the_executi
         name: Some(format!("branch-{checkpoint}")),
     };
     let rewind = |checkpoint| RunRewind { execution: "questions".to_owned(), checkpoint };
-    for error in [client.op(fork(2)), client.op(rewind(2))] {
+    for error in [client.op(fork(damaged)), client.op(rewind(damaged))] {
         let error = error.expect_err("the checkpoint is damaged");
         assert_eq!(error.code, ErrorCode::ValidationError, "{error:?}");
-        assert!(error.message.contains("checkpoint 2 is damaged"), "{error:?}");
+        assert!(error.message.contains(&format!("checkpoint {damaged} is damaged")), "{error:?}");
     }
-    let missing = client.submit("branch-2", "1").expect_err("there is none");
+    let missing = client.submit(&format!("branch-{damaged}"), "1").expect_err("there is none");
     assert_eq!(missing.code, ErrorCode::ExecutionNotFound, "{missing:?}");
-    assert_eq!(prompt(&client.op(fork(1)).expect("sound")), "Question-number-1");
+    assert_eq!(prompt(&client.op(fork(first)).expect("sound")), "Question-number-1");
     let run = client.get_run("questions");
     let left = (run.execution.status, run.name.as_deref(), prompt(&run));
     assert_eq!(left, (ExecutionStatus::Waiting, Some("questions"), "Question-number-3"));
-    assert_eq!(prompt(&client.op(rewind(1)).expect("sound")), "Question-number-1");
+    assert_eq!(prompt(&client.op(rewind(first)).expect("sound")), "Question-number-1");
     drop(client);
     daemon.stop();
 }
