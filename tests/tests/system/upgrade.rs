@@ -206,11 +206,9 @@ mod cases {
         assert!(output.code == Some(0) && output.stdout.contains("All sessions run"), "{}", output.stdout);
         assert!(output.stderr.contains("sessions of other builds, to be replaced by"), "{}", output.stderr);
         for session in [&idle, &waiting] {
-            let ended = client.session_record(session);
-            assert_eq!(
-                (ended.status, ended.close_reason.as_deref()),
-                (SessionStatus::Closed, Some("replaced"))
-            );
+            // The row follows the end of the process, on which the command has waited.
+            let ended = client.wait_for(session, SessionStatus::Closed);
+            assert_eq!(ended.close_reason.as_deref(), Some("replaced"));
             assert!(
                 ended.last_error.as_ref().is_some_and(|why| why.contains("session restore")),
                 "{ended:?}"
