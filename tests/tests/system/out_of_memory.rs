@@ -2,7 +2,9 @@
 //! that its limit permits, and the reserve of each execution as well.
 
 use std::path::{Path, PathBuf};
-use vm_system_protocol::model::{Limits, SessionStatus, Settings};
+use vm_system_protocol::control::{TemplateChange, TemplateUpdate};
+use vm_system_protocol::json::JsonText;
+use vm_system_protocol::model::{ExecutionStatus, Limits, SessionStatus, Settings};
 use vm_system_tests::daemon::{Daemon, DaemonOptions};
 use vm_system_tests::place::{TestDir, User};
 use vm_system_tests::scene::Scene;
@@ -103,5 +105,21 @@ fn session_that_fills_the_reserve_of_each_execution_ends_with_that_reason() {
     );
     scene.crashed(&session, "limit(memory)");
     scene.sibling_is_unharmed();
+    scene.daemon.stop();
+}
+
+#[test]
+fn session_that_holds_more_than_a_limit_that_was_lowered_stays() {
+    let limits = Limits { mem_mb: 64, wall_ms: 60_000, cpu_ms: 60_000, ..Limits::default() };
+    let mut scene = Scene::with_settings(User::AsStarted, Settings { limits, ..Settings::default() });
+    let session = scene.session();
+    scene.run(&session, "var kept = new Uint8Array(48 << 20).fill(1); 0");
+    let settings = Some(JsonText::from_untrusted(r#"{"limits": {"mem_mb": 16}}"#.to_owned()));
+    let change = TemplateChange { name: None, settings };
+    scene.client.op(TemplateUpdate { template: scene.template.clone(), change }).expect("lowered");
+    for _ in 0..3 {
+        assert_eq!(scene.run(&session, "[].concat([1])").status, ExecutionStatus::Error);
+        assert_eq!(scene.client.session_record(&session).status, SessionStatus::Ready);
+    }
     scene.daemon.stop();
 }

@@ -16,8 +16,8 @@ const BEYOND_BYTES: usize = 8 * 1024 * 1024;
 /// One session: global state that carries over from execution to execution.
 pub struct JsSession {
     machine: EngineParts,
-    /// The last limit of its memory (bytes).
-    limit: Cell<usize>,
+    /// The highest limit of its memory so far (bytes).
+    highest_limit: Cell<usize>,
 }
 
 impl JsSession {
@@ -27,7 +27,7 @@ impl JsSession {
         machine.state.random.seed(&start.random_seed);
         machine.state.session_started.set(budget::now());
         memory::begin();
-        let session = Self { machine, limit: Cell::new(0) };
+        let session = Self { machine, highest_limit: Cell::new(0) };
         session.limit_heap(&start.limits);
         if !start.console {
             session.machine.context.with(|ctx| disabled::remove_global(&ctx, "console"));
@@ -45,28 +45,22 @@ impl JsSession {
     fn limit_heap(&self, limits: &Limits) {
         let limit = usize::try_from(u64::from(limits.mem_mb) * 1024 * 1024).unwrap_or(usize::MAX);
         let limit = limit.saturating_add(sys::shared_bytes());
-        let is_lowered = limit < self.limit.replace(limit);
-        let limit = limit.max(Self::least_limit(&self.machine, limit, is_lowered));
+        self.highest_limit.set(self.highest_limit.get().max(limit));
+        if memory::held_bytes().saturating_add(FREE_BYTES) > limit {
+            self.machine.runtime.run_gc();
+        }
+        let held = memory::held_bytes();
+        // Memory that an earlier limit permitted ends nothing: the limit may be raised again.
+        if held > self.highest_limit.get().saturating_add(BEYOND_BYTES) {
+            allocator::end();
+        }
+        // A script may fill the reserve of each execution as well: without free memory not even `all = null` could run, and the session
+        // would be of no use. Bounded, so that input after input does not raise the limit for ever.
+        let limit = held.saturating_add(FREE_BYTES).clamp(limit, limit.saturating_add(BEYOND_BYTES));
         self.machine.state.heap_limit.set(limit);
         // Each time: the engine gives a reserve once after each call, for code that handles that memory is out.
         self.machine.runtime.set_memory_limit(limit);
         memory::limit(limit);
-    }
-
-    /// The limit with which an execution can be compiled at all. A script may fill the reserve of each execution as well; not even
-    /// `all = null` could run then, and the session would be of no use. It grows with what is held, up to a bound; a session beyond it
-    /// ends, so that its owner knows the reason.
-    fn least_limit(machine: &EngineParts, limit: usize, is_lowered: bool) -> usize {
-        if memory::held_bytes().saturating_add(FREE_BYTES) <= limit {
-            return 0;
-        }
-        machine.runtime.run_gc();
-        let (held, most) = (memory::held_bytes(), limit.saturating_add(BEYOND_BYTES));
-        // Memory that an earlier limit permitted ends nothing: the limit may be raised again.
-        if held > most && !is_lowered {
-            allocator::end();
-        }
-        most.min(held.saturating_add(FREE_BYTES))
     }
 
     /// JavaScript heap (bytes).
