@@ -243,6 +243,7 @@ fn default_hint(code: ErrorCode) -> Option<&'static str> {
         }
         ErrorCode::ProgramNotFound => "`vm-system program list` shows the programs",
         ErrorCode::TaskNotPending => "`vm-system task get EXECUTION` shows its status",
+        ErrorCode::TaskAmbiguous => "`vm-system task list --execution EXECUTION` shows the ids of its tasks",
         ErrorCode::SessionBusy => {
             "wait for the running execution, or end it: `vm-system exec list SESSION`, `vm-system exec cancel EXECUTION`"
         }

@@ -18,6 +18,16 @@ pub const STOP_PAGES_BYTES: usize = 64 * 1024;
 pub const PROMPT_BYTES: usize = 1024 * 1024;
 /// Largest result of a program (bytes of JSON).
 pub const RESULT_BYTES: usize = 4 * 1024 * 1024;
+/// Most pending items of one program: questions, timers and events.
+pub const PENDING_ITEMS: u32 = 1_000;
+/// Text of all pending items of one program (bytes); a further one is refused.
+pub const PENDING_ITEMS_BYTES: u64 = 16 * 1024 * 1024;
+/// Longest name of an event (bytes).
+pub const EVENT_NAME_BYTES: usize = 256;
+/// Most answers in one order.
+pub const ANSWERS: usize = 128;
+/// Text of the answers in one order (bytes), unless the first is longer.
+pub const ANSWERS_BYTES: usize = 1024 * 1024;
 /// Longest message of an uncaught exception (bytes).
 pub const MESSAGE_BYTES: usize = 64 * 1024;
 /// Largest body of a program's HTTP request (bytes).
@@ -71,6 +81,14 @@ pub enum ToDurable {
         /// The limits of this run.
         segment: Segment,
     },
+    /// Continues from a checkpoint with cause `Wait`. The worker applies the answers one after the other, each with what follows from
+    /// it, until the program waits for something else; the others are sent again once it waits for its items.
+    Answers {
+        /// In the order in which they were accepted.
+        answers: Vec<AnsweredItem>,
+        /// The limits of this run.
+        segment: Segment,
+    },
     /// Continues from a host call.
     HostResult {
         /// JSON of the result, or the message of an `Error`.
@@ -115,6 +133,8 @@ pub enum FromDurable {
     Refused { why: String },
     /// Output of the running segment.
     Events(Vec<WorkerEvent>),
+    /// Items that the program has created since the last such message.
+    Items(Vec<NewItem>),
     /// Pages of the checkpoint that follows; an empty page is to be removed.
     Pages(Vec<StatePage>),
     /// A checkpoint: all pages that changed since the last one were sent.
@@ -181,7 +201,61 @@ pub struct Segment {
     pub checkpoint_ms: u32,
 }
 
-/// The answer to a pause.
+/// Something for which the program waits from now on, besides a pause: a promise that an answer settles.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub struct NewItem {
+    /// Counts up in the execution, from 1.
+    pub number: u64,
+    /// Time since the segment began (microseconds).
+    pub at_us: u64,
+    pub request: ItemRequest,
+}
+
+/// The request of a new item.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub enum ItemRequest {
+    /// `CC.async`; as in `Pause`.
+    Question { prompt: String, options: Option<JsonText> },
+    /// `sleep`
+    Timer {
+        /// Time until it ends (milliseconds).
+        duration_ms: u64,
+    },
+    /// `waitFor`
+    Event {
+        name: String,
+        /// Time until it ends without an event (milliseconds).
+        timeout_ms: Option<u64>,
+        /// Its value then.
+        fallback: Option<JsonText>,
+    },
+    /// A question or an event that is larger than permitted; the message of the error with which it ends.
+    Refused { why: String },
+}
+
+impl ItemRequest {
+    /// Size of its texts (bytes).
+    pub fn bytes(&self) -> usize {
+        let json = |json: &Option<JsonText>| json.as_ref().map_or(0, |json| json.as_str().len());
+        match self {
+            Self::Question { prompt, options } => prompt.len() + json(options),
+            Self::Timer { .. } => 0,
+            Self::Event { name, fallback, .. } => name.len() + json(fallback),
+            Self::Refused { why } => why.len(),
+        }
+    }
+}
+
+/// An answer to an item.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub struct AnsweredItem {
+    /// As in `NewItem`.
+    pub number: u64,
+    /// None: its time has come (of a timer).
+    pub answer: Option<TaskAnswer>,
+}
+
+/// The answer to a pause, or to an item.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub enum TaskAnswer {
     Text(String),
@@ -204,6 +278,8 @@ pub struct Stop {
     pub cpu_us: u64,
     /// Accounted bytes of the heap; advisory.
     pub heap_bytes: u64,
+    /// How many of the answers that were sent since the last stop are applied in this state.
+    pub applied: u32,
 }
 
 /// Why a checkpoint was made.
@@ -215,9 +291,11 @@ pub enum Cause {
     Steps,
     /// The program waits for an answer.
     Pause { prompt: String, options: Option<JsonText> },
+    /// Nothing is left to do until an item is answered.
+    Wait,
     /// Before a host call with a visible effect.
     Effect(HostCall),
-    /// A variable was changed by a client; the program still waits for its answer.
+    /// A variable was changed by a client; the program still waits.
     Edited,
     /// The program ended.
     Ended(End),

@@ -390,6 +390,10 @@ error_codes! {
     TaskNotFound = "TASK_NOT_FOUND", 404, 1;
     /// The execution does not wait, or not for this task.
     TaskNotPending = "TASK_NOT_PENDING", 409, 1;
+    /// Several tasks of the execution are pending, and the answer names none; `details.task_ids`.
+    TaskAmbiguous = "TASK_AMBIGUOUS", 409, 1;
+    /// The execution keeps as many events as it may, for which it has not waited yet.
+    MailboxFull = "MAILBOX_FULL", 409, 1;
     /// The answer does not match the task's schema.
     AnswerInvalid = "ANSWER_INVALID", 422, 1;
     /// A plan has errors: the message has a line for each.

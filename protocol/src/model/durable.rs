@@ -133,9 +133,14 @@ pub struct TaskStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     pub status: ExecutionStatus,
-    /// The task, while the execution waits.
+    /// The oldest pending task.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<Task>,
+    /// How many more tasks are pending.
+    pub more_tasks: u32,
+    /// What the execution waits for; absent if that is nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waiting_for: Option<WaitingFor>,
     /// The result, if the execution ended `ok`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<ResultValue>,
@@ -163,9 +168,60 @@ pub struct Run {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub program_version: Option<u32>,
-    /// The task, while the execution waits.
+    /// The oldest pending task, while the execution waits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<Task>,
+    /// What the execution waits for; absent once it has ended, and while it waits for nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waiting_for: Option<WaitingFor>,
+    /// What a program that has ended did not wait for any more, at most 100; further ones are not shown.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub abandoned: Vec<AbandonedItem>,
+}
+
+/// The number of things of each kind that an execution waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Encode, Decode, Serialize, Deserialize, JsonSchema)]
+pub struct WaitingFor {
+    /// Tasks that have no answer.
+    pub questions: u32,
+    /// Calls of `sleep` whose time has not come.
+    pub timers: u32,
+    /// Calls of `waitFor` whose event has not come.
+    pub events: u32,
+    /// The earliest time at which one of them ends by itself; absent if none does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wakes_at: Option<Timestamp>,
+}
+
+impl WaitingFor {
+    /// Whether there is nothing to wait for.
+    pub const fn is_nothing(&self) -> bool {
+        self.questions == 0 && self.timers == 0 && self.events == 0
+    }
+}
+
+/// A question, timer or event for which a program no longer waited when it ended.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize, Deserialize, JsonSchema)]
+pub struct AbandonedItem {
+    pub kind: AbandonedKind,
+    /// The prompt of a question (its beginning), the name of an event; absent for a timer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Of a question.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task_id: Option<TaskId>,
+    /// The answer or event that had come and that the program did not use; absent if none had come.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answer: Option<String>,
+}
+
+/// A kind of what a program waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum AbandonedKind {
+    Question,
+    Timer,
+    Event,
 }
 
 /// A stored state of an execution.
@@ -174,7 +230,7 @@ pub struct Run {
 pub struct CheckpointInfo {
     pub seq: u64,
     pub at: Timestamp,
-    #[schemars(extend("enum" = ["start", "pause", "effect", "response", "steps", "edit", "end"]))]
+    #[schemars(extend("enum" = ["start", "pause", "wait", "effect", "response", "steps", "edit", "wait_edit", "end"]))]
     pub cause: String,
     /// Size of the pages that were written with the checkpoint (bytes).
     pub bytes: u64,
@@ -217,6 +273,9 @@ pub struct ProgramFrame {
     pub source_line: String,
     /// Variables with their values as text.
     pub variables: Vec<Variable>,
+    /// Of a suspended call: numbers of the questions, timers and events for which it waits.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub items: Vec<u64>,
 }
 
 impl ProgramFrame {

@@ -174,11 +174,13 @@ structs! {
         id, execution_id, prompt, schema, attempts, created_at, deadline, first_attempt_at, last_attempt_at,
     }
     ListedTask { task, status, ended_at, answer, owner }
-    TaskStatus { execution_id, name, status, task, result, error }
-    Run { execution, name, program_id, program, program_version, task }
+    TaskStatus { execution_id, name, status, task, more_tasks, waiting_for, result, error }
+    WaitingFor { questions, timers, events, wakes_at }
+    AbandonedItem { kind, name, task_id, answer }
+    Run { execution, name, program_id, program, program_version, task, waiting_for, abandoned }
     CheckpointInfo { seq, at, cause, bytes }
     ProgramState { frames, more_frames, globals }
-    ProgramFrame { function, file, line, column, source_line, variables }
+    ProgramFrame { function, file, line, column, source_line, variables, items }
     Variable { name, value }
     ExportCursor { id, checkpoint, chain, records, place }
     ExportPart { text, next }
@@ -192,7 +194,9 @@ structs! {
     StatePage { number, bytes }
     DurableLimits { heap_bytes, stack_depth, steps }
     Segment { now_ms, cpu_ms, wall_ms, max_events, max_output_bytes, checkpoint_steps, checkpoint_ms }
-    Stop { cause, cpu_us, heap_bytes }
+    Stop { cause, cpu_us, heap_bytes, applied }
+    NewItem { number, at_us, request }
+    AnsweredItem { number, answer }
     HostCall { name, args }
     HttpResponse { status, reason, headers, body }
     Health { status, memory, largest_owner, database }
@@ -281,14 +285,18 @@ enums! {
     ToDurable {
         Compile { source, file_name, typescript }, Load { code, limits }, Pages(pages), Restore,
         Start { args, env, seed, segment }, Continue { segment }, Answer { answer, segment },
-        HostResult { result, segment }, Inspect, Set { frame, name, value }, Response { result, segment },
+        Answers { answers, segment }, HostResult { result, segment }, Inspect, Set { frame, name, value }, Response { result, segment },
     }
     FromDurable {
-        Compiled { code, typescript }, NotCompiled(diagnostics), Restored, Refused { why }, Events(events), Pages(pages),
-        Checkpoint(stop), Call(call), View(view), NotSet, SmallCheckpoint { pages, stop },
+        Compiled { code, typescript }, NotCompiled(diagnostics), Restored, Refused { why }, Events(events), Items(items),
+        Pages(pages), Checkpoint(stop), Call(call), View(view), NotSet, SmallCheckpoint { pages, stop },
     }
     TaskAnswer { Text(text), Json(json), Failed(message), Expired(message), Wrong(message) }
-    Cause { Started, Steps, Pause { prompt, options }, Effect(call), Edited, Ended(end), Request(request), Response }
+    ItemRequest {
+        Question { prompt, options }, Timer { duration_ms }, Event { name, timeout_ms, fallback }, Refused { why },
+    }
+    AbandonedKind { Question, Timer, Event }
+    Cause { Started, Steps, Pause { prompt, options }, Wait, Effect(call), Edited, Ended(end), Request(request), Response }
     End { Ok { result }, Threw { message, stack, full_bytes }, Limit(limit), Interrupted, Corrupt(what) }
     DurableLimit { Heap, Stack, Steps, Cpu, Wall, Events, Output, Result }
     GivenAnswer { Typed(text), Json(json) }

@@ -26,7 +26,7 @@ use vm_system_protocol::model::{
 };
 use vm_system_protocol::time::Timestamp;
 use vm_system_protocol::worker::{Execute, WorkerEvent};
-use vm_system_record::{RepeatFacts, TaskRow, Write};
+use vm_system_record::{ItemRow, RepeatFacts, Write};
 
 /// Events of one execution that are kept for its reply (bytes); more are read from the store.
 const COLLECT_BYTES: u64 = 1024 * 1024;
@@ -143,7 +143,7 @@ pub(super) struct ExecutionTasks {
     /// Number of the last task.
     pub(super) count: u64,
     /// The last task as the previous supervisor left it.
-    pub(super) known: Option<TaskRow>,
+    pub(super) known: Option<ItemRow>,
 }
 
 /// Lost writes of an execution.

@@ -317,7 +317,7 @@ fn conclude(
     ended.metrics = metrics;
     let had_task = running.tasks.count > 0;
     if had_task {
-        batch.push(Write::TasksWithdraw { execution: id, at: ended_at });
+        batch.push(Write::ItemsWithdraw { execution: id, at: ended_at });
     }
     // Last: rows of an execution that has ended are not changed any more.
     batch.push(Write::ExecutionEnded(Arc::clone(&record)));

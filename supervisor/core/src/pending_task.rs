@@ -22,7 +22,7 @@ use vm_system_protocol::model::{Event, EventPayload, ExecutionKind, ExecutionSta
 use vm_system_protocol::reason::CloseReason;
 use vm_system_protocol::time::Timestamp;
 use vm_system_protocol::worker::HostReply;
-use vm_system_record::{TaskOutcome, TaskRow, Write};
+use vm_system_record::{ItemOutcome, ItemRow, Write};
 
 /// Bound of the number of a task within its execution; the number of tasks is also bounded by `max_events`.
 const NUMBER_MAX: u64 = 1 << 32;
@@ -30,7 +30,7 @@ const NUMBER_MAX: u64 = 1 << 32;
 /// The task that an execution waits for.
 #[derive(Debug)]
 pub(super) struct PendingTask {
-    row: TaskRow,
+    row: ItemRow,
     /// The task is committed, so that it can be answered.
     stored: bool,
     /// The deadline (`mono_ms`).
@@ -38,7 +38,7 @@ pub(super) struct PendingTask {
 }
 
 impl PendingTask {
-    fn new(row: TaskRow, stored: bool, now: Now) -> Self {
+    fn new(row: ItemRow, stored: bool, now: Now) -> Self {
         let left = |at: Timestamp| u64::try_from(at.0.saturating_sub(now.unix_ms)).unwrap_or(0);
         let until = row.deadline.map(|at| now.mono_ms.saturating_add(left(at)));
         Self { row, stored, until }
@@ -105,7 +105,7 @@ impl SessionMachine {
     }
 
     /// The pause: all of its writes are one batch.
-    fn wait_for_answer(&mut self, row: TaskRow, now: Now, out: &mut Vec<SessionAction>) {
+    fn wait_for_answer(&mut self, row: ItemRow, now: Now, out: &mut Vec<SessionAction>) {
         let Some(Current::Running(running)) = &mut self.current else { return };
         let id = running.id();
         let payload = EventPayload::Task { task_id: row.id, prompt: row.prompt.clone() };
@@ -119,11 +119,11 @@ impl SessionMachine {
         let mut batch = Vec::with_capacity(4);
         if running.loss.lost.is_some() {
             // The end of an earlier task may be among the lost writes.
-            batch.push(Write::TasksWithdraw { execution: id, at: Timestamp(now.unix_ms) });
+            batch.push(Write::ItemsWithdraw { execution: id, at: Timestamp(now.unix_ms) });
         }
         // Event, task and status are one batch: a client that sees `waiting` finds the task.
         batch.push(Write::Events(Arc::clone(&events)));
-        batch.push(Write::TaskInsert(Box::new(row.clone())));
+        batch.push(Write::ItemInsert(Box::new(row.clone())));
         batch.push(Write::RunProgress { id, status: ExecutionStatus::Waiting, metrics, limits: None });
         let executed = Executed {
             record: Arc::clone(&running.record),
@@ -235,7 +235,7 @@ impl SessionMachine {
                 }
                 let outcome = match given {
                     SubmittedAnswer::Recorded { outcome, .. } => *outcome,
-                    _ => TaskOutcome::Answered,
+                    _ => ItemOutcome::Answered,
                 };
                 // The worker goes on before the commit: if that fails, the execution is marked, and does not hang.
                 let batch = self.go_on_with(outcome, answer, now, out);
@@ -255,7 +255,7 @@ impl SessionMachine {
                 // Committed before the refusal is sent: no attempt goes uncounted.
                 let mut batch = vec![Write::TaskAttempt { execution, id: pending.row.id, at }];
                 if let Some(message) = last {
-                    batch.extend(self.go_on_with(TaskOutcome::Failed, message, now, out));
+                    batch.extend(self.go_on_with(ItemOutcome::Failed, message, now, out));
                 }
                 let mark = Mark::Refused { token, why: refusal };
                 let pending = Pending { execution: Some(execution), mark, ..Pending::default() };
@@ -281,7 +281,7 @@ impl SessionMachine {
     /// Resumes the script with the outcome of its task; returns the writes about it.
     fn go_on_with(
         &mut self,
-        outcome: TaskOutcome,
+        outcome: ItemOutcome,
         answer: String,
         now: Now,
         out: &mut Vec<SessionAction>,
@@ -300,7 +300,7 @@ impl SessionMachine {
         let Some(Current::Running(running)) = &mut self.current else { return Vec::new() };
         let (metrics, at) = (running.metrics(now, 0), Timestamp(now.unix_ms));
         vec![
-            Write::TaskEnd { execution, id: task, outcome, answer: Some(answer), at },
+            Write::ItemEnd { execution, id: task, outcome, answer: Some(answer), at, taken_at: None },
             Write::RunProgress { id: execution, status: ExecutionStatus::Running, metrics, limits: None },
         ]
     }
@@ -316,9 +316,9 @@ impl SessionMachine {
         Arc::make_mut(&mut running.record).status = ExecutionStatus::Running;
         let (execution, metrics) = (running.id(), running.metrics(now, 0));
         let at = Timestamp(now.unix_ms);
-        let outcome = TaskOutcome::Withdrawn;
+        let outcome = ItemOutcome::Withdrawn;
         let batch = vec![
-            Write::TaskEnd { execution, id: pending.row.id, outcome, answer: None, at },
+            Write::ItemEnd { execution, id: pending.row.id, outcome, answer: None, at, taken_at: None },
             Write::RunProgress { id: execution, status: ExecutionStatus::Running, metrics, limits: None },
         ];
         self.persist(Pending { execution: Some(execution), ..Pending::default() }, batch, false, out);

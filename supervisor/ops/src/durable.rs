@@ -24,18 +24,42 @@ use std::sync::Arc;
 use vm_system_core::durable::{DurableRefusal, RunStatus};
 use vm_system_protocol::control::{ErrorCode, OpError};
 use vm_system_protocol::counted::counted;
-use vm_system_protocol::ids::{ExecutionId, ProgramId};
+use vm_system_protocol::ids::{ExecutionId, ProgramId, TaskId};
 use vm_system_protocol::json::JsonText;
-use vm_system_protocol::model::{Engine, Execution, Run, Task};
-use vm_system_record::{Entity, IdKind, ProgramRow, RunRow, Scope, TaskRow};
+use vm_system_protocol::model::{AbandonedItem, AbandonedKind, Engine, Execution, Run, Task};
+use vm_system_record::{Entity, IdKind, ItemKind, ItemOutcome, ItemRow, ProgramRow, RunRow, Scope};
 use vm_system_runtime::{Durables, RunIdentity};
 
+/// Abandoned items that are shown.
+const ABANDONED: u32 = 100;
+/// The part of an abandoned question that is shown (bytes).
+const SHOWN_PROMPT_BYTES: usize = 200;
 /// Longest name of a program or an execution (characters).
 const NAME_CHARS: usize = 200;
 
 impl Ops {
     fn durables(&self) -> Result<&Arc<Durables>, OpError> {
         self.runtime.durables().ok_or_else(|| OpError::new(ErrorCode::Internal, "there is no durable engine"))
+    }
+
+    /// The reply of a verb that returns the state of an execution.
+    async fn run_reply(
+        &self,
+        call: &VerbCall<'_>,
+        status: RunStatus,
+        identity: &RunIdentity,
+    ) -> Result<Run, OpError> {
+        let (id, abandons) = (status.record.id, status.abandons);
+        let mut run = run_reply(call.caller, status, identity);
+        if abandons {
+            run.abandoned = self.abandoned(call, id).await?;
+        }
+        Ok(run)
+    }
+
+    async fn abandoned(&self, call: &VerbCall<'_>, id: ExecutionId) -> Result<Vec<AbandonedItem>, OpError> {
+        let rows = self.reads_of(call.caller).abandoned(id, ABANDONED).await.map_err(stored)?;
+        Ok(rows.into_iter().map(abandoned_view).collect())
     }
 
     async fn program(&self, call: &VerbCall<'_>, reference: &str) -> Result<ProgramRow, OpError> {
@@ -119,7 +143,7 @@ impl Ops {
 }
 
 fn identity_of(run: RunRow) -> (ExecutionId, Arc<RunIdentity>) {
-    let RunRow { row, program, version, program_name } = run;
+    let RunRow { row, program, version, program_name, .. } = run;
     let (owner, name) = (row.owner, row.name);
     (row.execution.id, Arc::new(RunIdentity { owner, name, program, version, program_name }))
 }
@@ -142,6 +166,8 @@ fn checked_name<'a>(what: &str, name: &'a str) -> Result<&'a str, OpError> {
 fn run_reply(caller: &Caller, status: RunStatus, identity: &RunIdentity) -> Run {
     let owner = caller.shown_owner(&identity.owner);
     Run {
+        waiting_for: Some(status.waiting_for).filter(|waiting| !waiting.is_nothing()),
+        abandoned: Vec::new(),
         execution: Execution { owner, ..status.record },
         name: identity.name.clone(),
         program_id: Some(identity.program),
@@ -151,9 +177,11 @@ fn run_reply(caller: &Caller, status: RunStatus, identity: &RunIdentity) -> Run 
     }
 }
 
-fn shown(caller: &Caller, row: RunRow, task: Option<&TaskRow>) -> Run {
+fn shown(caller: &Caller, row: RunRow, task: Option<&ItemRow>) -> Run {
     let owner = caller.shown_owner(&row.row.owner);
     Run {
+        waiting_for: Some(row.waiting_for).filter(|waiting| !waiting.is_nothing()),
+        abandoned: Vec::new(),
         execution: Execution { owner, ..row.row.execution },
         name: row.row.name,
         program_id: Some(row.program),
@@ -163,7 +191,7 @@ fn shown(caller: &Caller, row: RunRow, task: Option<&TaskRow>) -> Run {
     }
 }
 
-fn task_view(row: &TaskRow) -> Task {
+fn task_view(row: &ItemRow) -> Task {
     Task {
         id: row.id,
         execution_id: row.execution,
@@ -197,6 +225,38 @@ fn unfit_hint(attempts: u32, left: Option<u32>, schema: &str) -> String {
     }
 }
 
+/// The error for an answer that may be for several tasks.
+fn ambiguous(execution: ExecutionId, tasks: &[TaskId]) -> OpError {
+    let ids: Vec<String> = tasks.iter().map(TaskId::to_string).collect();
+    OpError::new(ErrorCode::TaskAmbiguous, "several tasks are pending: the answer has to name one of them")
+        .with_details(&serde_json::json!({ "execution_id": execution, "task_ids": ids }))
+        .with_hint(format!("pending are {}", ids.join(", ")))
+}
+
+/// What a program that has ended did not use, as clients see it.
+fn abandoned_view(row: ItemRow) -> AbandonedItem {
+    let (kind, name) = match row.kind {
+        ItemKind::Question => {
+            let end = row.prompt.floor_char_boundary(SHOWN_PROMPT_BYTES);
+            let mut prompt = row.prompt;
+            if end < prompt.len() {
+                prompt.truncate(end);
+                prompt.push('…');
+            }
+            (AbandonedKind::Question, Some(prompt))
+        }
+        ItemKind::Timer => (AbandonedKind::Timer, None),
+        ItemKind::Event => (AbandonedKind::Event, row.name),
+    };
+    let is_answered = matches!(row.outcome, Some(ItemOutcome::Answered | ItemOutcome::Defaulted));
+    AbandonedItem {
+        kind,
+        name,
+        task_id: (row.kind == ItemKind::Question).then_some(row.id),
+        answer: row.answer.filter(|_| is_answered),
+    }
+}
+
 /// The error for callers.
 fn refused(why: &DurableRefusal, execution: ExecutionId) -> OpError {
     let message = why.to_string();
@@ -206,6 +266,12 @@ fn refused(why: &DurableRefusal, execution: ExecutionId) -> OpError {
             .with_details(&details)
             .with_hint("`vm-system task get` shows what it waits for"),
         DurableRefusal::Ended => OpError::new(ErrorCode::TaskNotPending, message).with_details(&details),
+        DurableRefusal::Ambiguous { tasks } => ambiguous(execution, tasks),
+        DurableRefusal::MailboxFull => {
+            OpError::new(ErrorCode::MailboxFull, message).with_details(&details).with_hint(
+                "it has to wait for some of them first: waitFor(name) takes the oldest one of its name",
+            )
+        }
         DurableRefusal::Unfit { attempts, left, schema, .. } => {
             OpError::new(ErrorCode::AnswerInvalid, message)
                 .with_details(&serde_json::json!({

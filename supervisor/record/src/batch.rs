@@ -2,8 +2,8 @@
 
 use super::repeat::RepeatFacts;
 use super::rows::{
-    AuditEntry, Checkpoint, Fence, Incarnation, KeyClaim, LibraryRow, NewProgramVersion, Owner,
-    PolicySnapshot, RecordedWorktree, TaskOutcome, TaskRow, UsedLimits,
+    AuditEntry, Checkpoint, Fence, Incarnation, ItemOutcome, ItemRow, KeyClaim, LibraryRow, MailRow,
+    NewProgramVersion, Owner, PolicySnapshot, RecordedWorktree, UsedLimits,
 };
 use std::sync::Arc;
 use vm_system_protocol::ids::{
@@ -182,21 +182,34 @@ pub enum Write {
     ProgramRun { execution: ExecutionId, program: ProgramId, version: u32 },
     /// Hides a program; executions keep their version.
     ProgramDelete { id: ProgramId, at: Timestamp },
-    /// A task, pending or ended.
-    TaskInsert(Box<TaskRow>),
+    /// An item, pending or ended.
+    ItemInsert(Box<ItemRow>),
     /// An answer that did not fit the schema: counts as an attempt.
     TaskAttempt { execution: ExecutionId, id: TaskId, at: Timestamp },
-    /// The end of a task. `Rejected(Finished)` if it is not pending.
-    TaskEnd {
+    /// The end of an item. `Rejected(Finished)` if it is not pending.
+    ItemEnd {
         execution: ExecutionId,
         id: TaskId,
-        outcome: TaskOutcome,
+        outcome: ItemOutcome,
         /// The answer, or the message of the error that it becomes.
         answer: Option<String>,
         at: Timestamp,
+        /// The checkpoint of the same batch, if its state has the answer.
+        taken_at: Option<u64>,
     },
-    /// Pending tasks of an execution end as withdrawn.
-    TasksWithdraw { execution: ExecutionId, at: Timestamp },
+    /// Answers of items are in the state of a checkpoint: they need not be used again.
+    ItemsTaken {
+        execution: ExecutionId,
+        /// Numbers of the items.
+        items: Vec<u64>,
+        checkpoint: u64,
+    },
+    /// An event for an execution that does not wait for it now.
+    MailInsert { execution: ExecutionId, mail: MailRow },
+    /// An event was given to an item: it is in the mailbox no longer.
+    MailTake { execution: ExecutionId, seq: u64 },
+    /// Pending items of an execution end as withdrawn.
+    ItemsWithdraw { execution: ExecutionId, at: Timestamp },
     /// A state of a durable execution: the pages that changed.
     Checkpoint(Box<Checkpoint>),
     /// Deletes page versions that no checkpoint from `keep_from` on needs, and the checkpoints before it.
@@ -380,8 +393,11 @@ impl Write {
             | Self::RunDelete { id }
             | Self::ProgramRun { execution: id, .. }
             | Self::TaskAttempt { execution: id, .. }
-            | Self::TaskEnd { execution: id, .. }
-            | Self::TasksWithdraw { execution: id, .. }
+            | Self::ItemEnd { execution: id, .. }
+            | Self::ItemsTaken { execution: id, .. }
+            | Self::MailInsert { execution: id, .. }
+            | Self::MailTake { execution: id, .. }
+            | Self::ItemsWithdraw { execution: id, .. }
             | Self::CheckpointCompact { execution: id, .. }
             | Self::CheckpointsTrim { execution: id }
             | Self::StateBound { execution: id, .. }
@@ -389,7 +405,7 @@ impl Write {
             Self::Guard(guard) => subjects.push(guard.execution()),
             Self::RunsKilled { executions } => subjects.extend(executions),
             Self::Events(events) => subjects.extend(events.iter().map(|event| event.execution_id)),
-            Self::TaskInsert(task) => subjects.push(task.execution),
+            Self::ItemInsert(task) => subjects.push(task.execution),
             Self::Checkpoint(checkpoint) => subjects.push(checkpoint.execution),
             Self::CheckpointCopy { from, to, .. } => subjects.extend([*from, *to]),
             Self::HostRestart { .. } | Self::Prune { .. } | Self::PruneOwner { .. } => return false,

@@ -25,6 +25,7 @@ pub use rows::{
     AuditEntry, Checkpoint, CheckpointRow, ClaimKind, ClaimedRun, ExecutionRow, Fence, Incarnation, KeyClaim,
     KeyRow, LetGo, LibraryRow, LiveSessionRow, NewProgramVersion, Owner, PolicySnapshot, ProgramCode,
     ProgramRow, RecordedWorktree, RunHead, RunRow, RunningExecutionRow, Scope, SessionRow, SpentCalls,
-    SpentLimits, TaskOutcome, TaskRow, TemplateRow, UsedLimits, VersionRow,
+    SpentLimits, TemplateRow, UsedLimits, VersionRow,
 };
 pub use rows::{INCOMPLETE, RUN_HEAD_STATE_BYTES, http_audit};
+pub use rows::{ITEMS_FROM, ItemKind, ItemOutcome, ItemRow, MailRow, is_rest};

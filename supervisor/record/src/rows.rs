@@ -11,6 +11,7 @@ use vm_system_protocol::ids::{ExecutionId, ProgramId, SessionId, TaskId};
 use vm_system_protocol::limits::DURABLE_PAGE_BYTES;
 use vm_system_protocol::model::{
     Capability, Engine, Execution, HttpRecord, Session, Settings, StartupFile, TaskState, TemplateDetail,
+    WaitingFor,
 };
 use vm_system_protocol::time::Timestamp;
 
@@ -151,7 +152,7 @@ pub struct RunningExecutionRow {
     /// Time of the last event; of the start, if there is none.
     pub last_event_at: Timestamp,
     /// The last task, ended or not.
-    pub task: Option<TaskRow>,
+    pub task: Option<ItemRow>,
 }
 
 /// An installed library.
@@ -233,14 +234,24 @@ pub struct ProgramCode {
     pub code: Vec<u8>,
 }
 
-/// A task.
+/// Numbers of pending items in their executions begin behind this one. A pause (`CC`), and a task of a session, has a lower number: that
+/// of its checkpoint.
+pub const ITEMS_FROM: u64 = 1 << 40;
+
+/// What an execution waits for, or has waited for. A question is a task for clients.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TaskRow {
+pub struct ItemRow {
     pub id: TaskId,
     /// The execution's owner. Ignored on insertion.
     pub owner: Owner,
     /// The execution that waits for the answer.
     pub execution: ExecutionId,
+    /// Number in its execution, which no other item of it ever has ([`ITEMS_FROM`]).
+    pub item: u64,
+    pub kind: ItemKind,
+    /// Of an event.
+    pub name: Option<String>,
+    /// Of a question; else empty.
     pub prompt: String,
     /// JSON schema that an answer must fit.
     pub schema: Option<String>,
@@ -250,10 +261,14 @@ pub struct TaskRow {
     pub deadline: Option<Timestamp>,
     /// `None`: pending.
     pub ended_at: Option<Timestamp>,
-    pub outcome: Option<TaskOutcome>,
+    pub outcome: Option<ItemOutcome>,
     /// The answer; without one, the message of the error.
     pub answer: Option<String>,
-    /// The checkpoint at which the program paused; in a session, the task's number in its execution.
+    /// The place of its answer among those of the execution, as the store has counted it. Ignored on insertion.
+    pub answer_seq: Option<u64>,
+    /// The checkpoint whose state has its answer. A pause has none: its answer is in the state of the next checkpoint.
+    pub taken_at: Option<u64>,
+    /// The checkpoint at which it was stored first; in a session, the task's number in its execution.
     pub checkpoint: u64,
     /// Most answers that may not fit; `None`: no limit.
     pub retries: Option<u32>,
@@ -265,22 +280,71 @@ pub struct TaskRow {
     pub last_attempt_at: Option<Timestamp>,
 }
 
-/// How a task ended.
+impl ItemRow {
+    /// Whether it is the question of a pause (`CC`), and not one of the pending items.
+    pub const fn is_pause(&self) -> bool {
+        self.item < ITEMS_FROM
+    }
+}
+
+/// An event that an execution has got and not used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MailRow {
+    /// Its place among the events of the execution, from 1.
+    pub seq: u64,
+    pub name: String,
+    /// JSON.
+    pub event: String,
+    pub at: Timestamp,
+}
+
+/// A kind of item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TaskOutcome {
+pub enum ItemKind {
+    /// A client answers it: a task.
+    Question,
+    /// Its time ends it.
+    Timer,
+    /// An event of its name ends it.
+    Event,
+}
+
+impl ItemKind {
+    const ALL: [(Self, &'static str); 3] =
+        [(Self::Question, "question"), (Self::Timer, "timer"), (Self::Event, "event")];
+
+    /// The stored form.
+    pub fn as_str(self) -> &'static str {
+        Self::ALL.iter().find(|(kind, _)| *kind == self).map_or("", |(_, text)| text)
+    }
+
+    /// From the stored form.
+    pub fn from_text(text: &str) -> Option<Self> {
+        Self::ALL.iter().find(|(_, stored)| *stored == text).map(|(kind, _)| *kind)
+    }
+}
+
+/// Whether an execution that goes on from a checkpoint of this cause waits for a client, a time or an event.
+pub fn is_rest(cause: &str) -> bool {
+    matches!(cause, "pause" | "edit" | "wait" | "wait_edit")
+}
+
+/// How an item ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ItemOutcome {
     /// An answer was submitted.
     Answered,
     /// The deadline passed; the answer is the default.
     Defaulted,
-    /// The deadline passed, and there is no default.
+    /// The deadline passed, and there is no default. Of a timer: its time has come.
     Expired,
-    /// Too many answers did not fit.
+    /// Too many answers did not fit; without any (`attempts` is 0), its options are wrong.
     Failed,
-    /// The execution of the task ended.
+    /// The execution of the item ended.
     Withdrawn,
 }
 
-impl TaskOutcome {
+impl ItemOutcome {
     const ALL: [(Self, &'static str); 5] = [
         (Self::Answered, "answered"),
         (Self::Defaulted, "defaulted"),
@@ -319,6 +383,7 @@ pub struct RunRow {
     pub version: u32,
     /// The program's name; none once it was deleted.
     pub program_name: Option<String>,
+    pub waiting_for: WaitingFor,
 }
 
 /// Everything that is needed to resume an execution of a program.
@@ -338,8 +403,14 @@ pub struct RunHead {
     pub template: Option<TemplateRow>,
     /// The execution's last checkpoint.
     pub checkpoint: Option<CheckpointRow>,
-    /// The execution's last task.
-    pub task: Option<TaskRow>,
+    /// The question of the execution's last pause.
+    pub task: Option<ItemRow>,
+    /// Pending items, and those whose answers are in no checkpoint yet.
+    pub items: Vec<ItemRow>,
+    /// Number of the last item; 0: there was none.
+    pub last_item: u64,
+    /// In the order in which they came.
+    pub mailbox: Vec<MailRow>,
     pub limits: UsedLimits,
     /// The fence under which the reader of this may take the execution ([`Guard`](crate::Guard)).
     pub fence: Fence,

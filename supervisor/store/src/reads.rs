@@ -8,13 +8,13 @@ use prelude::*;
 pub(crate) mod prelude {
     pub(crate) use std::sync::Arc;
     pub(crate) use vm_system_protocol::ids::{ExecutionId, ProgramId, SessionId, TaskId, TemplateId};
-    pub(crate) use vm_system_protocol::model::{Event, SessionEvent};
+    pub(crate) use vm_system_protocol::model::{Event, SessionEvent, WaitingFor};
     pub(crate) use vm_system_protocol::time::Timestamp;
     pub(crate) use vm_system_record::{
-        AuditEntry, CheckpointRow, ExecutionQuery, ExecutionRow, IdKind, KeyRow, LibraryRow, LiveSessionRow,
-        Owner, Page, PageVersion, PolicySnapshot, ProgramCode, ProgramQuery, ProgramRow, PromptBeginning,
-        RunHead, RunQuery, RunRow, Scope, SessionQuery, SessionRow, StoreError, TaskQuery, TaskRow,
-        TemplateRow, VersionRow,
+        AuditEntry, CheckpointRow, ExecutionQuery, ExecutionRow, IdKind, ItemRow, KeyRow, LibraryRow,
+        LiveSessionRow, MailRow, Owner, Page, PageVersion, PolicySnapshot, ProgramCode, ProgramQuery,
+        ProgramRow, PromptBeginning, RunHead, RunQuery, RunRow, Scope, SessionQuery, SessionRow, StoreError,
+        TaskQuery, TemplateRow, VersionRow,
     };
 }
 
@@ -92,17 +92,28 @@ macro_rules! for_each_read {
             current[owner: Owner, client: str]() -> Option<ExecutionId>;
 
             /// A task.
-            task[scope: Scope](id: TaskId) -> Option<Box<TaskRow>>;
+            task[scope: Scope](id: TaskId) -> Option<Box<ItemRow>>;
             /// The oldest pending task of an execution.
-            pending_task[](execution: ExecutionId) -> Option<Box<TaskRow>>;
+            pending_task[](execution: ExecutionId) -> Option<Box<ItemRow>>;
             /// Pending tasks oldest first, those of an execution in the order of their checkpoints, others newest first.
-            tasks[scope: Scope](filter: TaskQuery, page: Page) -> Vec<TaskRow>;
+            tasks[scope: Scope](filter: TaskQuery, page: Page) -> Vec<ItemRow>;
             /// The beginnings (at most `bytes`) of the pending prompts of these executions, in their order.
             prompts[scope: Scope, executions: [ExecutionId]](bytes: u32) -> Vec<PromptBeginning>;
-            /// The last task of an execution as of a checkpoint, or now.
-            task_of[](execution: ExecutionId, checkpoint: Option<u64>) -> Option<Box<TaskRow>>;
-            /// Tasks of an execution after a checkpoint, oldest first.
-            tasks_of_run[](execution: ExecutionId, after: u64, limit: u32) -> Vec<TaskRow>;
+            /// The question of the last pause of an execution as of a checkpoint, or now.
+            task_of[](execution: ExecutionId, checkpoint: Option<u64>) -> Option<Box<ItemRow>>;
+            /// What an execution waits for.
+            waiting_for[](execution: ExecutionId) -> WaitingFor;
+            /// Pending items of a program as of a checkpoint, in their order.
+            items_at[](execution: ExecutionId, checkpoint: u64) -> Vec<ItemRow>;
+            /// Items whose answers a program has not used, in the order of the answers; once it has ended, with those that were
+            /// withdrawn.
+            abandoned[](execution: ExecutionId, limit: u32) -> Vec<ItemRow>;
+            /// Events that have come for an execution and are not used, in their order.
+            mailbox[](execution: ExecutionId) -> Vec<MailRow>;
+            /// Executions of an owner that wait for an event of this name, by their ids, behind one of them.
+            event_waiters[owner: Owner, name: str](behind: Option<ExecutionId>, limit: u32) -> Vec<ExecutionId>;
+            /// Items of an execution behind a number, in their order.
+            items_of_run[](execution: ExecutionId, after: u64, limit: u32) -> Vec<ItemRow>;
 
             /// The newest checkpoint of an execution; at most one.
             last_checkpoint[](execution: ExecutionId) -> Vec<CheckpointRow>;

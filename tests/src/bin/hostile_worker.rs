@@ -162,7 +162,7 @@ impl Worker {
     }
 
     fn send_stop(&mut self, pages: Vec<StatePage>, cause: Cause) -> Option<()> {
-        let stop = Box::new(Stop { cause, cpu_us: 1, heap_bytes: 1 });
+        let stop = Box::new(Stop { cause, cpu_us: 1, heap_bytes: 1, applied: 0 });
         self.send_durable(FromDurable::SmallCheckpoint { pages, stop })
     }
 

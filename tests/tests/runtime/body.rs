@@ -56,7 +56,7 @@ impl WorkerBody for Player {
 /// A program that starts and then never stops.
 fn play_program(order: &ToDurable, link: &mut Link) {
     if let ToDurable::Start { .. } = order {
-        let stop = Stop { cause: Cause::Started, cpu_us: 0, heap_bytes: 1 };
+        let stop = Stop { cause: Cause::Started, cpu_us: 0, heap_bytes: 1, applied: 0 };
         link.send(&FromWorker::Durable(Box::new(FromDurable::Checkpoint(Box::new(stop)))));
     }
 }

@@ -2,9 +2,10 @@
 //! state that is not also in the supervisor's store. Such a worker is never adopted, so that sent messages are not kept.
 //!
 //! Reading order: this file (orders), `segment` (one run between two stops), `clock` (its limits), `output` (console lines),
-//! `pages` (the messages of a checkpoint), `requests` (HTTP).
+//! `pages` (the messages of a checkpoint), `items` (what it waits for), `requests` (HTTP).
 
 mod clock;
+mod items;
 mod output;
 mod pages;
 mod requests;
@@ -13,14 +14,15 @@ mod segment;
 use crate::engine;
 use crate::link::Link;
 use clock::SegmentClock;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use vm_system_cvm::{
-    CompileError, CompileErrorKind, CompileOptions, CompiledProgram, HostResult, PauseAnswer, SourceFile,
-    StateConfig, VmLimits, VmState, compile_files, frames, globals, has_typescript, resume_host,
-    resume_pause, set_variable,
+    CompileError, CompileErrorKind, CompileOptions, CompiledProgram, HostResult, ItemAnswer, PauseAnswer,
+    SourceFile, StateConfig, VmLimits, VmState, compile_files, frames, globals, has_typescript, resume_host,
+    resume_item, resume_pause, set_variable,
 };
 use vm_system_protocol::durable::{
-    CODE_BYTES, Cause, DurableLimits, FromDurable, Segment, TaskAnswer, ToDurable,
+    AnsweredItem, CODE_BYTES, Cause, DurableLimits, FromDurable, PENDING_ITEMS, Segment, TaskAnswer,
+    ToDurable,
 };
 use vm_system_protocol::model::{Diagnostic, ProgramFrame, ProgramState, Variable};
 use vm_system_protocol::program_source;
@@ -35,8 +37,8 @@ const SNIPPET_BYTES: usize = 1_000;
 /// Longest string of a program (UTF-16 units).
 const STRING_UNITS: u32 = 1 << 28;
 
-/// Programs have one pause at a time: no message of the protocol carries an item.
-const ITEMS: bool = false;
+/// Programs may wait for many things at once.
+const ITEMS: bool = true;
 
 /// Builds the realm and the prelude, which all programs share, in their zygote.
 pub(crate) fn warm_up() {
@@ -54,8 +56,18 @@ struct ProgramWorker {
     /// The last checkpoint that was sent.
     sent: u64,
     clock: SegmentClock,
+    items: ItemAnswers,
     /// Slices of all segments so far: the clocks are read every few slices, whether segments are short or long.
     slices: u32,
+}
+
+/// Answers to items on their way into the state.
+#[derive(Default)]
+struct ItemAnswers {
+    /// Not applied yet.
+    left: VecDeque<AnsweredItem>,
+    /// Applied since the last checkpoint.
+    applied: u32,
 }
 
 /// Executes orders, beginning with `first`, until the channel is closed or an order is out of sequence; returns the exit code.
@@ -67,6 +79,7 @@ pub(crate) fn run(link: &mut Link, first: ToDurable) -> i32 {
         state: None,
         sent: 0,
         clock: SegmentClock::default(),
+        items: ItemAnswers::default(),
         slices: 0,
     };
     let mut order = first;
@@ -122,6 +135,16 @@ impl ProgramWorker {
                 }
                 self.run(segment, link)?;
             }
+            ToDurable::Answers { answers, segment } => {
+                let mut answers = VecDeque::from(answers);
+                let first = answers.pop_front()?;
+                self.items.left = answers;
+                if !self.apply(first)? {
+                    waits_for_something_else(link);
+                    return Some(());
+                }
+                self.run(segment, link)?;
+            }
             ToDurable::HostResult { result, segment } => {
                 let (program, state) = (self.program.as_ref()?, self.state.as_mut()?);
                 let result = match result {
@@ -168,8 +191,19 @@ impl ProgramWorker {
             steps: self.limits.steps,
             // Bounds the memory for the output of one slice; the segment's limit is usually smaller.
             output_bytes: self.limits.heap_bytes,
-            pending_items: 0,
+            pending_items: PENDING_ITEMS,
         }
+    }
+
+    /// Settles the promise of an item; false: there is no such item, or the program waits for something else.
+    fn apply(&mut self, answered: AnsweredItem) -> Option<bool> {
+        let (program, state) = (self.program.as_ref()?, self.state.as_mut()?);
+        let answer = match answered.answer {
+            Some(answer) => ItemAnswer::Answer(engine_answer(answer)),
+            None => ItemAnswer::Elapsed,
+        };
+        self.items.applied += 1;
+        Some(resume_item(program, state, answered.number, &answer))
     }
 
     fn restore(&mut self, link: &mut Link) -> Option<()> {
@@ -327,6 +361,7 @@ fn view(program: &CompiledProgram, state: &mut VmState) -> ProgramState {
                 column: frame.column,
                 source_line,
                 variables: shown(frame.variables),
+                items: frame.items,
             }
         })
         .collect();

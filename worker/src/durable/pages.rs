@@ -26,7 +26,10 @@ impl ProgramWorker {
         if bytes > STOP_PAGES_BYTES {
             send(link, FromDurable::Pages(std::mem::take(&mut batch)));
         }
-        let stop = Stop { cause, cpu_us: self.clock.cpu_us(), heap_bytes: state.heap_bytes() };
+        // The supervisor sends those again that this state does not have.
+        self.items.left.clear();
+        let applied = std::mem::take(&mut self.items.applied);
+        let stop = Stop { cause, cpu_us: self.clock.cpu_us(), heap_bytes: state.heap_bytes(), applied };
         send(link, FromDurable::SmallCheckpoint { pages: batch, stop: Box::new(stop) });
         Some(())
     }

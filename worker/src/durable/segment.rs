@@ -1,7 +1,7 @@
 //! One run of the program up to the next stop: a pause, a host call, a checkpoint after many steps, the end.
 
 use super::output::EventBatch;
-use super::{ProgramWorker, requests, send};
+use super::{ProgramWorker, items, requests, send};
 use crate::link::Link;
 use vm_system_cvm::{
     CompiledProgram, DroppedOutput, FETCH, PauseAnswer, RunOutcome, VmLimitKind, VmState, resume_host,
@@ -25,21 +25,14 @@ impl ProgramWorker {
         self.clock.begin(segment, self.state.as_ref()?.steps());
         let mut output = EventBatch::default();
         let cause = self.until_stop(&mut output, link)?;
-        if matches!(cause, Cause::Pause { .. } | Cause::Ended(_)) {
+        if matches!(cause, Cause::Pause { .. } | Cause::Wait | Cause::Ended(_)) {
             let dropped = self.clock.take_dropped();
             if dropped.lines > 0 {
                 output.push(dropped_mark(dropped), self.clock.elapsed_us(), link);
             }
         }
         if let Cause::Ended(End::Threw { message, stack, full_bytes }) = &cause {
-            let payload = EventPayload::Exception {
-                message: message.clone(),
-                stack: stack.clone(),
-                // Errors of programs have no codes.
-                code: None,
-                truncated: full_bytes.is_some(),
-                full_bytes: *full_bytes,
-            };
+            let payload = exception(message.clone(), stack.clone(), *full_bytes);
             output.push(payload, self.clock.elapsed_us(), link);
         }
         output.flush(link);
@@ -53,9 +46,9 @@ impl ProgramWorker {
     }
 
     fn until_stop(&mut self, output: &mut EventBatch, link: &mut Link) -> Option<Cause> {
-        let (program, state) = (self.program.as_ref()?, self.state.as_mut()?);
-        state.set_time(self.clock.now_ms());
+        self.state.as_mut()?.set_time(self.clock.now_ms());
         loop {
+            let (program, state) = (self.program.as_ref()?, self.state.as_mut()?);
             let steps = self.clock.steps_until_checkpoint(state.steps());
             let outcome = run(program, state, steps.clamp(1, SLICE));
             for line in state.take_output() {
@@ -75,8 +68,22 @@ impl ProgramWorker {
                 }
             }
             self.clock.drop_output(state.take_dropped());
+            let new_items = state.take_new_items();
+            if !new_items.is_empty() {
+                items::send_new(new_items, self.clock.elapsed_us(), link);
+            }
             match outcome {
                 RunOutcome::OutOfFuel => {}
+                RunOutcome::Wait { rejections } => {
+                    for text in &rejections {
+                        let (message, stack, full_bytes) = cut_exception(text);
+                        output.push(exception(message, stack, full_bytes), self.clock.elapsed_us(), link);
+                    }
+                    let Some(next) = self.items.left.pop_front() else { return Some(Cause::Wait) };
+                    if !self.apply(next)? {
+                        return Some(Cause::Ended(End::Corrupt("an impossible answer".to_owned())));
+                    }
+                }
                 RunOutcome::Pause { prompt, options } => {
                     if prompt.len() + options.as_ref().map_or(0, String::len) <= PROMPT_BYTES {
                         let options = options.map(JsonText::from_untrusted);
@@ -97,6 +104,7 @@ impl ProgramWorker {
                 }
                 ended => return Some(Cause::Ended(end(ended))),
             }
+            let state = self.state.as_mut()?;
             self.slices = self.slices.wrapping_add(1);
             let clocks_due = self.slices.is_multiple_of(CLOCK_SLICES);
             if clocks_due {
@@ -138,10 +146,7 @@ fn end(outcome: RunOutcome) -> End {
         RunOutcome::Done { json, .. } if json.len() > RESULT_BYTES => End::Limit(DurableLimit::Result),
         RunOutcome::Done { json, .. } => End::Ok { result: JsonText::from_untrusted(json) },
         RunOutcome::Throw(text) => {
-            let (mut stack, mut message) = (text.clone(), thrown(&text).to_owned());
-            let full_bytes = (text.len() > MESSAGE_BYTES).then_some(message.len() as u64);
-            super::output::truncate(&mut stack, MESSAGE_BYTES);
-            super::output::truncate(&mut message, MESSAGE_BYTES);
+            let (message, stack, full_bytes) = cut_exception(&text);
             End::Threw { message, stack, full_bytes }
         }
         RunOutcome::Limit(VmLimitKind::Output) => End::Limit(DurableLimit::Output),
@@ -154,6 +159,20 @@ fn end(outcome: RunOutcome) -> End {
         | RunOutcome::Host { .. }
         | RunOutcome::Wait { .. } => End::Corrupt("not an end".to_owned()),
     }
+}
+
+/// Message and stack of a thrown value with its text, cut, and the size of the message if something was cut.
+fn cut_exception(text: &str) -> (String, String, Option<u64>) {
+    let (mut stack, mut message) = (text.to_owned(), thrown(text).to_owned());
+    let full_bytes = (text.len() > MESSAGE_BYTES).then_some(message.len() as u64);
+    super::output::truncate(&mut stack, MESSAGE_BYTES);
+    super::output::truncate(&mut message, MESSAGE_BYTES);
+    (message, stack, full_bytes)
+}
+
+/// The event of an exception. Errors of programs have no codes.
+fn exception(message: String, stack: String, full_bytes: Option<u64>) -> EventPayload {
+    EventPayload::Exception { message, stack, code: None, truncated: full_bytes.is_some(), full_bytes }
 }
 
 /// The text of the thrown value, which may have several lines, without the stack below it.

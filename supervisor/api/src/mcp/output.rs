@@ -147,6 +147,7 @@ pub(super) fn next_step(code: ErrorCode, sets: &ToolSets) -> Option<String> {
         ErrorCode::ExecutionNotFound => "list_executions shows the executions; start begins one.",
         ErrorCode::TemplateNotFound => "Without templateId the session has default limits.",
         ErrorCode::TaskNotPending => "getTask shows the status, and the task if one is pending.",
+        ErrorCode::TaskAmbiguous => "Name one of them as taskId.",
         ErrorCode::AnswerInvalid => "Submit an answer that matches; getTask shows the task and its schema.",
         ErrorCode::SessionNotReady => "Create another session with session_create.",
         ErrorCode::SessionBusy => {

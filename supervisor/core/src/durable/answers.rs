@@ -13,7 +13,7 @@ use vm_system_protocol::input::{NotForScript, json_for_script, parse_for_script}
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{ExecutionError, ExecutionStatus};
 use vm_system_protocol::time::Timestamp;
-use vm_system_record::{TaskOutcome, TaskRow, Write};
+use vm_system_record::{ItemOutcome, ItemRow, Write};
 
 /// Requests that may wait for the batch that is being written. One answer is accepted; all others are from clients that were late.
 pub(super) const DEFERRED: usize = 64;
@@ -25,17 +25,30 @@ impl DurableMachine {
     /// its submitter can see, never the next one, which is not stored yet.
     pub(super) fn defer(&mut self, mut input: Input, actions: &mut Vec<Action>) {
         if let Input::Submit { token, task: task @ None, .. } = &mut input {
-            let known = self.next == NextStep::Wait
-                && !self.writes.writing.iter().any(|(_, then)| *then == AfterCommit::Wait);
-            let Some(row) = self.task.as_ref().filter(|_| known) else {
-                let over = self.ended || self.record.status.is_final();
-                let why = if over { DurableRefusal::Ended } else { DurableRefusal::NotPending };
-                actions.push(Action::Reply { token: *token, result: Err(why) });
-                return;
-            };
-            *task = Some(row.id);
+            match self.only_question() {
+                Ok(only) => *task = Some(only),
+                Err(why) => return actions.push(Action::Reply { token: *token, result: Err(why) }),
+            }
         }
         self.keep_deferred(input, DEFERRED, actions);
+    }
+
+    /// The task that an answer without a task's id means: the only one that is pending and that clients can see.
+    fn only_question(&self) -> Result<TaskId, DurableRefusal> {
+        let is_storing = self.writes.writing.iter().any(|(_, then)| *then == AfterCommit::Wait);
+        let tasks: Vec<TaskId> = self
+            .visible_questions()
+            // The question of a pause that is being stored.
+            .filter(|row| !(row.is_pause() && (is_storing || self.stage == Stage::Held)))
+            .map(|row| row.id)
+            .take(SHOWN_TASKS)
+            .collect();
+        match tasks[..] {
+            [] if self.ended || self.record.status.is_final() => Err(DurableRefusal::Ended),
+            [] => Err(DurableRefusal::NotPending),
+            [only] => Ok(only),
+            _ => Err(DurableRefusal::Ambiguous { tasks }),
+        }
     }
 
     /// Keeps a request until the batch is written, if fewer than `most` wait.
@@ -58,10 +71,16 @@ impl DurableMachine {
     ) {
         // After its deadline a task has its result already, even if the timer has not fired yet.
         self.expire_if_due(now, actions);
-        let pending = self.task.as_ref().filter(|row| task.is_none_or(|task| row.id == task));
+        let task = match task.map_or_else(|| self.only_question(), Ok) {
+            Ok(task) => task,
+            Err(why) => return actions.push(Action::Reply { token, result: Err(why) }),
+        };
         // The task of a pause that is being stored (`Held`) is visible to nobody yet.
-        let waits = self.next == NextStep::Wait && !matches!(self.stage, Stage::Held | Stage::Setting);
-        let checked = pending.filter(|_| waits && !self.ended).and_then(|row| answer.for_task(row));
+        let waits = self.next == NextStep::Pause && !matches!(self.stage, Stage::Held | Stage::Setting);
+        let pause = self.task.as_ref().filter(|row| row.id == task && waits);
+        let item = self.items.number_of(task);
+        let pending = pause.or_else(|| self.items.get(item?));
+        let checked = pending.filter(|_| !self.ended).and_then(|row| answer.for_task(row));
         let Some(checked) = checked else {
             let why = if self.ended { DurableRefusal::Ended } else { DurableRefusal::NotPending };
             actions.push(Action::Reply { token, result: Err(why) });
@@ -69,21 +88,29 @@ impl DurableMachine {
         };
         match checked {
             Ok(answer) => {
+                // A program that waits at a pause does not go on with the answer of an item.
+                let wait = wait && !(item.is_some() && self.next == NextStep::Pause);
                 self.add_waiting_caller(token, wait);
                 // In the batch of the answer: a repeated request finds the mark of its key exactly if the answer is stored.
                 self.writes.unwritten.extend(with);
-                self.accept(TaskOutcome::Answered, answer, now, actions);
+                match item {
+                    Some(number) => {
+                        self.accept_item(number, ItemOutcome::Answered, Some(answer), now);
+                        self.item_ended(now, actions);
+                    }
+                    None => self.accept(ItemOutcome::Answered, answer, now, actions),
+                }
                 // This caller waits for the commit alone, so the answer does not wait for the next checkpoint.
                 if !wait {
                     self.commit_alone(now, actions);
                 }
             }
-            Err(why) => self.unfit(token, &why, now, actions),
+            Err(why) => self.unfit(token, (item, &why), now, actions),
         }
     }
 
     /// Ends the task; the program resumes with its outcome.
-    fn accept(&mut self, outcome: TaskOutcome, answer: String, now: Now, actions: &mut Vec<Action>) {
+    fn accept(&mut self, outcome: ItemOutcome, answer: String, now: Now, actions: &mut Vec<Action>) {
         let Some(mut row) = self.task.take() else { return };
         if !matches!(self.stage, Stage::Warm(_)) {
             // Held until the state is restored: a state that cannot be must not use the answer up.
@@ -96,12 +123,13 @@ impl DurableMachine {
         let Some(what) = super::stored::answer_of(&row) else { return };
         self.next = NextStep::Answer(what);
         self.record.status = ExecutionStatus::Running;
-        self.writes.unwritten.push(Write::TaskEnd {
+        self.writes.unwritten.push(Write::ItemEnd {
             execution: row.execution,
             id: row.id,
             outcome,
             answer: Some(answer),
             at,
+            taken_at: None,
         });
         if !self.settle((outcome, &row), now, actions) {
             return;
@@ -116,7 +144,8 @@ impl DurableMachine {
 
     /// The state is restored: the answer to it is stored, alone if a caller waits for only that.
     pub(super) fn store_held_answer(&mut self, now: Now, actions: &mut Vec<Action>) {
-        if self.requests.held_answer.take().is_none() {
+        let has_items = self.next == NextStep::Items && !self.writes.unwritten.is_empty();
+        if self.requests.held_answer.take().is_none() && !has_items {
             return;
         }
         if self.requests.early.is_empty() {
@@ -127,27 +156,49 @@ impl DurableMachine {
         }
     }
 
-    fn unfit(&mut self, token: RunToken, why: &str, now: Now, actions: &mut Vec<Action>) {
-        let Some(row) = &mut self.task else { return };
+    fn unfit(
+        &mut self,
+        token: RunToken,
+        (item, why): (Option<u64>, &str),
+        now: Now,
+        actions: &mut Vec<Action>,
+    ) {
+        let row = match item {
+            Some(number) => self.items.get_mut(number),
+            None => self.task.as_mut(),
+        };
+        let Some(row) = row else { return };
         let at = Timestamp(now.unix_ms);
         let (refusal, last) = unfit(row, why, at);
         self.writes.unwritten.push(Write::TaskAttempt { execution: row.execution, id: row.id, at });
         if let Some(message) = last {
             // A client that learns of its last attempt no longer finds the task.
-            self.accept(TaskOutcome::Failed, message, now, actions);
-            self.add_progress(ExecutionStatus::Running);
+            match item {
+                Some(number) => {
+                    self.accept_item(number, ItemOutcome::Failed, Some(message), now);
+                    self.item_ended(now, actions);
+                }
+                None => self.accept(ItemOutcome::Failed, message, now, actions),
+            }
+            self.add_progress(self.progress_status());
         }
         self.flush(now, AfterCommit::Refuse(token, refusal), actions);
     }
 
     pub(super) fn expire_if_due(&mut self, now: Now, actions: &mut Vec<Action>) {
         // By the calendar: the deadline is older than this process may be.
-        let due = self.task_deadline().is_some_and(|at| at.0 <= now.unix_ms);
-        if !due || self.next != NextStep::Wait || self.ended || !self.writes.writing.is_empty() {
+        let is_due = self.wakes_at().is_some_and(|at| at.0 <= now.unix_ms);
+        if !is_due || self.ended || self.released || !self.writes.writing.is_empty() {
             return;
         }
-        let Some((outcome, answer)) = self.task.as_ref().map(when_due) else { return };
-        self.accept(outcome, answer, now, actions);
+        self.expire_items(now);
+        let pause = self.task.as_ref().filter(|_| self.next == NextStep::Pause);
+        match pause.filter(|row| row.deadline.is_some_and(|at| at.0 <= now.unix_ms)).map(when_due) {
+            Some((outcome, answer)) => self.accept(outcome, answer, now, actions),
+            // Without a worker nothing stores them but this.
+            None if self.stage == Stage::Cold && self.is_at_rest() => self.commit_alone(now, actions),
+            None => self.use_answers(now, actions),
+        }
     }
 
     pub(super) fn set_variable(
@@ -161,10 +212,7 @@ impl DurableMachine {
     ) {
         let refusal = if self.ended {
             Some(DurableRefusal::Ended)
-        } else if self.next != NextStep::Wait
-            || self.requests.set.is_some()
-            || self.requests.setting.is_some()
-        {
+        } else if !self.is_at_rest() || self.requests.set.is_some() || self.requests.setting.is_some() {
             Some(DurableRefusal::NotPending)
         } else {
             None
@@ -222,12 +270,14 @@ impl DurableMachine {
     }
 }
 
+/// Tasks that the refusal of an ambiguous answer shows.
+const SHOWN_TASKS: usize = 20;
 /// The part of a schema that a refusal shows (bytes).
 const SHOWN_SCHEMA_BYTES: usize = 1024;
 
 /// Counts an answer that does not fit. Returns the refusal for its submitter, and the program's error message if this was the
 /// last permitted attempt.
-pub(crate) fn unfit(row: &mut TaskRow, why: &str, at: Timestamp) -> (DurableRefusal, Option<String>) {
+pub(crate) fn unfit(row: &mut ItemRow, why: &str, at: Timestamp) -> (DurableRefusal, Option<String>) {
     row.attempts = row.attempts.saturating_add(1);
     row.first_attempt_at = row.first_attempt_at.or(Some(at));
     row.last_attempt_at = Some(at);
@@ -241,10 +291,10 @@ pub(crate) fn unfit(row: &mut TaskRow, why: &str, at: Timestamp) -> (DurableRefu
 }
 
 /// The outcome of a task at its deadline.
-pub(crate) fn when_due(row: &TaskRow) -> (TaskOutcome, String) {
+pub(crate) fn when_due(row: &ItemRow) -> (ItemOutcome, String) {
     match &row.fallback {
-        Some(json) => (TaskOutcome::Defaulted, json.clone()),
-        None => (TaskOutcome::Expired, "no answer came in time".to_owned()),
+        Some(json) => (ItemOutcome::Defaulted, json.clone()),
+        None => (ItemOutcome::Expired, "no answer came in time".to_owned()),
     }
 }
 
@@ -256,7 +306,7 @@ pub enum SubmittedAnswer {
     /// For this task: the answer as it is stored, or the reason why it does not fit.
     Checked { task: TaskId, result: Result<String, String> },
     /// How the same task of another session ended, and its answer or error as stored.
-    Recorded { task: TaskId, outcome: TaskOutcome, answer: String },
+    Recorded { task: TaskId, outcome: ItemOutcome, answer: String },
 }
 
 impl SubmittedAnswer {
@@ -267,7 +317,7 @@ impl SubmittedAnswer {
 
     /// The answer for this task as it is stored, or the reason why it does not fit. `None`: it was checked for another task, or
     /// not at all.
-    pub fn for_task(&self, row: &TaskRow) -> Option<Result<String, String>> {
+    pub fn for_task(&self, row: &ItemRow) -> Option<Result<String, String>> {
         match self {
             Self::Unchecked(given) => row.schema.is_none().then(|| as_stored(None, given)),
             Self::Checked { task, result } => (*task == row.id).then(|| result.clone()),

@@ -1,6 +1,6 @@
 //! Batches: their contents, and what is done once one is stored or not.
 
-use super::input::{DurableAction as Action, DurableRefusal, Unstored};
+use super::input::{DurableAction as Action, DurableRefusal, RunStatus, Unstored};
 use super::machine::DurableMachine;
 use super::state::{AfterCommit, Gathered, NextStep, Stage};
 use crate::{Now, WriteId};
@@ -11,7 +11,7 @@ use vm_system_protocol::limits::DURABLE_PAGE_BYTES;
 use vm_system_protocol::model::{Event, ExecutionError, ExecutionStatus, SessionStatus};
 use vm_system_protocol::reason::CloseReason;
 use vm_system_protocol::time::Timestamp;
-use vm_system_record::{Checkpoint, UsedLimits, Write};
+use vm_system_record::{Checkpoint, UsedLimits, Write, is_rest};
 
 /// How much larger than twice `max_state_mb` a stored state may be (bytes): frames, parts of long contents, unreachable cells.
 const STATE_SLACK: u64 = 16 << 20;
@@ -44,6 +44,10 @@ impl DurableMachine {
             let status = Box::new(self.run_status());
             self.writes.promised.push((id, token, status));
         }
+        for (token, was_awaited) in std::mem::take(&mut self.requests.emitters) {
+            let status = Box::new(RunStatus { was_awaited, ..self.run_status() });
+            self.writes.promised.push((id, token, status));
+        }
         if alone {
             actions.push(Action::Write { id, batch });
         } else {
@@ -71,7 +75,7 @@ impl DurableMachine {
             // The stored state has the arguments, and the program must not begin a second time.
             self.fresh = None;
         }
-        self.add_progress(ExecutionStatus::Running);
+        self.add_progress(self.progress_status());
         self.flush(now, AfterCommit::Nothing, actions);
     }
 
@@ -95,7 +99,7 @@ impl DurableMachine {
 
     fn add_pages(&mut self, cause: &str, pages: BTreeMap<u64, Vec<u8>>, now: Now) {
         self.seq += 1;
-        self.behind_pause = !is_pause(cause);
+        self.behind_pause = !is_rest(cause);
         self.counters.unweighed +=
             pages.values().map(|bytes| DURABLE_PAGE_BYTES + bytes.len() as u64).sum::<u64>();
         let too_large = self.counters.unweighed > self.compact_after();
@@ -190,14 +194,22 @@ impl DurableMachine {
     pub(super) fn add_end(&mut self, now: Now) {
         let at = Timestamp(now.unix_ms);
         self.record.ended_at = Some(at);
+        let has_open = self.items.has_open();
+        self.items.drop_open();
+        if has_open {
+            // The pause, too.
+            self.task = None;
+            self.writes.unwritten.push(Write::ItemsWithdraw { execution: self.spec.execution, at });
+        }
         if let Some(task) = self.task.take() {
-            let outcome = vm_system_record::TaskOutcome::Withdrawn;
-            self.writes.unwritten.push(Write::TaskEnd {
+            let outcome = vm_system_record::ItemOutcome::Withdrawn;
+            self.writes.unwritten.push(Write::ItemEnd {
                 execution: task.execution,
                 id: task.id,
                 outcome,
                 answer: None,
                 at,
+                taken_at: None,
             });
         }
         // The session of a program ends with its execution, in the same batch.
@@ -242,7 +254,11 @@ impl DurableMachine {
                 if self.stage == Stage::Held {
                     self.stage = Stage::Warm(now.mono_ms + self.spec.warm_ms);
                 }
-                self.reply_all(actions);
+                // Only now, because clients see its questions from here on.
+                self.items.are_stored();
+                if self.is_at_rest() {
+                    self.reply_at_rest(actions);
+                }
             }
             AfterCommit::Edited(token) => {
                 if self.stage == Stage::Held {
@@ -260,6 +276,7 @@ impl DurableMachine {
             }
         }
         if self.writes.writing.is_empty() {
+            self.items.are_stored();
             self.after_writing(now, actions);
         }
     }
@@ -273,7 +290,7 @@ impl DurableMachine {
     /// Continues what had to wait for the store.
     fn after_writing(&mut self, now: Now, actions: &mut Vec<Action>) {
         let idle = self.stage == Stage::Cold && !self.ended && !self.released;
-        if idle && (self.next != NextStep::Wait || self.requests.set.is_some()) {
+        if idle && (!self.is_at_rest() || self.requests.set.is_some()) {
             self.spawn(now, actions);
         }
         self.catch_up(now, actions);
@@ -300,7 +317,8 @@ impl DurableMachine {
         self.writes.unwritten = rest;
         // The execution's task was in that batch, or is pending in the store from before.
         self.task = None;
-        self.writes.unwritten.push(Write::TasksWithdraw { execution, at });
+        self.items.drop_open();
+        self.writes.unwritten.push(Write::ItemsWithdraw { execution, at });
         self.gathered = Gathered::default();
         self.record.result = None;
         // Unknown of the one before.
@@ -367,11 +385,6 @@ impl DurableMachine {
     }
 }
 
-/// Whether the program waits for an answer at a checkpoint of this cause.
-pub(super) fn is_pause(cause: &str) -> bool {
-    matches!(cause, "pause" | "edit")
-}
-
 /// Whether a write is independent of the state that the step leads to.
 fn is_independent_of_state(write: &Write) -> bool {
     !matches!(
@@ -379,7 +392,9 @@ fn is_independent_of_state(write: &Write) -> bool {
         Write::Checkpoint(_)
             | Write::CheckpointCompact { .. }
             | Write::StateBound { .. }
-            | Write::TaskInsert(_)
+            | Write::ItemInsert(_)
+            | Write::ItemsTaken { .. }
+            | Write::MailTake { .. }
             | Write::RunProgress { .. }
             | Write::ExecutionEnded(_)
             | Write::SessionEnd { .. }

@@ -6,9 +6,14 @@ use vm_system_protocol::durable::{DurableLimits, FromDurable, HostCall, HttpResp
 use vm_system_protocol::egress::HttpRequest;
 use vm_system_protocol::ids::{ExecutionId, SessionId, TaskId};
 use vm_system_protocol::json::JsonText;
-use vm_system_protocol::model::{EventPayload, Execution, Limits};
+use vm_system_protocol::model::{EventPayload, Execution, Limits, WaitingFor};
 use vm_system_protocol::worker::HostError;
-use vm_system_record::{StorageLimit, TaskRow, UsedLimits, Write};
+use vm_system_record::{CheckpointRow, ItemRow, MailRow, StorageLimit, UsedLimits, Write};
+
+/// Most events that an execution keeps.
+pub const MAILBOX_EVENTS: usize = 1_000;
+/// Largest size of their names and contents (bytes).
+pub const MAILBOX_BYTES: usize = 1 << 20;
 
 /// Identifies a caller that waits for the status of the execution.
 pub type RunToken = Token<RunStatus>;
@@ -62,13 +67,16 @@ pub struct Fresh {
 #[derive(Debug, Clone)]
 pub struct StoredExecution {
     pub record: Execution,
-    /// Number and cause of the last checkpoint.
-    pub checkpoint: Option<(u64, String)>,
-    /// Bytes of state written since the state was last measured; `None`: unknown.
-    pub unweighed: Option<u64>,
-    /// Bytes that the execution has written to files so far.
-    pub written: u64,
-    pub task: Option<TaskRow>,
+    /// The last checkpoint.
+    pub checkpoint: Option<CheckpointRow>,
+    /// The question of the last pause.
+    pub task: Option<ItemRow>,
+    /// Pending items, and those whose answers are in no state, in the order of their answers.
+    pub items: Vec<ItemRow>,
+    /// Number of the last item; 0: there was none.
+    pub last_item: u64,
+    /// Events that were not used, in their order.
+    pub mailbox: Vec<MailRow>,
     /// The use of limits as of the last checkpoint, and the exits of workers since.
     pub limits: UsedLimits,
 }
@@ -99,7 +107,16 @@ pub enum DurableInput {
         /// Reply when the program pauses again or ends (true), or as soon as the answer is stored.
         wait: bool,
     },
-    /// Change a variable of a paused program.
+    /// An event for the execution.
+    Emit {
+        token: RunToken,
+        name: String,
+        /// Valid JSON.
+        event: JsonText,
+        /// Writes for the same batch, if the event is accepted.
+        with: Vec<Write>,
+    },
+    /// Change a variable of a program that waits.
     Set {
         token: RunToken,
         /// Number of the frame.
@@ -176,6 +193,7 @@ impl DurableInput {
         match self {
             Self::Submit { token, .. }
             | Self::Set { token, .. }
+            | Self::Emit { token, .. }
             | Self::Cancel { token, .. }
             | Self::Wake { token: Some(token) } => Some(*token),
             _ => None,
@@ -251,7 +269,13 @@ pub enum DurableAction {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunStatus {
     pub record: Execution,
-    pub task: Option<TaskRow>,
+    /// The oldest pending question.
+    pub task: Option<ItemRow>,
+    pub waiting_for: WaitingFor,
+    /// It has ended, and items are left for which it did not wait.
+    pub abandons: bool,
+    /// Of the reply to an event: the execution waited for it (true), or keeps it until it does.
+    pub was_awaited: bool,
 }
 
 /// Why a request was refused.
@@ -260,6 +284,15 @@ pub enum DurableRefusal {
     /// The execution does not wait, or not for this task.
     #[error("the execution does not wait for this answer: no task is pending, or another one")]
     NotPending,
+    /// Several tasks are pending, and the answer names none.
+    #[error("several tasks are pending: the answer has to name one of them")]
+    Ambiguous {
+        /// Some of them, oldest first.
+        tasks: Vec<TaskId>,
+    },
+    /// More events than the mailbox of an execution keeps.
+    #[error("the execution has {MAILBOX_EVENTS} events, or {} KiB of them, for which it has not waited yet", MAILBOX_BYTES >> 10)]
+    MailboxFull,
     /// The execution has ended.
     #[error("the execution has ended")]
     Ended,

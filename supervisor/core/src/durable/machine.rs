@@ -4,6 +4,7 @@ use super::input::{
     DurableAction as Action, DurableInput as Input, DurableRefusal, DurableSpec, Fresh, LoadFrom, RunStatus,
     RunToken, StoredExecution,
 };
+use super::items::Items;
 use super::spent::Spent;
 use super::state::{Counters, Gathered, NextStep, Requests, SegmentTimer, Stage, WorkerNotes, WriteQueue};
 use crate::{Now, WorkerExitStatus};
@@ -12,8 +13,7 @@ use vm_system_protocol::durable::{DurableLimit, Segment, ToDurable};
 use vm_system_protocol::limits::{DURABLE_RECORD_BYTES, DURABLE_ROW_BYTES, INTERRUPT_GRACE_MS};
 use vm_system_protocol::model::{Execution, ExecutionError};
 use vm_system_protocol::reason::{CloseReason, LimitKind};
-use vm_system_protocol::time::Timestamp;
-use vm_system_record::{TaskRow, Write};
+use vm_system_record::{ItemRow, Write, is_rest};
 
 /// Longest time for which an unwritten row waits for a checkpoint to be stored with (milliseconds).
 pub(super) const COMMIT_MS: u64 = 20;
@@ -36,7 +36,9 @@ pub(super) const OWN_EVENTS: u64 = 8;
 pub struct DurableMachine {
     pub(super) spec: DurableSpec,
     pub(super) record: Execution,
-    pub(super) task: Option<TaskRow>,
+    /// The question of the pause.
+    pub(super) task: Option<ItemRow>,
+    pub(super) items: Items,
     pub(super) fresh: Option<Fresh>,
     pub(super) next: NextStep,
     pub(super) stage: Stage,
@@ -71,13 +73,17 @@ impl DurableMachine {
         let next = super::stored::next(&found);
         let ended = found.record.status.is_final();
         let mut machine = Self::new(spec, found.record, next);
-        (machine.seq, machine.behind_pause) =
-            found.checkpoint.map_or((0, false), |(seq, cause)| (seq, !super::commit::is_pause(&cause)));
+        let unknown = machine.compact_after().saturating_sub(super::commit::UNKNOWN_BYTES);
+        machine.counters.unweighed = unknown;
+        machine.items = Items::from_stored(found.items, found.last_item, found.mailbox);
+        if let Some(last) = found.checkpoint {
+            (machine.seq, machine.behind_pause) = (last.seq, !is_rest(&last.cause));
+            machine.counters.unweighed = last.unweighed.unwrap_or(unknown);
+            machine.counters.written = last.written;
+            machine.items.begin_rest(last.at.0);
+        }
         machine.task = found.task.filter(|task| task.ended_at.is_none());
         machine.ended = ended;
-        let unknown = machine.compact_after().saturating_sub(super::commit::UNKNOWN_BYTES);
-        machine.counters.unweighed = found.unweighed.unwrap_or(unknown);
-        machine.counters.written = found.written;
         // A program cannot renew its limits by a restart of the supervisor, nor kill it again and again.
         machine.count_from(Spent::from(&found.limits.spent));
         (machine.worker.exits, machine.worker.kills) = (found.limits.exits, found.limits.kills);
@@ -89,6 +95,7 @@ impl DurableMachine {
             spec,
             record,
             task: None,
+            items: Items::default(),
             fresh: None,
             next,
             stage: Stage::Cold,
@@ -115,8 +122,9 @@ impl DurableMachine {
         &self.record
     }
 
-    pub fn task(&self) -> Option<&TaskRow> {
-        self.task.as_ref()
+    /// The oldest question that clients can answer.
+    pub fn task(&self) -> Option<&ItemRow> {
+        self.visible_questions().next()
     }
 
     /// Bytes that the program has written to files in its life.
@@ -126,7 +134,7 @@ impl DurableMachine {
 
     /// Approximate memory of received pages that are in no checkpoint yet (bytes).
     pub fn gathered_bytes(&self) -> u64 {
-        self.gathered.page_bytes
+        self.gathered.page_bytes.saturating_add(self.gathered.item_bytes)
     }
 
     /// Upper bound of [`Self::gathered_bytes`].
@@ -147,16 +155,17 @@ impl DurableMachine {
         // The tokens of waiting callers are here and nowhere else.
         let has_requests = !self.requests.waiting.is_empty()
             || !self.requests.early.is_empty()
+            || !self.requests.emitters.is_empty()
             || self.requests.set.is_some();
-        idle && (self.released || self.ended || self.next == NextStep::Wait) && !has_requests
+        idle && (self.released || self.ended || self.is_at_rest()) && !has_requests
     }
 
     /// When the machine needs a `Tick` (monotonic milliseconds).
     pub fn deadline(&self, now: Now) -> Option<u64> {
         let warm = if let Stage::Warm(until) = self.stage { Some(until) } else { None };
-        let expiry = self
-            .task_deadline()
-            .filter(|_| matches!(self.stage, Stage::Warm(_)) && self.writes.writing.is_empty());
+        // Without a worker it is in memory only for callers that wait.
+        let rests = matches!(self.stage, Stage::Warm(_)) || self.stage == Stage::Cold && self.is_at_rest();
+        let expiry = self.wakes_at().filter(|_| rests && !self.ended && self.writes.writing.is_empty());
         let expiry = expiry.map(|at| {
             let left = u64::try_from(at.0.saturating_sub(now.unix_ms)).unwrap_or(0);
             now.mono_ms.saturating_add(left)
@@ -165,18 +174,25 @@ impl DurableMachine {
         [warm, expiry, self.writes.commit_at, self.clock.hard_stop, look].into_iter().flatten().min()
     }
 
-    pub(super) fn task_deadline(&self) -> Option<Timestamp> {
-        self.task.as_ref().and_then(|task| task.deadline)
-    }
-
     /// Handles one input and appends the actions.
     pub fn step(&mut self, input: Input, now: Now, actions: &mut Vec<Action>) {
+        self.handle(input, now, actions);
+        // Whatever the input was: a program that waits for items goes on as soon as there are answers and nothing is under way.
+        self.use_answers(now, actions);
+    }
+
+    fn handle(&mut self, input: Input, now: Now, actions: &mut Vec<Action>) {
         match input {
             Input::Start { token, wait } => {
                 self.add_waiting_caller(token, wait);
                 self.spawn(now, actions);
             }
-            Input::Submit { .. } | Input::Set { .. } | Input::Wake { token: Some(_) } if self.is_busy() => {
+            Input::Submit { .. }
+            | Input::Set { .. }
+            | Input::Emit { .. }
+            | Input::Wake { token: Some(_) }
+                if self.is_busy() =>
+            {
                 self.defer(input, actions);
             }
             Input::Wake { token } => self.wake(token, now, actions),
@@ -186,6 +202,7 @@ impl DurableMachine {
             Input::Set { token, frame, name, value } => {
                 self.set_variable(token, frame, name, value, now, actions);
             }
+            Input::Emit { token, name, event, with } => self.emit(token, (name, event), with, now, actions),
             Input::Cancel { token, with } => self.cancel(token, with, now, actions),
             Input::Loaded { small } => self.loaded(small, now, actions),
             Input::NotLoaded { why, permanent } => self.not_loaded(why, permanent, now, actions),
@@ -237,15 +254,15 @@ impl DurableMachine {
     fn wake(&mut self, token: Option<RunToken>, now: Now, actions: &mut Vec<Action>) {
         self.requests.waiting.extend(token);
         if self.stage == Stage::Cold && !self.ended {
-            if self.next == NextStep::Wait {
+            if self.is_at_rest() {
                 self.expire_if_due(now, actions);
             } else {
                 self.spawn(now, actions);
             }
         }
-        let at_rest = self.ended || self.next == NextStep::Wait && self.writes.writing.is_empty();
+        let at_rest = self.ended || self.is_at_rest() && self.writes.writing.is_empty();
         if at_rest && token.is_some() {
-            self.reply_all(actions);
+            self.reply_at_rest(actions);
         }
     }
 
@@ -261,6 +278,7 @@ impl DurableMachine {
             return self.give_up(ExecutionError::new("WORKER_DIED", what), now, actions);
         }
         self.gathered = Gathered::default();
+        self.items.forget_sent();
         (self.start_pages, self.clock.waits) = (None, None);
         // The worker begins again at the checkpoint: the use of limits after it was lost with the last worker.
         self.counters.scope = self.counters.scope_kept;
@@ -282,7 +300,7 @@ impl DurableMachine {
         if self.seq == 0 {
             self.go_on(now, actions);
         // A small state is restored soon: the order follows at once, and the confirmation is owed.
-        } else if small && self.next != NextStep::Wait {
+        } else if small && !self.is_at_rest() {
             self.worker.owes_restored = true;
             self.go_on(now, actions);
         } else {
@@ -321,7 +339,7 @@ impl DurableMachine {
     pub(super) fn go_on(&mut self, now: Now, actions: &mut Vec<Action>) {
         self.clock.hard_stop = None;
         if let Some((token, frame, name, value)) = self.requests.set.take() {
-            if self.next == NextStep::Wait {
+            if self.is_at_rest() {
                 self.stage = Stage::Setting;
                 self.requests.setting = Some(token);
                 self.clock.hard_stop = Some(now.mono_ms + RESTORE_MS);
@@ -330,6 +348,14 @@ impl DurableMachine {
             }
             // The answer came first.
             actions.push(Action::Reply { token, result: Err(DurableRefusal::NotPending) });
+        }
+        let answers = if self.next == NextStep::Items { self.answers_to_send(now) } else { Vec::new() };
+        if self.is_at_rest() {
+            self.stage = Stage::Warm(now.mono_ms + self.spec.warm_ms);
+            return;
+        }
+        if self.next == NextStep::Items && self.end_out_of_time(now, actions) {
+            return;
         }
         let segment = self.begin_segment(now, actions);
         let order = match &self.next {
@@ -343,12 +369,8 @@ impl DurableMachine {
                 }
             }
             NextStep::Answer(answer) => ToDurable::Answer { answer: answer.clone(), segment },
-            NextStep::Continue | NextStep::Effect => ToDurable::Continue { segment },
-            NextStep::Wait => {
-                self.clock.hard_stop = None;
-                self.stage = Stage::Warm(now.mono_ms + self.spec.warm_ms);
-                return;
-            }
+            NextStep::Items => ToDurable::Answers { answers, segment },
+            NextStep::Continue | NextStep::Effect | NextStep::Pause => ToDurable::Continue { segment },
         };
         self.stage = Stage::Running;
         if !self.writes.unwritten.is_empty() {
@@ -465,7 +487,7 @@ impl DurableMachine {
             };
             self.kill(reason, actions);
         }
-        if matches!(self.stage, Stage::Warm(_)) {
+        if matches!(self.stage, Stage::Warm(_) | Stage::Cold) {
             self.expire_if_due(now, actions);
         }
         if let Stage::Warm(until) = self.stage
@@ -511,7 +533,20 @@ impl DurableMachine {
     }
 
     pub(super) fn run_status(&self) -> RunStatus {
-        RunStatus { record: self.record.clone(), task: self.task.clone() }
+        RunStatus {
+            record: self.record.clone(),
+            task: self.task().cloned(),
+            waiting_for: self.waiting_for(),
+            abandons: self.items.are_abandoned(),
+            was_awaited: false,
+        }
+    }
+
+    /// Replies to callers that wait until the program needs them: not while it waits for times and events alone.
+    pub(super) fn reply_at_rest(&mut self, actions: &mut Vec<Action>) {
+        if self.ended || self.task().is_some() {
+            self.reply_all(actions);
+        }
     }
 
     pub(super) fn reply_all(&mut self, actions: &mut Vec<Action>) {
@@ -538,7 +573,9 @@ impl DurableMachine {
     pub(super) fn refuse_all(&mut self, why: &DurableRefusal, actions: &mut Vec<Action>) {
         self.refuse_setter(why, actions);
         let set = self.requests.set.take().map(|(token, ..)| token);
-        for token in self.requests.waiting.drain(..).chain(self.requests.early.drain(..)).chain(set) {
+        let emitters = self.requests.emitters.drain(..).map(|(token, _)| token);
+        let waiting = self.requests.waiting.drain(..).chain(self.requests.early.drain(..));
+        for token in waiting.chain(emitters).chain(set) {
             actions.push(Action::Reply { token, result: Err(why.clone()) });
         }
     }

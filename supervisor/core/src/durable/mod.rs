@@ -12,6 +12,9 @@
 //!   the end, status, output, and the answer that led here. No caller gets a reply before the batch is stored.
 //! - An answer is used at once and committed with the checkpoint it leads to, or alone when that takes longer than
 //!   [`machine::COMMIT_MS`]. Until one of the two is stored, its caller gets no reply and no effect is carried out.
+//! - *Items* (`CC.async`, `sleep`, `waitFor`) are promises that the program waits for beside its pauses. Their answers are accepted at
+//!   any time, kept in order, and given to the program when it has nothing else to do ([`items`]). An answer is *taken* in the checkpoint
+//!   whose state has it; until then a crash gives it to the program again.
 //! - An *effect* (a call that others can see) is carried out after the checkpoint before it is stored, under an id of that
 //!   checkpoint; after an exit of the worker or a restart it is repeated under the same id.
 //! - The response of an HTTP request is part of the state, which is stored before the program goes on: cause `response`.
@@ -23,6 +26,7 @@ mod answers;
 mod commit;
 mod effects;
 mod input;
+mod items;
 mod machine;
 mod options;
 pub mod schema;
@@ -37,10 +41,10 @@ pub use answers::SubmittedAnswer;
 pub(super) use answers::{unfit, when_due};
 pub use input::{
     DurableAction, DurableInput, DurableRefusal, DurableSpec, Fresh, HostCallRequest, LoadFrom,
-    RequestEffect, RunStatus, RunToken, StoredExecution, Unstored, life,
+    MAILBOX_BYTES, MAILBOX_EVENTS, RequestEffect, RunStatus, RunToken, StoredExecution, Unstored, life,
 };
 pub use machine::DurableMachine;
-pub use options::{TIMEOUT_MAX_MS, task_id, task_of_pause};
+pub use options::{TIMEOUT_MAX_MS, item_id, task_id, task_of_pause};
 pub use spent::REFILL_MS;
 pub(super) use stored::answer_of;
 pub use stored::{fresh_record, session_record};

@@ -6,7 +6,7 @@ use sha2::{Digest as _, Sha256};
 use vm_system_protocol::ids::{ExecutionId, TaskId};
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::time::Timestamp;
-use vm_system_record::{Owner, TaskRow};
+use vm_system_record::{ItemKind, ItemRow, Owner};
 
 /// Longest time that a task may have (milliseconds): a hundred years.
 pub const TIMEOUT_MAX_MS: u64 = 100 * 366 * 24 * 3_600_000;
@@ -18,7 +18,7 @@ pub fn task_of_pause(
     prompt: String,
     options: Option<&JsonText>,
     at: Timestamp,
-) -> Result<TaskRow, String> {
+) -> Result<ItemRow, String> {
     let options = match options {
         None => serde_json::Map::new(),
         Some(json) => match json.to_value() {
@@ -26,24 +26,9 @@ pub fn task_of_pause(
             _ => return Err("The second argument of CC must be an object that JSON can hold".to_owned()),
         },
     };
-    let mut row = TaskRow {
-        id: task_id(execution, checkpoint),
-        owner: Owner::new(""),
-        execution,
-        prompt,
-        schema: None,
-        attempts: 0,
-        created_at: at,
-        deadline: None,
-        ended_at: None,
-        outcome: None,
-        answer: None,
-        checkpoint,
-        retries: None,
-        fallback: None,
-        first_attempt_at: None,
-        last_attempt_at: None,
-    };
+    let id = task_id(execution, checkpoint);
+    let mut row =
+        ItemRow { prompt, ..new_item(execution, (checkpoint, id), ItemKind::Question, at, checkpoint) };
     for (name, value) in options {
         match (name.as_str(), &value) {
             (_, Value::Null) if name != "default" => {}
@@ -67,6 +52,39 @@ pub fn task_of_pause(
     Ok(row)
 }
 
+/// An item without texts and times.
+pub(super) fn new_item(
+    execution: ExecutionId,
+    (item, id): (u64, TaskId),
+    kind: ItemKind,
+    created_at: Timestamp,
+    checkpoint: u64,
+) -> ItemRow {
+    ItemRow {
+        id,
+        owner: Owner::new(""),
+        execution,
+        item,
+        kind,
+        name: None,
+        prompt: String::new(),
+        schema: None,
+        attempts: 0,
+        created_at,
+        deadline: None,
+        ended_at: None,
+        outcome: None,
+        answer: None,
+        answer_seq: None,
+        taken_at: None,
+        checkpoint,
+        retries: None,
+        fallback: None,
+        first_attempt_at: None,
+        last_attempt_at: None,
+    }
+}
+
 /// A whole number, also when written as `1e3` or `1000.0`.
 fn whole(value: &Value) -> Option<u64> {
     value.as_u64().or_else(|| {
@@ -77,10 +95,19 @@ fn whole(value: &Value) -> Option<u64> {
 
 /// The same task of the same execution has the same id, even when it is repeated after a crash.
 pub fn task_id(execution: ExecutionId, checkpoint: u64) -> TaskId {
+    id_of(b"task", execution, checkpoint)
+}
+
+/// As [`task_id`], of a pending item.
+pub fn item_id(execution: ExecutionId, number: u64) -> TaskId {
+    id_of(b"item", execution, number)
+}
+
+fn id_of(what: &[u8], execution: ExecutionId, number: u64) -> TaskId {
     let mut hash = Sha256::new();
-    hash.update(b"task");
+    hash.update(what);
     hash.update(execution.as_bytes());
-    hash.update(checkpoint.to_be_bytes());
+    hash.update(number.to_be_bytes());
     let mut bytes = [0; 16];
     bytes.copy_from_slice(&hash.finalize()[..16]);
     // A UUID of version 8 (RFC 9562): its contents are vendor-specific.

@@ -8,7 +8,7 @@ use vm_system_protocol::durable::DurableLimit;
 use vm_system_protocol::limits::{DURABLE_RECORD_BYTES, DURABLE_ROW_BYTES};
 use vm_system_protocol::model::{ExecutionError, ExecutionStatus, Limits};
 use vm_system_protocol::reason::{CloseReason, LimitKind};
-use vm_system_record::{SpentLimits, TaskOutcome, TaskRow};
+use vm_system_record::{ItemOutcome, ItemRow, SpentLimits};
 
 /// Waiting time that restores the limits completely (milliseconds).
 pub const REFILL_MS: u64 = 60_000;
@@ -37,11 +37,15 @@ impl Spent {
     }
 
     /// The use that counts after a task with this outcome.
-    fn behind_task(self, outcome: TaskOutcome, task: &TaskRow, limits: &Limits, now: Now) -> Self {
+    fn behind_task(self, outcome: ItemOutcome, task: &ItemRow, limits: &Limits, now: Now) -> Self {
         if !answers_itself(outcome) {
             return Self::default();
         }
-        let waited = waited(task, now);
+        self.behind_wait(waited(task, now), limits)
+    }
+
+    /// The use that counts after so many milliseconds of waiting.
+    fn behind_wait(self, waited: u64, limits: &Limits) -> Self {
         let back = |most: u64| most / REFILL_MS * waited + most % REFILL_MS * waited / REFILL_MS;
         Self {
             wall_ms: self.wall_ms.saturating_sub(back(u64::from(limits.wall_ms))),
@@ -61,12 +65,12 @@ impl Spent {
     }
 }
 
-fn answers_itself(outcome: TaskOutcome) -> bool {
-    matches!(outcome, TaskOutcome::Defaulted | TaskOutcome::Expired)
+fn answers_itself(outcome: ItemOutcome) -> bool {
+    matches!(outcome, ItemOutcome::Defaulted | ItemOutcome::Expired)
 }
 
 /// How long a task has waited, up to the time that counts (milliseconds).
-fn waited(task: &TaskRow, now: Now) -> u64 {
+fn waited(task: &ItemRow, now: Now) -> u64 {
     u64::try_from(now.unix_ms.saturating_sub(task.created_at.0)).unwrap_or(0).min(REFILL_MS)
 }
 
@@ -85,7 +89,7 @@ impl DurableMachine {
     /// Accounts for the end of a task; returns whether the program may continue.
     pub(super) fn settle(
         &mut self,
-        (outcome, task): (TaskOutcome, &TaskRow),
+        (outcome, task): (ItemOutcome, &ItemRow),
         now: Now,
         actions: &mut Vec<Action>,
     ) -> bool {
@@ -98,6 +102,14 @@ impl DurableMachine {
         let Some(limit) = used_up else { return true };
         self.end_by_limit(limit, now, actions);
         false
+    }
+
+    /// Restores limits in proportion to the time in which nothing of the execution ran.
+    pub(super) fn give_back(&mut self, waited_ms: u64) {
+        let waited = waited_ms.min(REFILL_MS);
+        self.counters.refilled_ms = self.counters.refilled_ms.saturating_add(waited);
+        let spent = self.counters.scope_kept.behind_wait(waited, &self.spec.limits);
+        self.count_from(spent);
     }
 
     /// Bytes of output and tasks that still fit into the record.
@@ -184,7 +196,7 @@ mod tests {
         }
 
         fn on_worker_message(&mut self, cause: Cause) {
-            let stop = Stop { cause, cpu_us: 0, heap_bytes: 0 };
+            let stop = Stop { cause, cpu_us: 0, heap_bytes: 0, applied: 0 };
             self.step(DurableInput::Message(FromDurable::Checkpoint(Box::new(stop))));
         }
 
@@ -224,7 +236,7 @@ mod tests {
     /// A program whose state waits for the store; the batch.
     fn waiting() -> (Prompter, WriteId) {
         let mut prompter = Prompter::new();
-        let stop = Stop { cause: Cause::Steps, cpu_us: 0, heap_bytes: 0 };
+        let stop = Stop { cause: Cause::Steps, cpu_us: 0, heap_bytes: 0, applied: 0 };
         let now = Now { mono_ms: 0, unix_ms: 0, cpu_us: 0 };
         let mut actions = Vec::new();
         let message = FromDurable::Checkpoint(Box::new(stop));

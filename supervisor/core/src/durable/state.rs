@@ -4,11 +4,11 @@ use super::input::{DurableInput as Input, DurableRefusal, RunStatus, RunToken};
 use super::spent::Spent;
 use crate::{Now, WriteId};
 use std::collections::{BTreeMap, VecDeque};
-use vm_system_protocol::durable::{HostCall, TaskAnswer};
+use vm_system_protocol::durable::{HostCall, NewItem, TaskAnswer};
 use vm_system_protocol::egress::HttpRequest;
 use vm_system_protocol::model::EventPayload;
 use vm_system_protocol::reason::CloseReason;
-use vm_system_record::{TaskRow, Write};
+use vm_system_record::{ItemRow, Write};
 
 /// The program's next step from its last checkpoint.
 #[derive(Debug, Clone, PartialEq)]
@@ -21,8 +21,10 @@ pub(super) enum NextStep {
     Answer(TaskAnswer),
     /// It had requested an effect; the worker will request it again.
     Effect,
-    /// It waits for an answer.
-    Wait,
+    /// It waits for the answer of its pause.
+    Pause,
+    /// It waits for its items, and goes on with the answers that they have.
+    Items,
 }
 
 /// The stage of the worker.
@@ -79,6 +81,9 @@ pub(super) struct Gathered {
     pub(super) pages: BTreeMap<u64, Vec<u8>>,
     pub(super) page_bytes: u64,
     pub(super) events: Vec<(u64, EventPayload)>,
+    pub(super) items: Vec<NewItem>,
+    /// Size of the texts of these items (bytes).
+    pub(super) item_bytes: u64,
     /// The mark of dropped output is among these events.
     pub(super) mark: bool,
 }
@@ -106,13 +111,15 @@ pub(super) struct WriteQueue {
 pub(super) struct Requests {
     /// Callers that get a reply as soon as the next batch is stored.
     pub(super) early: Vec<RunToken>,
+    /// Senders of events, with whether the execution waited for them: as `early`.
+    pub(super) emitters: Vec<(RunToken, bool)>,
     /// Callers that get a reply when the program pauses or ends.
     pub(super) waiting: Vec<RunToken>,
     /// Requests that arrived while a batch was being written; their number is bounded where they are added (`keep_deferred`).
     pub(super) deferred: Vec<Input>,
     /// The task of an accepted answer, as it was before: the answer is not stored until a worker has restored the state that it is
     /// for, and is withdrawn if none can.
-    pub(super) held_answer: Option<TaskRow>,
+    pub(super) held_answer: Option<ItemRow>,
     /// A change to send to the worker when it is paused.
     pub(super) set: Option<(RunToken, u32, String, vm_system_protocol::json::JsonText)>,
     /// A change was sent to the worker, and its result is not reported yet.

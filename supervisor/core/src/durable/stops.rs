@@ -56,16 +56,18 @@ impl DurableMachine {
                 Stage::Running | Stage::Setting,
                 FromDurable::Pages(_) | FromDurable::Checkpoint(_) | FromDurable::SmallCheckpoint { .. },
             )
-            | (Stage::Running, FromDurable::Events(_) | FromDurable::Call(_)) => true,
+            | (Stage::Running, FromDurable::Events(_) | FromDurable::Items(_) | FromDurable::Call(_)) => true,
             _ => false,
         };
-        let is_late =
-            matches!(message, FromDurable::Events(_) | FromDurable::Call(_)) && self.worker.owes_response;
+        let runs = matches!(message, FromDurable::Events(_) | FromDurable::Items(_) | FromDurable::Call(_));
+        let is_late = runs && self.worker.owes_response;
         let fits = fits && !self.worker.owes_restored && !is_late;
         let result = match message {
             _ if !fits => Err("out of turn"),
             FromDurable::Pages(pages) if pages.is_empty() => Err("an empty list of pages"),
             FromDurable::Pages(pages) => self.gather_pages(pages),
+            FromDurable::Items(items) if items.is_empty() => Err("an empty list of items"),
+            FromDurable::Items(items) => self.gather_items(items),
             FromDurable::Events(events) if events.is_empty() => Err("an empty list of events"),
             FromDurable::Events(events) => self.gather_events(events),
             FromDurable::Call(call) => {
@@ -77,11 +79,11 @@ impl DurableMachine {
             }
             FromDurable::SmallCheckpoint { pages, stop } => self.gather_pages(pages).and_then(|()| {
                 self.note_heap(&stop);
-                self.at_checkpoint(stop.cause, now, actions)
+                self.at_checkpoint(stop, now, actions)
             }),
             FromDurable::Checkpoint(stop) => {
                 self.note_heap(&stop);
-                self.at_checkpoint(stop.cause, now, actions)
+                self.at_checkpoint(stop, now, actions)
             }
             _ => Err("out of turn"),
         };
@@ -144,15 +146,16 @@ impl DurableMachine {
     /// The worker has reached a checkpoint.
     fn at_checkpoint(
         &mut self,
-        cause: Cause,
+        stop: Box<Stop>,
         now: Now,
         actions: &mut Vec<Action>,
     ) -> Result<(), &'static str> {
+        let Stop { cause, applied, .. } = *stop;
         if let (Cause::Edited, Stage::Setting, Some(token)) = (&cause, &self.stage, self.requests.setting) {
             self.requests.setting = None;
             self.clock.hard_stop = None;
             self.stage = Stage::Held;
-            self.add_checkpoint("edit", now);
+            self.add_checkpoint(if self.next == NextStep::Pause { "edit" } else { "wait_edit" }, now);
             self.flush(now, AfterCommit::Edited(token), actions);
             return Ok(());
         }
@@ -186,7 +189,12 @@ impl DurableMachine {
         if owed != (cause == Cause::Response) && !(owed && matches!(cause, Cause::Ended(_))) {
             return Err("a checkpoint out of turn");
         }
+        self.items.note_applied(applied, cause == Cause::Wait)?;
         self.end_segment(now);
+        if self.items_fill_record() && !matches!(cause, Cause::Ended(_)) {
+            self.record_full(now, actions);
+            return Ok(());
+        }
         // A pause and an end are stored even if no time is left: the work for them is done.
         let goes_on = matches!(cause, Cause::Effect(_) | Cause::Request(_) | Cause::Response | Cause::Steps);
         if goes_on && self.end_out_of_time(now, actions) {
@@ -194,6 +202,7 @@ impl DurableMachine {
         }
         match cause {
             Cause::Pause { prompt, options } => self.paused(prompt, options.as_ref(), now, actions),
+            Cause::Wait => self.waits(now, actions)?,
             Cause::Effect(call) => self.wants_effect(EffectCall::Files(call), now, actions),
             Cause::Request(request) => self.wants_effect(EffectCall::Request(request), now, actions),
             Cause::Steps | Cause::Response => {
@@ -222,8 +231,10 @@ impl DurableMachine {
     }
 
     pub(super) fn take_checkpoint(&mut self, cause: &str, next: NextStep, now: Now) {
+        self.add_items(now);
         self.add_events(now);
         self.add_checkpoint(cause, now);
+        self.take_answers(self.seq);
         self.next = next;
         self.stage = Stage::Held;
         self.worker.effect_known = false;
@@ -250,8 +261,8 @@ impl DurableMachine {
                 self.gathered.events.push((u64::try_from(since).unwrap_or(0) * 1_000, event));
                 // The prompt counts as the output of that event.
                 self.record.metrics.output_bytes += more as u64;
-                self.take_checkpoint("pause", NextStep::Wait, now);
-                self.writes.unwritten.push(Write::TaskInsert(Box::new(task.clone())));
+                self.take_checkpoint("pause", NextStep::Pause, now);
+                self.writes.unwritten.push(Write::ItemInsert(Box::new(task.clone())));
                 self.task = Some(task);
                 self.add_progress(ExecutionStatus::Waiting);
                 self.flush(now, AfterCommit::Wait, actions);
@@ -269,6 +280,23 @@ impl DurableMachine {
                 actions.push(Action::Send(Box::new(order)));
             }
         }
+    }
+
+    /// Nothing is left to do until an item has an answer.
+    fn waits(&mut self, now: Now, actions: &mut Vec<Action>) -> Result<(), &'static str> {
+        // Before anything is taken over from the worker.
+        if self.gathered.items.is_empty() && !self.items.are_awaited() {
+            return Err("a program that waits for nothing");
+        }
+        self.take_checkpoint("wait", NextStep::Items, now);
+        self.items.begin_rest(now.unix_ms);
+        self.add_progress(self.progress_status());
+        self.flush(now, AfterCommit::Wait, actions);
+        if self.spec.warm_ms == 0 && self.is_at_rest() {
+            // No worker is kept warm: it exits while its checkpoint is being stored.
+            self.let_worker_go(actions);
+        }
+        Ok(())
     }
 
     fn program_ended(&mut self, end: &End, now: Now, actions: &mut Vec<Action>) -> Result<(), &'static str> {
@@ -329,7 +357,7 @@ impl DurableMachine {
             let id = task.id;
             self.writes
                 .unwritten
-                .retain(|write| !matches!(write, Write::TaskEnd { id: ended, .. } if *ended == id));
+                .retain(|write| !matches!(write, Write::ItemEnd { id: ended, .. } if *ended == id));
             self.task = Some(task);
         }
         if self.creation_pending() && self.gathered.pages.is_empty() && self.seq == 0 {
@@ -360,7 +388,7 @@ impl DurableMachine {
             return;
         }
         // The worker exited while idle. Deferred requests and pending writes continue from the last checkpoint.
-        if self.writes.writing.is_empty() && (self.next != NextStep::Wait || self.requests.set.is_some()) {
+        if self.writes.writing.is_empty() && (!self.is_at_rest() || self.requests.set.is_some()) {
             self.spawn(now, actions);
         }
         self.catch_up(now, actions);

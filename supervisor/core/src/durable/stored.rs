@@ -1,6 +1,5 @@
 //! From stored rows to the machine's first state: how an execution is resumed.
 
-use super::commit::is_pause;
 use super::input::StoredExecution;
 use super::state::NextStep;
 use vm_system_protocol::durable::TaskAnswer;
@@ -10,14 +9,15 @@ use vm_system_protocol::model::{
     Engine, Execution, ExecutionKind, ExecutionStatus, Metrics, Session, SessionFacts, SessionStatus,
 };
 use vm_system_protocol::time::Timestamp;
-use vm_system_record::{TaskOutcome, TaskRow};
+use vm_system_record::{ItemKind, ItemOutcome, ItemRow, is_rest};
 
 pub(super) fn next(found: &StoredExecution) -> NextStep {
-    match found.checkpoint.as_ref().map(|(_, cause)| cause.as_str()) {
+    match found.checkpoint.as_ref().map(|last| last.cause.as_str()) {
         None => NextStep::Begin,
-        Some(cause) if is_pause(cause) => match &found.task {
-            Some(task) => answer_of(task).map_or(NextStep::Wait, NextStep::Answer),
-            None => NextStep::Wait,
+        Some("wait" | "wait_edit") => NextStep::Items,
+        Some(cause) if is_rest(cause) => match &found.task {
+            Some(task) => answer_of(task).map_or(NextStep::Pause, NextStep::Answer),
+            None => NextStep::Pause,
         },
         Some("effect") => NextStep::Effect,
         Some(_) => NextStep::Continue,
@@ -25,16 +25,17 @@ pub(super) fn next(found: &StoredExecution) -> NextStep {
 }
 
 /// The answer of a task; none while it is pending.
-pub(crate) fn answer_of(task: &TaskRow) -> Option<TaskAnswer> {
+pub(crate) fn answer_of(task: &ItemRow) -> Option<TaskAnswer> {
     let text = || task.answer.clone().unwrap_or_default();
     let json = || TaskAnswer::Json(JsonText::from_untrusted(text()));
     match task.outcome? {
-        TaskOutcome::Answered if task.schema.is_some() => Some(json()),
-        TaskOutcome::Answered => Some(TaskAnswer::Text(text())),
-        TaskOutcome::Defaulted => Some(json()),
-        TaskOutcome::Expired => Some(TaskAnswer::Expired(text())),
-        TaskOutcome::Failed => Some(TaskAnswer::Failed(text())),
-        TaskOutcome::Withdrawn => None,
+        ItemOutcome::Answered if task.schema.is_some() || task.kind == ItemKind::Event => Some(json()),
+        ItemOutcome::Answered => Some(TaskAnswer::Text(text())),
+        ItemOutcome::Defaulted => Some(json()),
+        ItemOutcome::Expired => Some(TaskAnswer::Expired(text())),
+        ItemOutcome::Failed if task.attempts == 0 && !task.is_pause() => Some(TaskAnswer::Wrong(text())),
+        ItemOutcome::Failed => Some(TaskAnswer::Failed(text())),
+        ItemOutcome::Withdrawn => None,
     }
 }
 

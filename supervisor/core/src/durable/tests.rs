@@ -4,6 +4,7 @@
 //! reply, and a released machine leaves no worker behind.
 
 mod cases;
+mod items;
 mod requests;
 mod restarts;
 mod worker;
@@ -21,7 +22,9 @@ use vm_system_protocol::ids::{ExecutionId, SessionId};
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{EventPayload, Execution, ExecutionStatus, Limits};
 use vm_system_protocol::time::Timestamp;
-use vm_system_record::{StorageLimit, TaskOutcome, TaskRow, UsedLimits, Write};
+use vm_system_record::{
+    CheckpointRow, ITEMS_FROM, ItemKind, ItemOutcome, ItemRow, MailRow, StorageLimit, UsedLimits, Write,
+};
 use vm_system_testkit::SeededRandom;
 use worker::{REQUESTS, TASKS, Worker};
 
@@ -55,7 +58,10 @@ fn record() -> Execution {
 struct Rows {
     record: Option<Execution>,
     checkpoints: BTreeMap<u64, (String, Vec<u8>)>,
-    tasks: Vec<TaskRow>,
+    tasks: Vec<ItemRow>,
+    mailbox: Vec<MailRow>,
+    /// Answers so far.
+    inbox: u64,
     events: Vec<(u64, String)>,
     /// All checkpoints of effects so far.
     effects: u64,
@@ -87,19 +93,32 @@ impl Rows {
                         self.checkpoints.iter().rfind(|(_, kept)| kept.0 == "pause").map(|(seq, _)| *seq);
                     self.checkpoints.retain(|seq, _| Some(*seq) <= last);
                 }
-                Write::TaskInsert(task) => {
-                    assert!(self.tasks.iter().all(|known| known.ended_at.is_some()), "two tasks pending");
-                    assert!(
-                        self.tasks.iter().all(|known| known.prompt != task.prompt),
-                        "the same task again"
-                    );
+                Write::ItemInsert(mut task) => {
+                    let is_new = |known: &ItemRow| known.item != task.item && known.id != task.id;
+                    assert!(self.tasks.iter().all(is_new), "the same task again");
+                    let is_open_pause = |known: &ItemRow| known.is_pause() && known.ended_at.is_none();
+                    assert!(!task.is_pause() || !self.tasks.iter().any(is_open_pause), "two pauses");
+                    if task.ended_at.is_some() {
+                        self.inbox += 1;
+                        task.answer_seq = Some(self.inbox);
+                    }
                     self.tasks.push(*task);
                 }
-                Write::TaskEnd { id, outcome, answer, at, .. } => {
+                Write::ItemEnd { id, outcome, answer, at, taken_at, .. } => {
                     let task = self.tasks.iter_mut().find(|task| task.id == id).expect("a task");
                     assert!(task.ended_at.is_none(), "answered twice");
                     (task.outcome, task.answer, task.ended_at) = (Some(outcome), answer, Some(at));
+                    task.taken_at = taken_at;
+                    self.inbox += 1;
+                    task.answer_seq = Some(self.inbox);
                 }
+                Write::ItemsTaken { items, checkpoint, .. } => {
+                    for task in self.tasks.iter_mut().filter(|task| items.contains(&task.item)) {
+                        assert_eq!(task.taken_at.replace(checkpoint), None, "taken twice");
+                    }
+                }
+                Write::MailInsert { mail, .. } => self.mailbox.push(mail),
+                Write::MailTake { seq, .. } => self.mailbox.retain(|mail| mail.seq != seq),
                 Write::RunProgress { status, metrics, limits, .. } => {
                     let record = self.record.as_mut().expect("a row");
                     (record.status, record.metrics) = (status, metrics);
@@ -117,29 +136,60 @@ impl Rows {
                     }
                 }
                 Write::ExecutionEnded(execution) => self.record = Some((*execution).clone()),
-                Write::TasksWithdraw { at, .. } => {
+                Write::ItemsWithdraw { at, .. } => {
                     for task in self.tasks.iter_mut().filter(|task| task.ended_at.is_none()) {
-                        (task.outcome, task.ended_at) = (Some(TaskOutcome::Withdrawn), Some(at));
+                        (task.outcome, task.ended_at) = (Some(ItemOutcome::Withdrawn), Some(at));
                     }
                 }
                 Write::SessionEnd { .. } => {}
                 other => panic!("the model has no rows for {other:?}"),
             }
         }
-        let waits = self.record.as_ref().is_some_and(|record| record.status == ExecutionStatus::Waiting);
-        let on_task = self.tasks.iter().any(|task| task.ended_at.is_none());
-        assert_eq!(waits, on_task, "exactly the waiting execution has a pending task");
+        self.is_not_stuck();
+    }
+
+    /// An execution that has not ended is claimed by the next supervisor, or something that can end wakes it.
+    fn is_not_stuck(&self) {
+        let Some(record) = &self.record else { return };
+        let rests = match self.checkpoints.values().next_back().map(|(cause, _)| cause.as_str()) {
+            Some("pause" | "edit") => {
+                self.tasks.iter().any(|task| task.is_pause() && task.ended_at.is_none())
+            }
+            Some("wait" | "wait_edit") => {
+                let has_open = self.items().any(|item| item.ended_at.is_none());
+                has_open && !self.items().any(|item| item.ended_at.is_some() && item.taken_at.is_none())
+            }
+            _ => false,
+        };
+        let waits = record.status == ExecutionStatus::Waiting;
+        assert!(record.status.is_final() || waits == rests, "{:?}, but it rests: {rests}", record.status);
+        let is_open = self.tasks.iter().any(|task| task.ended_at.is_none());
+        assert!(!record.status.is_final() || !is_open, "an execution that has ended waits for something");
+    }
+
+    fn items(&self) -> impl Iterator<Item = &ItemRow> {
+        self.tasks.iter().filter(|task| !task.is_pause())
     }
 
     fn found(&self) -> Option<StoredExecution> {
         let record = self.record.clone()?;
-        let checkpoint = self.checkpoints.last_key_value().map(|(seq, (cause, _))| (*seq, cause.clone()));
+        let checkpoint = self.checkpoints.last_key_value().map(|(seq, (cause, _))| CheckpointRow {
+            seq: *seq,
+            at: Timestamp(0),
+            cause: cause.clone(),
+            bytes: 0,
+            unweighed: Some(0),
+            written: 0,
+        });
+        let mut items: Vec<ItemRow> = self.items().filter(|item| item.taken_at.is_none()).cloned().collect();
+        items.sort_by_key(|item| item.answer_seq);
         Some(StoredExecution {
             record,
             checkpoint,
-            unweighed: Some(0),
-            written: 0,
-            task: self.tasks.last().cloned(),
+            task: self.tasks.iter().rfind(|task| task.is_pause()).cloned(),
+            items,
+            last_item: self.items().map(|item| item.item - ITEMS_FROM).max().unwrap_or(0),
+            mailbox: self.mailbox.clone(),
             limits: self.limits.clone(),
         })
     }
@@ -157,7 +207,12 @@ struct World {
     /// A call is under way; its result.
     calling: Option<DurableInput>,
     dying: bool,
-    /// Answers without a reply: checkpoint of the task, and text.
+    /// The program waits for items, too.
+    has_items: bool,
+    /// Events without a reply.
+    unheard: BTreeMap<u64, String>,
+    heard: Vec<String>,
+    /// Answers without a reply: number of the task, and text.
     unanswered: BTreeMap<u64, (u64, String)>,
     acknowledged: Vec<(u64, String)>,
     /// Callers that wait until the program waits or has ended.
@@ -188,6 +243,9 @@ impl World {
             writing: VecDeque::new(),
             calling: None,
             dying: false,
+            has_items: false,
+            unheard: BTreeMap::new(),
+            heard: Vec::new(),
             unanswered: BTreeMap::new(),
             acknowledged: Vec::new(),
             resuming: BTreeSet::new(),
@@ -226,6 +284,13 @@ impl World {
         match action {
             DurableAction::Spawn(from) => {
                 assert!(self.worker.is_none() && self.loading.is_none(), "two workers");
+                if let LoadFrom::Checkpoint(seq) = &from {
+                    assert!(
+                        self.rows.checkpoints.contains_key(seq),
+                        "{seq} is not stored: {:?}",
+                        self.machine
+                    );
+                }
                 self.dying = false;
                 self.loading = Some(from);
             }
@@ -253,9 +318,15 @@ impl World {
             DurableAction::Reply { token, result } if self.resuming.remove(&token) => {
                 if let Ok(status) = result {
                     self.resumed += 1;
-                    let RunStatus { record, task } = *status;
+                    let RunStatus { record, task, .. } = *status;
                     let rests = record.status.is_final() || task.is_some_and(|task| task.ended_at.is_none());
                     assert!(rests, "the reply is not the program's rest: {:?}", record.status);
+                }
+            }
+            DurableAction::Reply { token, result } if self.unheard.contains_key(&token.number()) => {
+                let event = self.unheard.remove(&token.number()).expect("it was there");
+                if result.is_ok() {
+                    self.heard.push(event);
                 }
             }
             DurableAction::Reply { token, result } => {
@@ -268,6 +339,8 @@ impl World {
                         Err(
                             DurableRefusal::NotPending
                             | DurableRefusal::Ended
+                            | DurableRefusal::Ambiguous { .. }
+                            | DurableRefusal::Busy
                             | DurableRefusal::NoWorker(_)
                             | DurableRefusal::Storage(_)
                             | DurableRefusal::Stopping,
@@ -299,6 +372,7 @@ impl World {
             self.rows.apply(batch);
         }
         self.unanswered.clear();
+        self.unheard.clear();
         self.resuming.clear();
         self.machine = None;
         self.begin();
@@ -360,6 +434,7 @@ impl World {
                     self.step(called);
                 }
             }
+            14 if self.has_items => self.emit(),
             14..=16 => self.submit(),
             17 => {
                 self.now.mono_ms += 10;
@@ -403,7 +478,7 @@ impl World {
         if !worker && self.writing.is_empty() {
             let machine = self.machine.as_ref();
             assert!(machine.is_some_and(DurableMachine::is_released), "it is never released: {machine:?}");
-            let replied = self.unanswered.is_empty() && self.resuming.is_empty();
+            let replied = self.unanswered.is_empty() && self.resuming.is_empty() && self.unheard.is_empty();
             assert!(replied, "a caller never gets a reply: {machine:?}");
             self.begin();
         }
@@ -449,7 +524,7 @@ impl World {
             return;
         }
         self.worker = Some(match from {
-            LoadFrom::Beginning => Worker::default(),
+            LoadFrom::Beginning => Worker::new(self.has_items),
             LoadFrom::Checkpoint(seq) => {
                 self.sent.push_back(FromDurable::Restored);
                 Worker::restore(&self.rows.checkpoints.get(&seq).expect("stored").1)
@@ -460,15 +535,18 @@ impl World {
     }
 
     fn submit(&mut self) {
-        let pending = self.rows.tasks.last().filter(|task| task.ended_at.is_none()).cloned();
+        let open = |task: &&ItemRow| task.ended_at.is_none() && task.kind == ItemKind::Question;
+        let open: Vec<&ItemRow> = self.rows.tasks.iter().filter(open).collect();
+        let several = open.len() > 1;
+        let pending = (!open.is_empty()).then(|| open[self.rng.below(open.len() as u64) as usize].clone());
         let (Some(task), Some(_), false) = (pending, &self.machine, self.is_leaving()) else { return };
         self.submitted += 1;
         let answer = format!("a{}", self.submitted);
         let token = self.token();
-        self.unanswered.insert(token.number(), (task.checkpoint, answer.clone()));
+        self.unanswered.insert(token.number(), (task.item, answer.clone()));
         let (answer, wait) = (SubmittedAnswer::Unchecked(GivenAnswer::Typed(answer)), self.rng.below(2) == 0);
-        // Without an id the answer is for the pending task, whatever is being stored.
-        let named = self.rng.below(2) == 0;
+        // Without an id the answer is for the only pending task, whatever is being stored.
+        let named = several || self.rng.below(2) == 0;
         let task = named.then_some(task.id);
         self.step(DurableInput::Submit { token, task, answer, with: Vec::new(), wait });
     }
@@ -501,8 +579,8 @@ impl World {
         let printed: Vec<&str> =
             self.rows.events.iter().map(|(_, text)| text.as_str()).filter(|text| !text.is_empty()).collect();
         assert_eq!(printed, used, "seed {seed}: output");
-        for (checkpoint, answer) in &self.acknowledged {
-            let task = self.rows.tasks.iter().find(|task| task.checkpoint == *checkpoint);
+        for (item, answer) in &self.acknowledged {
+            let task = self.rows.tasks.iter().find(|task| task.item == *item);
             let stored = task.and_then(|task| task.answer.as_ref());
             assert_eq!(stored, Some(answer), "seed {seed}: an acknowledged answer was lost");
         }

@@ -63,7 +63,7 @@ impl SessionMachine {
                 let start = with_start
                     .then(|| Write::ExecutionStarted { name: None, execution: Arc::new(as_started(record)) });
                 // In the same batch as the end: no answer can be accepted for an execution that has ended.
-                let withdrawn = had_task.then_some(Write::TasksWithdraw { execution, at });
+                let withdrawn = had_task.then_some(Write::ItemsWithdraw { execution, at });
                 let end = Write::ExecutionEnded(Arc::clone(record));
                 start.into_iter().chain(withdrawn).chain([end]).collect()
             }

@@ -8,7 +8,7 @@ use vm_system_protocol::model::{
     SessionFacts, SessionStatus,
 };
 use vm_system_protocol::time::Timestamp;
-use vm_system_record::{TaskOutcome, TaskRow, Write};
+use vm_system_record::{ItemOutcome, ItemRow, Write};
 
 #[derive(Default)]
 pub(super) struct Database {
@@ -23,7 +23,7 @@ pub(super) struct Database {
     pub(super) worker_seq: u64,
     pub(super) let_go_seq: u64,
     pub(super) end_lost: bool,
-    pub(super) questions: BTreeMap<TaskId, TaskRow>,
+    pub(super) questions: BTreeMap<TaskId, ItemRow>,
     /// The session's facts.
     pub(super) facts: Option<SessionFacts>,
     /// A restart was stored, and no execution says so yet.
@@ -80,7 +80,7 @@ impl Database {
         let of_task = batch.iter().any(|write| {
             matches!(
                 write,
-                Write::TaskInsert(_) | Write::TaskEnd { .. } | Write::TasksWithdraw { .. } | Write::Events(_)
+                Write::ItemInsert(_) | Write::ItemEnd { .. } | Write::ItemsWithdraw { .. } | Write::Events(_)
             )
         });
         for write in batch {
@@ -94,7 +94,7 @@ impl Database {
                 }
                 Write::WorkerSeq { seq, .. } => self.let_go_seq = self.let_go_seq.max(*seq),
                 Write::SessionEnd { .. } => self.end_lost = true,
-                Write::TaskInsert(row) => drop(self.holes.insert(row.execution)),
+                Write::ItemInsert(row) => drop(self.holes.insert(row.execution)),
                 // Alone it is what the execution has used so far.
                 Write::RunProgress { id: execution, .. } if of_task => drop(self.holes.insert(*execution)),
                 _ => {}
@@ -146,21 +146,21 @@ impl Database {
                     }
                 }
             }
-            Write::TaskInsert(row) => drop(self.questions.insert(row.id, *row)),
+            Write::ItemInsert(row) => drop(self.questions.insert(row.id, *row)),
             Write::TaskAttempt { id: task, .. } => {
                 if let Some(row) = self.questions.get_mut(&task) {
                     row.attempts += 1;
                 }
             }
-            Write::TaskEnd { id: task, outcome, answer, at, .. } => {
+            Write::ItemEnd { id: task, outcome, answer, at, .. } => {
                 if let Some(row) = self.questions.get_mut(&task) {
                     (row.outcome, row.answer, row.ended_at) = (Some(outcome), answer, Some(at));
                 }
             }
-            Write::TasksWithdraw { execution, at } => {
+            Write::ItemsWithdraw { execution, at } => {
                 for row in self.questions.values_mut() {
                     if row.execution == execution && row.ended_at.is_none() {
-                        (row.outcome, row.ended_at) = (Some(TaskOutcome::Withdrawn), Some(at));
+                        (row.outcome, row.ended_at) = (Some(ItemOutcome::Withdrawn), Some(at));
                     }
                 }
             }
@@ -178,12 +178,12 @@ impl Database {
     }
 
     /// The pending task.
-    pub(super) fn pending(&self) -> Option<&TaskRow> {
+    pub(super) fn pending(&self) -> Option<&ItemRow> {
         self.questions.values().find(|row| row.ended_at.is_none())
     }
 
     /// The last task of an execution.
-    pub(super) fn last_task(&self, execution: ExecutionId) -> Option<&TaskRow> {
+    pub(super) fn last_task(&self, execution: ExecutionId) -> Option<&ItemRow> {
         let mine = self.questions.values().filter(|row| row.execution == execution);
         mine.max_by_key(|row| row.checkpoint)
     }
@@ -208,7 +208,7 @@ impl Database {
         }
         for row in self.questions.values_mut().filter(|row| row.ended_at.is_none()) {
             if self.executions.get(&row.execution).is_some_and(|stored| stored.record.status.is_final()) {
-                (row.outcome, row.ended_at) = (Some(TaskOutcome::Withdrawn), Some(at));
+                (row.outcome, row.ended_at) = (Some(ItemOutcome::Withdrawn), Some(at));
             }
         }
     }
@@ -259,19 +259,19 @@ fn batch_error(database: &Database, batch: &[Write]) -> Option<String> {
                 }
                 _ => {}
             },
-            Write::TaskInsert(row)
+            Write::ItemInsert(row)
                 if known(row.execution) != Some(false) && !started.contains(&row.execution) =>
             {
                 return Some("there is no such unfinished execution".to_owned());
             }
-            Write::TaskInsert(row) => {
-                let withdrawn = batch.iter().any(|write| matches!(write, Write::TasksWithdraw { .. }));
+            Write::ItemInsert(row) => {
+                let withdrawn = batch.iter().any(|write| matches!(write, Write::ItemsWithdraw { .. }));
                 let pending = database.last_task(row.execution).is_some_and(|row| row.ended_at.is_none());
                 if database.questions.contains_key(&row.id) || (pending && !withdrawn) {
                     return Some("the task exists already".to_owned());
                 }
             }
-            Write::TaskAttempt { id: task, .. } | Write::TaskEnd { id: task, .. }
+            Write::TaskAttempt { id: task, .. } | Write::ItemEnd { id: task, .. }
                 if database.questions.get(task).is_none_or(|row| row.ended_at.is_some()) =>
             {
                 return Some("there is no such pending task".to_owned());

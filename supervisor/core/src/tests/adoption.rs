@@ -8,7 +8,7 @@ use crate::durable::SubmittedAnswer;
 use vm_system_protocol::broker::DatabaseRequest;
 use vm_system_protocol::control::GivenAnswer;
 use vm_system_protocol::model::Metrics;
-use vm_system_record::{RunningExecutionRow, TaskRow};
+use vm_system_record::{ItemRow, RunningExecutionRow};
 
 const UNRECORDED: ExecutionId = ExecutionId::from_bytes([9; 16]);
 const EARLIER: ExecutionId = ExecutionId::from_bytes([8; 16]);
@@ -44,7 +44,7 @@ fn adopted(stored: Option<ExecutionId>) -> Bench {
 }
 
 /// The same, with the last task of that execution.
-fn adopted_with(stored: Option<ExecutionId>, task: Option<TaskRow>) -> Bench {
+fn adopted_with(stored: Option<ExecutionId>, task: Option<ItemRow>) -> Bench {
     let mut bench = Bench::new(rights(|_| {}), 0);
     let running = stored.map(|id| AdoptedExecution {
         row: RunningExecutionRow {
@@ -505,7 +505,7 @@ fn a_task_before_the_stored_one_is_passed_over_when_the_worker_repeats_it() {
     let mut earlier = Bench::running();
     earlier.on_worker_message(ask(1));
     let stored = earlier.writes.iter().find_map(|write| match write {
-        Write::TaskInsert(row) => Some(TaskRow { checkpoint: 2, ..TaskRow::clone(row) }),
+        Write::ItemInsert(row) => Some(ItemRow { checkpoint: 2, ..ItemRow::clone(row) }),
         _ => None,
     });
     let mut bench = adopted_with(Some(EXECUTION), stored);
@@ -513,7 +513,7 @@ fn a_task_before_the_stored_one_is_passed_over_when_the_worker_repeats_it() {
     bench.on_worker_message(ask(1));
     bench.on_worker_message(ask(2));
     assert!(!bench.killed, "{:?}", bench.machine.record().close_reason);
-    assert!(!bench.writes.iter().any(|write| matches!(write, Write::TaskInsert(_))), "there is no new task");
+    assert!(!bench.writes.iter().any(|write| matches!(write, Write::ItemInsert(_))), "there is no new task");
 }
 
 /// The end of the session was not stored before the earlier supervisor was killed.

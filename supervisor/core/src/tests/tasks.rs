@@ -6,7 +6,7 @@ use crate::durable::{DurableRefusal, SubmittedAnswer};
 use vm_system_protocol::control::GivenAnswer;
 use vm_system_protocol::durable::{PROMPT_BYTES, TaskAnswer};
 use vm_system_protocol::ids::TaskId;
-use vm_system_record::{TaskOutcome, TaskRow};
+use vm_system_record::{ItemOutcome, ItemRow};
 
 fn task(number: u64, options: Option<&str>) -> HostRequest {
     let options = options.map(|options| JsonText::from_untrusted(options.to_owned()));
@@ -26,7 +26,7 @@ impl Bench {
     fn submits_to(&mut self, token: u64, task: Option<TaskId>, answer: &str) {
         let given = GivenAnswer::Typed(answer.to_owned());
         let written = self.writes.iter().rev().find_map(|write| match write {
-            Write::TaskInsert(row) => Some(row),
+            Write::ItemInsert(row) => Some(row),
             _ => None,
         });
         let answer = match written.and_then(|row| Some((row.id, row.schema.as_deref()?))) {
@@ -45,17 +45,17 @@ impl Bench {
         });
     }
 
-    fn task(&self) -> TaskRow {
+    fn task(&self) -> ItemRow {
         let written = self.writes.iter().rev().find_map(|write| match write {
-            Write::TaskInsert(row) => Some(TaskRow::clone(row)),
+            Write::ItemInsert(row) => Some(ItemRow::clone(row)),
             _ => None,
         });
         written.expect("a task was written")
     }
 
-    fn outcomes(&self) -> Vec<TaskOutcome> {
+    fn outcomes(&self) -> Vec<ItemOutcome> {
         let ended = self.writes.iter().filter_map(|write| match write {
-            Write::TaskEnd { outcome, .. } => Some(*outcome),
+            Write::ItemEnd { outcome, .. } => Some(*outcome),
             _ => None,
         });
         ended.collect()
@@ -99,7 +99,7 @@ fn the_caller_gets_the_pause_and_the_submitter_the_end() {
     bench.submits(4, "so");
     bench.ends(Outcome::Ok);
     assert_eq!(bench.status(4), Some(ExecutionStatus::Ok));
-    assert_eq!(bench.outcomes(), [TaskOutcome::Answered; 2]);
+    assert_eq!(bench.outcomes(), [ItemOutcome::Answered; 2]);
 }
 
 #[test]
@@ -134,7 +134,7 @@ fn an_answer_that_does_not_fit_is_refused_and_counted() {
         Some(Err(Refusal::Task(DurableRefusal::Unfit { attempts: 2, left: Some(0), .. })))
     ));
     assert!(matches!(bench.answered(), Some(TaskAnswer::Failed(why)) if why.contains("2 attempts")));
-    assert_eq!(bench.outcomes(), [TaskOutcome::Failed]);
+    assert_eq!(bench.outcomes(), [ItemOutcome::Failed]);
     let mut other = Bench::running();
     other.on_task(1, 1, Some(r#"{"schema":{"type":"number"}}"#));
     other.submits(3, "7");
@@ -156,7 +156,7 @@ fn expired_task_gets_its_default_or_fails() {
     assert_eq!(hasty.status(2), Some(ExecutionStatus::Waiting));
     hasty.pass_ms(0);
     assert!(matches!(hasty.answered(), Some(TaskAnswer::Expired(_))));
-    assert_eq!(hasty.outcomes(), [TaskOutcome::Expired]);
+    assert_eq!(hasty.outcomes(), [ItemOutcome::Expired]);
 }
 
 #[test]
@@ -164,7 +164,7 @@ fn options_that_are_wrong_are_the_scripts_error_and_no_task() {
     let mut bench = Bench::running();
     bench.on_task(1, 1, Some(r#"{"shema":{}}"#));
     assert!(matches!(bench.answered(), Some(TaskAnswer::Wrong(why)) if why.contains("shema")));
-    assert!(!bench.writes.iter().any(|write| matches!(write, Write::TaskInsert(_))));
+    assert!(!bench.writes.iter().any(|write| matches!(write, Write::ItemInsert(_))));
     bench.on_task(2, 2, None);
     assert_eq!(bench.status(2), Some(ExecutionStatus::Waiting));
 }
@@ -191,7 +191,7 @@ fn whatever_ends_a_waiting_execution_withdraws_its_task() {
     let withdrawn = |bench: &Bench| {
         let position = |is: fn(&Write) -> bool| bench.writes.iter().position(is).expect("written");
         assert!(
-            position(|write| matches!(write, Write::TasksWithdraw { .. }))
+            position(|write| matches!(write, Write::ItemsWithdraw { .. }))
                 < position(|write| matches!(write, Write::ExecutionEnded(_)))
         );
     };
@@ -256,7 +256,7 @@ fn tasks_that_no_honest_worker_sends_are_violations() {
         let mut bench = Bench::running();
         bench.on_worker_message(lie);
         assert!(bench.killed, "{name}");
-        assert!(!bench.writes.iter().any(|write| matches!(write, Write::TaskInsert(_))), "{name}");
+        assert!(!bench.writes.iter().any(|write| matches!(write, Write::ItemInsert(_))), "{name}");
     }
     let mut idle = Bench::ready();
     idle.on_task(1, 1, None);

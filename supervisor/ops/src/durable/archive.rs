@@ -25,7 +25,9 @@ pub(super) enum ArchiveRecord {
     Version(VersionPart),
     Execution(ExecutionPart),
     Checkpoint(CheckpointPart),
+    /// An item; most are tasks.
     Task(TaskPart),
+    Mail(MailPart),
     Event(Event),
     Page(PagePart),
     End(ArchiveEnd),
@@ -122,6 +124,34 @@ pub(super) struct TaskPart {
     pub(super) first_attempt_at: Option<Timestamp>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) last_attempt_at: Option<Timestamp>,
+    /// Of a pending item; none: it is the question of a pause.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) item: Option<ItemPart>,
+}
+
+/// What a pending item has and a pause has not.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ItemPart {
+    /// From 1.
+    pub(super) number: u64,
+    /// `question`, `timer`, `event`.
+    pub(super) kind: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) name: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) answer_seq: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) taken_at: Option<u64>,
+}
+
+/// An event that the execution has not used.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct MailPart {
+    pub(super) name: String,
+    pub(super) event: JsonText,
+    pub(super) at: Timestamp,
 }
 
 #[derive(Debug, Serialize, Deserialize)]

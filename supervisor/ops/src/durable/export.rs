@@ -2,8 +2,8 @@
 //! kept between requests.
 
 use super::archive::{
-    ArchiveRecord, Bytes, Chain, CheckpointPart, ExecutionPart, FORMAT, Header, PagePart, ProgramPart, Sheet,
-    TaskPart, VersionPart,
+    ArchiveRecord, Bytes, Chain, CheckpointPart, ExecutionPart, FORMAT, Header, ItemPart, MailPart, PagePart,
+    ProgramPart, Sheet, TaskPart, VersionPart,
 };
 use super::import::VERSIONS;
 use crate::errors::{invalid, not_found, stored};
@@ -14,7 +14,7 @@ use vm_system_protocol::control::{
 use vm_system_protocol::ids::{ExecutionId, ProgramId};
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::ExecutionStatus;
-use vm_system_record::{Entity, RunRow, Scope, TaskOutcome, TaskRow};
+use vm_system_record::{Entity, ITEMS_FROM, ItemOutcome, ItemRow, RunRow, Scope};
 use vm_system_spawn::libraries::hex;
 
 /// Tasks or events per query.
@@ -189,14 +189,21 @@ impl Ops {
         match place {
             ExportPlace::Versions(_) | ExportPlace::Tasks(_) => {
                 let after = if let ExportPlace::Tasks(after) = place { after } else { 0 };
-                let rows = self.reads_of(call.caller).tasks_of_run(id, after, ROWS).await.map_err(stored)?;
+                let rows = self.reads_of(call.caller).items_of_run(id, after, ROWS).await.map_err(stored)?;
                 let mut next = ExportPlace::Events(0);
                 for row in rows {
                     if sheet.text.len() >= PART_BYTES {
                         return Ok(Some(next));
                     }
-                    next = ExportPlace::Tasks(row.checkpoint);
+                    next = ExportPlace::Tasks(row.item);
                     put(sheet, &ArchiveRecord::Task(task_part(row)))?;
+                }
+                if matches!(next, ExportPlace::Events(_)) {
+                    // At most 1 000, of 1 MiB together.
+                    for mail in self.reads_of(call.caller).mailbox(id).await.map_err(stored)? {
+                        let event = JsonText::from_untrusted(mail.event);
+                        put(sheet, &ArchiveRecord::Mail(MailPart { name: mail.name, event, at: mail.at }))?;
+                    }
                 }
                 Ok(Some(next))
             }
@@ -260,15 +267,22 @@ fn header(kind: &str) -> ArchiveRecord {
     })
 }
 
-fn task_part(row: TaskRow) -> TaskPart {
+fn task_part(row: ItemRow) -> TaskPart {
     TaskPart {
+        item: (!row.is_pause()).then(|| ItemPart {
+            number: row.item - ITEMS_FROM,
+            kind: row.kind.as_str().to_owned(),
+            name: row.name,
+            answer_seq: row.answer_seq,
+            taken_at: row.taken_at,
+        }),
         prompt: row.prompt,
         schema: row.schema.map(JsonText::from_untrusted),
         attempts: row.attempts,
         created_at: row.created_at,
         deadline: row.deadline,
         ended_at: row.ended_at,
-        outcome: row.outcome.map(|outcome| TaskOutcome::as_str(outcome).to_owned()),
+        outcome: row.outcome.map(|outcome| ItemOutcome::as_str(outcome).to_owned()),
         answer: row.answer,
         checkpoint: row.checkpoint,
         retries: row.retries,

@@ -5,7 +5,8 @@ mod bounds;
 mod budget;
 
 use super::archive::{
-    ArchiveEnd, ArchiveRecord, Chain, CheckpointPart, ExecutionPart, FORMAT, PagePart, TaskPart, VersionPart,
+    ArchiveEnd, ArchiveRecord, Chain, CheckpointPart, ExecutionPart, FORMAT, MailPart, PagePart, TaskPart,
+    VersionPart,
 };
 use crate::errors::invalid;
 use crate::{Caller, Ops, VerbCall};
@@ -26,7 +27,7 @@ use vm_system_protocol::input::read_json;
 use vm_system_protocol::limits::CONTROL_FRAME_BYTES;
 use vm_system_protocol::model::Event;
 use vm_system_protocol::time::Timestamp;
-use vm_system_record::{Owner, TaskOutcome};
+use vm_system_record::{ItemOutcome, Owner, is_rest};
 use vm_system_spawn::libraries::hex;
 
 /// Longest line (bytes): a version with its source and code.
@@ -234,6 +235,7 @@ pub(super) struct ImportFile {
     pub(super) execution: Option<ExecutionPart>,
     pub(super) checkpoints: Vec<CheckpointPart>,
     pub(super) tasks: Vec<TaskPart>,
+    pub(super) mail: Vec<MailPart>,
     pub(super) events: Vec<Event>,
     /// By page and checkpoint.
     pub(super) pages: BTreeMap<(u64, u64), Option<Vec<u8>>>,
@@ -274,6 +276,7 @@ impl Reader {
                 execution: None,
                 checkpoints: Vec::new(),
                 tasks: Vec::new(),
+                mail: Vec::new(),
                 events: Vec::new(),
                 pages: BTreeMap::new(),
             },
@@ -380,14 +383,18 @@ impl Reader {
                 if checkpoint.seq <= last {
                     return Err("checkpoints are out of order".to_owned());
                 }
-                if !["start", "pause", "effect", "response", "steps", "edit", "end"]
-                    .contains(&checkpoint.cause.as_str())
-                {
+                let known =
+                    ["start", "effect", "response", "steps", "end"].contains(&checkpoint.cause.as_str());
+                if !known && !is_rest(&checkpoint.cause) {
                     return Err(format!("{:?} is not a cause of a checkpoint", checkpoint.cause));
                 }
                 self.file.checkpoints.push(checkpoint);
             }
             ArchiveRecord::Task(task) => self.task(task)?,
+            ArchiveRecord::Mail(mail) => {
+                bounds::mail(self.clock, &mail, &self.file.mail)?;
+                self.file.mail.push(mail);
+            }
             ArchiveRecord::Event(event) => {
                 if event.seq != self.file.events.len() as u64 + 1 {
                     return Err("there is a gap in the output".to_owned());
@@ -430,11 +437,16 @@ impl Reader {
     }
 
     fn task(&mut self, task: TaskPart) -> Result<(), String> {
-        let last = self.file.tasks.last();
-        if last.is_some_and(|last| last.checkpoint >= task.checkpoint || last.ended_at.is_none()) {
+        let is_behind = |last: &TaskPart| match (&last.item, &task.item) {
+            (None, None) => last.checkpoint < task.checkpoint && last.ended_at.is_some(),
+            (Some(before), Some(item)) => before.number < item.number,
+            // Those of pauses come first.
+            (last, _) => last.is_none(),
+        };
+        if !self.file.tasks.last().is_none_or(is_behind) {
             return Err("tasks are out of order".to_owned());
         }
-        let outcome = task.outcome.as_deref().map(TaskOutcome::from_text);
+        let outcome = task.outcome.as_deref().map(ItemOutcome::from_text);
         let known = outcome.is_none_or(|outcome| outcome.is_some());
         if !known || task.ended_at.is_some() != outcome.is_some() {
             return Err("it is not a task of this execution".to_owned());
@@ -479,9 +491,10 @@ fn rank(record: &ArchiveRecord) -> (u8, bool) {
         ArchiveRecord::Execution(_) => (3, true),
         ArchiveRecord::Checkpoint(_) => (4, false),
         ArchiveRecord::Task(_) => (5, false),
-        ArchiveRecord::Event(_) => (6, false),
-        ArchiveRecord::Page(_) => (7, false),
-        ArchiveRecord::End(_) => (8, true),
+        ArchiveRecord::Mail(_) => (6, false),
+        ArchiveRecord::Event(_) => (7, false),
+        ArchiveRecord::Page(_) => (8, false),
+        ArchiveRecord::End(_) => (9, true),
     }
 }
 

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::mem;
 use std::sync::Arc;
 use uuid::Uuid;
-use vm_system_core::durable::{DurableRefusal, fresh_record, session_record, task_id};
+use vm_system_core::durable::{DurableRefusal, fresh_record, item_id, session_record, task_id};
 use vm_system_protocol::control::{ErrorCode, ImportBegin, OpError, ProgramGet};
 use vm_system_protocol::ids::{ExecutionId, ProgramId, SessionId};
 use vm_system_protocol::json::JsonText;
@@ -21,7 +21,8 @@ use vm_system_protocol::model::{
 };
 use vm_system_protocol::reason::CloseReason;
 use vm_system_record::{
-    Checkpoint, Entity, NewProgramVersion, Owner, Rejection, Scope, StoreError, TaskOutcome, TaskRow, Write,
+    Checkpoint, Entity, ITEMS_FROM, ItemKind, ItemOutcome, ItemRow, MailRow, NewProgramVersion, Owner,
+    Rejection, Scope, StoreError, Write,
 };
 
 /// Versions of one source that are compared with the code of a file.
@@ -76,7 +77,9 @@ impl Ops {
         new: &ImportBegin,
         file: ImportFile,
     ) -> Result<Run, OpError> {
-        let ImportFile { program, mut versions, execution, checkpoints, tasks, events, pages, .. } = file;
+        let ImportFile {
+            program, mut versions, execution, checkpoints, mut tasks, mail, events, pages, ..
+        } = file;
         let (Some(from), Some(mut version)) = (execution, versions.pop()) else {
             return Err(invalid("the file has no execution, or not its program"));
         };
@@ -115,8 +118,15 @@ impl Ops {
         let runs = self.program_of(&call.caller.owner, program, version, code, &mut writes).await?;
         writes.push(Write::ProgramRun { execution: id, program: runs.0, version: runs.1 });
         add_state(id, checkpoints, pages, &mut writes);
-        let deadline = tasks.last().is_some_and(|task| task.ended_at.is_none() && task.deadline.is_some());
-        writes.extend(tasks.into_iter().map(|task| Write::TaskInsert(Box::new(task_row(id, task)))));
+        let deadline = tasks.iter().any(|task| task.ended_at.is_none() && task.deadline.is_some());
+        // The store counts answers in this order.
+        tasks.sort_by_key(|task| task.item.as_ref().and_then(|item| item.answer_seq));
+        writes.extend(tasks.into_iter().map(|task| Write::ItemInsert(Box::new(task_row(id, task)))));
+        let mail = mail.into_iter().zip(1..).map(|(mail, seq)| {
+            let (name, event) = (mail.name, mail.event.as_str().to_owned());
+            Write::MailInsert { execution: id, mail: MailRow { seq, name, event, at: mail.at } }
+        });
+        writes.extend(mail);
         writes.push(Write::Events(
             events.into_iter().map(|event| Event { execution_id: id, ..event }).collect(),
         ));
@@ -214,12 +224,23 @@ fn consistent(
     checkpoints: &[CheckpointPart],
     tasks: &[TaskPart],
 ) -> Result<(), OpError> {
-    let pending = tasks.last().is_some_and(|task| task.ended_at.is_none());
+    let is_open = |task: &&TaskPart| task.ended_at.is_none();
+    let pending = tasks.iter().any(|task| is_open(&task));
     let fits = match from.status {
         ExecutionStatus::Waiting => {
-            let at_pause =
-                checkpoints.last().is_some_and(|last| matches!(last.cause.as_str(), "pause" | "edit"));
-            pending && at_pause && from.ended_at.is_none()
+            let waits = match checkpoints.last().map(|last| last.cause.as_str()) {
+                Some("pause" | "edit") => tasks.iter().filter(is_open).any(|task| task.item.is_none()),
+                // An answer that is not used would have made it run.
+                Some("wait" | "wait_edit") => {
+                    let is_used = |task: &TaskPart| {
+                        let taken = task.item.as_ref().is_none_or(|item| item.taken_at.is_some());
+                        task.ended_at.is_none() || taken
+                    };
+                    pending && tasks.iter().all(is_used)
+                }
+                _ => false,
+            };
+            waits && from.ended_at.is_none()
         }
         ExecutionStatus::Running => false,
         _ => !pending && from.ended_at.is_some(),
@@ -228,7 +249,7 @@ fn consistent(
     let args = from.args.to_value().is_some_and(|args| args.is_array());
     let env = from.env.to_value().is_some_and(|env| env.is_object());
     // Of an ended one the states may be gone that its tasks came from.
-    let known = from.status.is_final() || tasks.last().is_none_or(|task| task.checkpoint <= newest);
+    let known = from.status.is_final() || tasks.iter().all(|task| task.checkpoint <= newest);
     if fits && args && env && known {
         return Ok(());
     }
@@ -292,10 +313,17 @@ fn add_state(id: ExecutionId, checkpoints: Vec<CheckpointPart>, pages: Pages, wr
     }));
 }
 
-fn task_row(execution: ExecutionId, task: TaskPart) -> TaskRow {
+fn task_row(execution: ExecutionId, task: TaskPart) -> ItemRow {
     let text = |json: JsonText| json.as_str().to_owned();
-    TaskRow {
-        id: task_id(execution, task.checkpoint),
+    let item = task.item;
+    let number = item.as_ref().map(|item| item.number);
+    ItemRow {
+        id: number.map_or_else(|| task_id(execution, task.checkpoint), |number| item_id(execution, number)),
+        item: number.map_or(task.checkpoint, |number| ITEMS_FROM + number),
+        kind: item.as_ref().and_then(|item| ItemKind::from_text(&item.kind)).unwrap_or(ItemKind::Question),
+        taken_at: item.as_ref().and_then(|item| item.taken_at),
+        name: item.and_then(|item| item.name),
+        answer_seq: None,
         owner: Owner::new(""),
         execution,
         prompt: task.prompt,
@@ -305,7 +333,7 @@ fn task_row(execution: ExecutionId, task: TaskPart) -> TaskRow {
         deadline: task.deadline,
         ended_at: task.ended_at,
         // Unknown outcomes cannot occur: the file was checked.
-        outcome: task.outcome.as_deref().and_then(TaskOutcome::from_text),
+        outcome: task.outcome.as_deref().and_then(ItemOutcome::from_text),
         answer: task.answer,
         checkpoint: task.checkpoint,
         retries: task.retries,

@@ -1,7 +1,7 @@
 //! Verbs of executions of programs.
 
 use super::programs::WALK_FORMAT;
-use super::{checked_name, must_be_cvm, refused, run_reply, shown, task_view};
+use super::{checked_name, must_be_cvm, refused, shown, task_view};
 use crate::audit::line_of;
 use crate::built_in::BUILT_IN;
 use crate::errors::{invalid, stored};
@@ -74,7 +74,7 @@ impl Ops {
         if result.is_err() {
             self.audit(call, id, &result).await;
         }
-        Ok(run_reply(call.caller, result?, &identity))
+        self.run_reply(call, result?, &identity).await
     }
 
     /// The record of the folder that the caller names for an execution's files; empty = none.
@@ -148,7 +148,12 @@ impl Ops {
     ) -> Result<Run, OpError> {
         let row = self.run(call, &reference).await?;
         let task = self.reads_of(call.caller).pending_task(row.row.execution.id).await.map_err(stored)?;
-        Ok(shown(call.caller, row, task.as_deref()))
+        let (id, is_final) = (row.row.execution.id, row.row.execution.status.is_final());
+        let mut run = shown(call.caller, row, task.as_deref());
+        if is_final {
+            run.abandoned = self.abandoned(call, id).await?;
+        }
+        Ok(run)
     }
 
     /// Ends the execution if necessary, then deletes it.

@@ -1,11 +1,11 @@
 //! Verbs of checkpoints: listing, inspecting, changing variables, rewinding, forking.
 
-use super::{checked_name, refused, run_reply};
+use super::{checked_name, refused};
 use crate::errors::{invalid, not_found, stored};
 use crate::{Ops, VerbCall};
 use std::sync::Arc;
 use uuid::Uuid;
-use vm_system_core::durable::{DurableRefusal, fresh_record, session_record};
+use vm_system_core::durable::{DurableRefusal, fresh_record, item_id, session_record};
 use vm_system_protocol::control::{
     CheckpointList, ErrorCode, OpError, RunFork, RunRewind, StateGet, StateSet,
 };
@@ -14,7 +14,11 @@ use vm_system_protocol::input::json_for_script;
 use vm_system_protocol::model::{
     CheckpointInfo, ConsoleLevel, Event, EventPayload, ExecutionStatus, Metrics, ProgramState, Run,
 };
-use vm_system_record::{CheckpointRow, Entity, Rejection, RunRow, Scope, StoreError, TaskRow, Write};
+use vm_system_protocol::time::Timestamp;
+use vm_system_record::{
+    CheckpointRow, Entity, ITEMS_FROM, ItemOutcome, ItemRow, Rejection, RunRow, Scope, StoreError, Write,
+    is_rest,
+};
 
 /// Largest value of a variable (bytes of JSON).
 const VALUE_BYTES: usize = 8 << 20;
@@ -83,7 +87,7 @@ impl Ops {
             why => refused(&why, id),
         });
         self.audit(call, id, &result).await;
-        Ok(run_reply(call.caller, result?, &identity))
+        self.run_reply(call, result?, &identity).await
     }
 
     pub(crate) async fn run_rewind(
@@ -141,7 +145,10 @@ impl Ops {
     /// A new execution at a checkpoint: loads it if it continues by itself, now or when its task's deadline has passed. As at a
     /// start, the response follows when it has a task or has ended.
     async fn begin_branch(&self, call: &VerbCall<'_>, id: ExecutionId, rests: bool) -> Result<Run, OpError> {
-        if !rests {
+        if rests {
+            // It may have a deadline.
+            self.durables()?.wake(id);
+        } else {
             // An execution that does not continue now (no worker, the supervisor stops) is retried: its row has its status.
             if let Err(error) = self.durables()?.resume(id).await {
                 tracing::info!(execution = %id, %error, "an execution does not continue yet");
@@ -171,8 +178,28 @@ impl Ops {
         let (Some(session), Some(policy)) = (session, policy) else {
             return Err(not_found(Entity::Execution, &from.id.to_string()));
         };
-        let waits = matches!(cause, "pause" | "edit");
-        let at = self.store.now();
+        let (at, store) = (self.store.now(), self.reads_of(call.caller));
+        let is_pause = matches!(cause, "pause" | "edit");
+        let mut items = Vec::new();
+        if is_pause {
+            let question = store.task_of(from.id, Some(seq)).await.map_err(stored)?;
+            let question = *question.ok_or_else(|| no_checkpoint(seq, &[]))?;
+            items.push(ItemRow {
+                id: TaskId::from_uuid(Uuid::now_v7()),
+                item: seq,
+                checkpoint: seq,
+                ..anew(question, id, at)
+            });
+        }
+        for row in store.items_at(from.id, seq).await.map_err(stored)? {
+            items.push(ItemRow {
+                id: item_id(id, row.item - ITEMS_FROM),
+                checkpoint: seq,
+                ..anew(row, id, at)
+            });
+        }
+        let waits = is_pause || is_rest(cause) && items.iter().all(|item| item.ended_at.is_none());
+        let mail = store.mailbox(from.id).await.map_err(stored)?;
         let session_id = SessionId::from_uuid(Uuid::now_v7());
         let status = if waits { ExecutionStatus::Waiting } else { ExecutionStatus::Running };
         let record = fresh_record(id, session_id, status, from.args.clone(), from.env.clone(), at);
@@ -201,30 +228,9 @@ impl Ops {
         writes.push(Write::Events(Arc::from([origin])));
         let metrics = Metrics { events: 1, output_bytes, ..Metrics::default() };
         writes.push(Write::RunProgress { id, status, metrics, limits: None });
-        let mut rests = waits;
-        if waits {
-            let stored_task = self.reads_of(call.caller).task_of(from.id, Some(seq)).await.map_err(stored)?;
-            let stored_task = stored_task.ok_or_else(|| no_checkpoint(seq, &[]))?;
-            rests = stored_task.deadline.is_none();
-            writes.push(Write::TaskInsert(Box::new(TaskRow {
-                id: TaskId::from_uuid(Uuid::now_v7()),
-                execution: id,
-                attempts: 0,
-                created_at: at,
-                // As long as the original deadline.
-                deadline: stored_task.deadline.map(|deadline| {
-                    vm_system_protocol::time::Timestamp(at.0 + (deadline.0 - stored_task.created_at.0).max(0))
-                }),
-                ended_at: None,
-                outcome: None,
-                answer: None,
-                checkpoint: seq,
-                first_attempt_at: None,
-                last_attempt_at: None,
-                ..*stored_task
-            })));
-        }
-        Ok((id, rests))
+        writes.extend(items.into_iter().map(|item| Write::ItemInsert(Box::new(item))));
+        writes.extend(mail.into_iter().map(|mail| Write::MailInsert { execution: id, mail }));
+        Ok((id, waits))
     }
 
     /// As [`Self::checkpoint`], of one that a worker can restore. A branch of another would take an answer, and fail; a rewinding
@@ -269,6 +275,23 @@ impl Ops {
         }
         Ok((row.seq, row.cause.clone()))
     }
+}
+
+/// What an execution waits for, for a branch of it: from now on, as long as it was to wait at first. What was wrong stays wrong.
+fn anew(row: ItemRow, execution: ExecutionId, at: Timestamp) -> ItemRow {
+    let is_refused = !row.is_pause() && row.outcome == Some(ItemOutcome::Failed) && row.attempts == 0;
+    let asked = ItemRow {
+        execution,
+        attempts: 0,
+        created_at: at,
+        deadline: row.deadline.map(|deadline| Timestamp(at.0 + (deadline.0 - row.created_at.0).max(0))),
+        answer_seq: None,
+        taken_at: None,
+        first_attempt_at: None,
+        last_attempt_at: None,
+        ..row
+    };
+    if is_refused { asked } else { ItemRow { ended_at: None, outcome: None, answer: None, ..asked } }
 }
 
 /// `stored` are those that exist, in order.

@@ -1,6 +1,6 @@
 //! Verbs of tasks and their answers.
 
-use super::{refused, run_reply, task_view};
+use super::{ambiguous, refused, task_view};
 use crate::audit::line_of;
 use crate::errors::{invalid, stored};
 use crate::{Ops, VerbCall, fitting, idempotency, now, page};
@@ -11,15 +11,21 @@ use vm_system_protocol::control::{
     ErrorCode, GivenAnswer, OpError, PendingPrompt, TaskGet, TaskList, TaskPrompts, TaskSubmit,
 };
 use vm_system_protocol::ids::{ExecutionId, TaskId};
-use vm_system_protocol::model::{Execution, ExecutionStatus, ListedTask, Run, TaskState, TaskStatus};
+use vm_system_protocol::model::{
+    Execution, ExecutionStatus, ListedTask, Run, TaskState, TaskStatus, WaitingFor,
+};
 use vm_system_protocol::time::Timestamp;
-use vm_system_record::{Entity, ExecutionRow, IdKind, PromptBeginning, TaskOutcome, TaskQuery, TaskRow};
+use vm_system_record::{
+    Entity, ExecutionRow, IdKind, ItemOutcome, ItemRow, Page, PromptBeginning, Scope, TaskQuery,
+};
 use vm_system_runtime::RuntimeError;
 
 /// Most rows of a list.
 const LIST_MAX: u32 = 10_000;
 /// Most tasks with a matching prefix in one response.
 const PROMPTS: usize = 1_000;
+/// Pending tasks that the refusal of an ambiguous answer names.
+const SHOWN_TASKS: u32 = 20;
 /// Longest prefix (bytes).
 const PROMPT_BYTES: u32 = 4_096;
 /// Largest answer (bytes).
@@ -48,7 +54,7 @@ impl Ops {
         };
         let shown = rows.into_iter().map(|row| ListedTask {
             task: task_view(&row),
-            status: row.outcome.map_or(TaskState::Pending, TaskOutcome::state),
+            status: row.outcome.map_or(TaskState::Pending, ItemOutcome::state),
             ended_at: row.ended_at,
             answer: row.answer,
             owner: call.caller.shown_owner(&row.owner),
@@ -84,15 +90,19 @@ impl Ops {
                 self.execution(call, &asker.to_string()).await?
             }
         };
-        let task = if execution.status == ExecutionStatus::Waiting {
-            self.reads_of(call.caller).pending_task(execution.id).await.map_err(stored)?
-        } else {
+        // Also of a program that computes: it may wait for an answer meanwhile.
+        let task = if execution.status.is_final() {
             None
+        } else {
+            self.reads_of(call.caller).pending_task(execution.id).await.map_err(stored)?
         };
+        let waiting_for = self.reads_of(call.caller).waiting_for(execution.id).await.map_err(stored)?;
         Ok(TaskStatus {
             execution_id: execution.id,
             name,
             status: execution.status,
+            more_tasks: waiting_for.questions.saturating_sub(u32::from(task.is_some())),
+            waiting_for: Some(waiting_for).filter(|waiting| !waiting.is_nothing()),
             task: task.as_deref().map(task_view),
             result: execution.result,
             error: execution.error,
@@ -105,7 +115,7 @@ impl Ops {
         call: &VerbCall<'_>,
         reference: &str,
         error: OpError,
-    ) -> Result<TaskRow, OpError> {
+    ) -> Result<ItemRow, OpError> {
         if error.code != ErrorCode::ExecutionNotFound {
             return Err(error);
         }
@@ -117,7 +127,7 @@ impl Ops {
         &self,
         call: &VerbCall<'_>,
         reference: &str,
-    ) -> Result<Option<TaskRow>, OpError> {
+    ) -> Result<Option<ItemRow>, OpError> {
         let id = match reference.trim().parse::<TaskId>() {
             Ok(id) => Some(id),
             Err(_) => {
@@ -173,35 +183,48 @@ impl Ops {
             }
             Err(error) => return Err(error),
         };
-        let pending = self.store.pending_task(id).await.map_err(stored)?;
-        let task = match task {
-            Some(task) => task,
-            None => self.task_at(call, id, pending.as_deref(), arrived).await?,
-        };
-        let given = (Some(task), self.checked(call, pending.as_deref(), result).await?);
+        let pending = self.pending(call, id, task, arrived).await?;
+        let task = task.or(pending.as_ref().map(|row| row.id));
+        let given = (task, self.checked(call, pending.as_ref(), result).await?);
         // Stored with the answer: a separate write would be a separate commit.
         let mut with = vec![line_of(call, &id.to_string())];
         with.extend(idempotency::taken(call, id));
         let result = match self.durables()?.submit(id, Arc::clone(&identity), given, wait, with).await {
             Ok(submitted) => Ok(submitted),
-            Err(why) => Err(self.refused_answer(&why, id, Some(task)).await),
+            Err(why) => Err(self.refused_answer(&why, id, task).await),
         };
         if result.is_err() {
             self.audit(call, id, &result).await;
         }
-        Ok(run_reply(call.caller, result?, &identity))
+        self.run_reply(call, result?, &identity).await
     }
 
-    /// The task that an answer without a task's id is for: the one that was pending when the request arrived.
-    async fn task_at(
+    /// The task that an answer is for, if it is stored: the one that it names, or without a name the only one that was pending when the
+    /// request arrived.
+    async fn pending(
         &self,
         call: &VerbCall<'_>,
         execution: ExecutionId,
-        pending: Option<&TaskRow>,
+        task: Option<TaskId>,
         arrived: Timestamp,
-    ) -> Result<TaskId, OpError> {
-        if let Some(row) = pending.filter(|row| was_pending(row.created_at, arrived, self.store.now())) {
-            return Ok(row.id);
+    ) -> Result<Option<ItemRow>, OpError> {
+        if let Some(task) = task {
+            let row = self.store.task(&Scope::All, task).await.map_err(stored)?;
+            return Ok(row.map(|row| *row).filter(|row| row.execution == execution));
+        }
+        let query = TaskQuery { execution: Some(execution), ..TaskQuery::PENDING };
+        let rows = self.store.tasks(&Scope::All, query, Page::first(SHOWN_TASKS)).await.map_err(stored)?;
+        let now = self.store.now();
+        let mut rows: Vec<ItemRow> =
+            rows.into_iter().filter(|row| was_pending(row.created_at, arrived, now)).collect();
+        if rows.len() > 1 {
+            let tasks: Vec<TaskId> = rows.iter().map(|row| row.id).collect();
+            let result = Err(ambiguous(execution, &tasks));
+            self.audit(call, execution, &result).await;
+            return result;
+        }
+        if let Some(row) = rows.pop() {
+            return Ok(Some(row));
         }
         let row = self.execution(call, &execution.to_string()).await?;
         let is_final = row.execution.status.is_final();
@@ -209,6 +232,13 @@ impl Ops {
         let result = Err(self.refused_answer(&why, execution, None).await);
         self.audit(call, execution, &result).await;
         result
+    }
+
+    /// The pending task of an execution, if there is one and no second one.
+    pub(crate) async fn only_pending(&self, execution: ExecutionId) -> Result<Option<TaskId>, OpError> {
+        let query = TaskQuery { execution: Some(execution), ..TaskQuery::PENDING };
+        let rows = self.store.tasks(&Scope::All, query, Page::first(2)).await.map_err(stored)?;
+        Ok(if let [only] = &rows[..] { Some(only.id) } else { None })
     }
 
     /// The error of a refused answer to `task`; if another one is pending now, with that one's id. The same one is being answered: its
@@ -239,7 +269,7 @@ impl Ops {
     async fn checked(
         &self,
         call: &VerbCall<'_>,
-        pending: Option<&TaskRow>,
+        pending: Option<&ItemRow>,
         given: GivenAnswer,
     ) -> Result<SubmittedAnswer, OpError> {
         match pending {
@@ -260,12 +290,9 @@ impl Ops {
         (arrived, wait): (Timestamp, bool),
     ) -> Result<Run, OpError> {
         let id = self.execution(call, reference).await?.execution.id;
-        let pending = self.store.pending_task(id).await.map_err(stored)?;
-        let task = match task {
-            Some(task) => task,
-            None => self.task_at(call, id, pending.as_deref(), arrived).await?,
-        };
-        let given = (Some(task), self.checked(call, pending.as_deref(), given).await?);
+        let pending = self.pending(call, id, task, arrived).await?;
+        let task = task.or(pending.as_ref().map(|row| row.id));
+        let given = (task, self.checked(call, pending.as_ref(), given).await?);
         let submitting = self.runtime.submit_answer(id, given, wait);
         let submitted = if wait {
             Box::pin(self.unless_abandoned((call.caller, &call.presence), id, submitting)).await
@@ -274,9 +301,7 @@ impl Ops {
         };
         let result = match submitted {
             Ok(execution) => Ok(execution),
-            Err(RuntimeError::Refused(Refusal::Task(why))) => {
-                Err(self.refused_answer(&why, id, Some(task)).await)
-            }
+            Err(RuntimeError::Refused(Refusal::Task(why))) => Err(self.refused_answer(&why, id, task).await),
             Err(error) => Err(error.into()),
         };
         self.audit(call, id, &result).await;
@@ -291,9 +316,21 @@ impl Ops {
             }
             _ => None,
         };
-        let task = task.as_deref().map(task_view);
-        let run = Run { execution, name: None, program_id: None, program: None, program_version: None, task };
-        Ok(run)
+        let waits = task.as_ref().map(|task| WaitingFor {
+            questions: 1,
+            wakes_at: task.deadline,
+            ..WaitingFor::default()
+        });
+        Ok(Run {
+            execution,
+            name: None,
+            program_id: None,
+            program: None,
+            program_version: None,
+            task: task.as_deref().map(task_view),
+            waiting_for: waits,
+            abandoned: Vec::new(),
+        })
     }
 }
 

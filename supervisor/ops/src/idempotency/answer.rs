@@ -7,7 +7,7 @@ use crate::{Caller, Ops, VerbCall};
 use vm_system_protocol::control::{GivenAnswer, Op, OpError, TaskSubmit, Verb as _};
 use vm_system_protocol::ids::TaskId;
 use vm_system_protocol::model::ExecutionKind;
-use vm_system_record::{TaskOutcome, TaskRow};
+use vm_system_record::{ItemOutcome, ItemRow};
 
 /// Prefix of what the claim of a key stores for an answer; the task's id follows.
 const BOUND: &[u8] = b"bound";
@@ -36,7 +36,8 @@ impl Ops {
         let TaskSubmit { execution, task: None, .. } = &**submit else { return Ok(None) };
         let call = repetition(caller, op, [0; 16]);
         let pending = match self.execution(&call, execution).await {
-            Ok(row) => self.store.pending_task(row.execution.id).await.map_err(stored)?.map(|row| row.id),
+            // None of several: refused by the verb.
+            Ok(row) => self.only_pending(row.execution.id).await?,
             // Refused by the verb, or a reference to a task.
             Err(_) => self.task_by_id(&call, execution).await?.map(|row| row.id),
         };
@@ -75,11 +76,11 @@ impl Ops {
     async fn may_have(
         &self,
         call: &VerbCall<'_>,
-        row: &TaskRow,
+        row: &ItemRow,
         answer: &GivenAnswer,
     ) -> Result<bool, OpError> {
         match row.outcome {
-            Some(TaskOutcome::Answered) => {
+            Some(ItemOutcome::Answered) => {
                 let given = self
                     .checks
                     .answer(&call.caller.holder(), &row.owner, row.id, row.schema.as_deref(), answer.clone())
@@ -87,7 +88,7 @@ impl Ops {
                 Ok(given.for_task(row).is_some_and(|answer| answer.ok() == row.answer))
             }
             // The worker had an answer that the exited supervisor did not store.
-            Some(TaskOutcome::Withdrawn) => Ok(true),
+            Some(ItemOutcome::Withdrawn) => Ok(true),
             _ => Ok(false),
         }
     }

@@ -14,7 +14,7 @@ use vm_system_protocol::model::{
     Execution, ExecutionStatus, InputDifference, RestorationStatus, RestoredInputs, Session,
     SessionRestoration,
 };
-use vm_system_record::{TaskOutcome, TaskRow};
+use vm_system_record::{ItemOutcome, ItemRow};
 use vm_system_runtime::{RuntimeApi, RuntimeError};
 use vm_system_store::StoreHandle;
 
@@ -155,10 +155,10 @@ impl Repetition {
         let pending = self.store.pending_task(now).await.map_err(store_failed)?;
         let Some(pending) = pending else { return Err(failed("its task was answered by another client")) };
         let recorded =
-            self.store.tasks_of_run(before, pending.checkpoint - 1, 1).await.map_err(store_failed)?;
+            self.store.items_of_run(before, pending.checkpoint - 1, 1).await.map_err(store_failed)?;
         let recorded = recorded.into_iter().find(|task| same(task, &pending));
         let answer = recorded.and_then(|task| Some((task.outcome?, task.answer?)));
-        let Some((outcome, answer)) = answer.filter(|(outcome, _)| *outcome != TaskOutcome::Withdrawn) else {
+        let Some((outcome, answer)) = answer.filter(|(outcome, _)| *outcome != ItemOutcome::Withdrawn) else {
             let why = format!("the record has no answer to its task {:?}", shortened(&pending.prompt));
             return Err(failed(&why));
         };
@@ -168,7 +168,7 @@ impl Repetition {
 }
 
 /// Whether it is the same task: its answer fits then, too.
-fn same(recorded: &TaskRow, pending: &TaskRow) -> bool {
+fn same(recorded: &ItemRow, pending: &ItemRow) -> bool {
     recorded.checkpoint == pending.checkpoint
         && recorded.prompt == pending.prompt
         && recorded.schema == pending.schema

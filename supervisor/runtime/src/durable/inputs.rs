@@ -28,7 +28,7 @@ impl RunTask {
             // Before the answer is used up: without its files the program would fail.
             Woken::QueuedRequest(Some(command))
                 if let Some(why) = &context.user_gone
-                    && matches!(command.input, Input::Submit { .. }) =>
+                    && matches!(command.input, Input::Submit { .. } | Input::Emit { .. }) =>
             {
                 command.refuse(DurableRefusal::OwnerGone(why.clone()));
                 Input::Wake { token: None }

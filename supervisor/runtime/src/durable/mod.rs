@@ -227,6 +227,17 @@ impl Durables {
             .await
     }
 
+    /// Gives an execution an event, which it gets at once if it waits for one of this name, and else when it does. The writes become
+    /// durable together with the event.
+    pub async fn emit(
+        self: &Arc<Self>,
+        execution: ExecutionId,
+        (name, event): (String, JsonText),
+        with: Vec<Write>,
+    ) -> Result<RunStatus, DurableRefusal> {
+        self.request(execution, None, |token| Input::Emit { token, name, event, with }).await
+    }
+
     /// Changes a variable of a waiting program.
     pub async fn set(
         self: &Arc<Self>,

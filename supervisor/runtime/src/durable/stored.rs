@@ -43,6 +43,9 @@ pub(super) async fn find(durables: &Durables, execution: ExecutionId) -> Result<
         template,
         checkpoint,
         task,
+        items,
+        last_item,
+        mailbox,
         limits,
         fence,
         state,
@@ -52,13 +55,11 @@ pub(super) async fn find(durables: &Durables, execution: ExecutionId) -> Result<
     }
     let policy = Arc::new(policy(&kept, template.as_ref(), &durables.shared.operator));
     let spec = durables.spec(&record, &policy);
-    let (unweighed, written) = checkpoint.as_ref().map_or((None, 0), |row| (row.unweighed, row.written));
-    let checkpoint = checkpoint.map(|row| (row.seq, row.cause));
-    let whole = checkpoint.as_ref().map(|(seq, _)| *seq).zip(state);
-    let after = checkpoint.as_ref().map_or(0, |(seq, _)| *seq);
+    let (after, written) = checkpoint.as_ref().map_or((0, 0), |row| (row.seq, row.written));
+    let whole = checkpoint.as_ref().map(|row| row.seq).zip(state);
     let hold = RunHold::new(durables.shared.store.clone(), execution, fence, after);
     let used = (calls_of(&limits.spent), SessionUsage { written_bytes: written });
-    let found = StoredExecution { record, checkpoint, unweighed, written, task, limits };
+    let found = StoredExecution { record, checkpoint, task, items, last_item, mailbox, limits };
     let machine = DurableMachine::from_stored(spec, found);
     let user_gone = match &recorded {
         Some(recorded) => durables.shared.user_gone(recorded, &owner).await,

@@ -183,7 +183,7 @@ impl RunTask {
                 }
                 self.hold.leaves(match machine.record().status {
                     ExecutionStatus::Running => LetGo::Failed,
-                    _ => LetGo::Rests(machine.task().and_then(|task| task.deadline)),
+                    _ => LetGo::Rests(machine.wakes_at()),
                 });
                 if self.early.is_none() && self.durables.retire(self.execution, &self.inbox) {
                     self.durables.shared.brokers.end(machine.record().session_id);

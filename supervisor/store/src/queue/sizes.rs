@@ -57,11 +57,13 @@ pub(crate) fn write_bytes(write: &Write) -> usize {
             version.source.len() + version.code.len()
         }
         Write::KeyResponse { reply, .. } => reply.len(),
-        Write::TaskInsert(task) => {
-            let texts = [&task.schema, &task.fallback, &task.answer];
+        Write::ItemInsert(task) => {
+            let texts = [&task.schema, &task.fallback, &task.answer, &task.name];
             256 + task.prompt.len() + texts.into_iter().flatten().map(String::len).sum::<usize>()
         }
-        Write::TaskEnd { answer, .. } => 256 + answer.as_ref().map_or(0, String::len),
+        Write::MailInsert { mail, .. } => 256 + mail.name.len() + mail.event.len(),
+        Write::ItemsTaken { items, .. } => 256 + 16 * items.len(),
+        Write::ItemEnd { answer, .. } => 256 + answer.as_ref().map_or(0, String::len),
         Write::SessionEnd { last_error, .. } => 256 + last_error.as_ref().map_or(0, String::len),
         _ => 256,
     }

@@ -201,8 +201,8 @@ async fn small_batches_pass_the_large_checkpoints_of_other_executions_of_their_o
 /// The end of a task of an execution.
 fn answer(n: u8) -> Batch {
     let (id, at) = (TaskId::from_bytes([n; 16]), Timestamp(0));
-    let outcome = vm_system_record::TaskOutcome::Answered;
-    Write::TaskEnd { execution: execution(n), id, outcome, answer: None, at }.into()
+    let outcome = vm_system_record::ItemOutcome::Answered;
+    Write::ItemEnd { execution: execution(n), id, outcome, answer: None, at, taken_at: None }.into()
 }
 
 #[tokio::test]

@@ -12,7 +12,7 @@ CREATE INDEX executions_by_wake ON executions (wake_at, id) WHERE wake_at IS NOT
 
 CREATE TABLE items (
     execution   BLOB    NOT NULL REFERENCES executions (id),
-    -- Counts up in its execution. Of a question it is the number of its checkpoint.
+    -- Counts up in its execution. Of a pause (`CC`) it is the number of its checkpoint, of a pending item a number behind 2^40.
     item        INTEGER NOT NULL,
     id          BLOB    NOT NULL CHECK (length(id) = 16),
     -- `question`, `timer`, `event`.
@@ -29,9 +29,9 @@ CREATE TABLE items (
     answer      TEXT,
     -- The order of the answers to its execution.
     answer_seq  INTEGER,
-    -- The checkpoint that has applied the answer; not of a question, whose answer the next one applies.
+    -- The checkpoint whose state has the answer; not of a pause, whose answer is in the next one.
     taken_at    INTEGER,
-    -- The checkpoint behind which it was created.
+    -- The checkpoint at which it was stored first.
     checkpoint  INTEGER NOT NULL,
     retries     INTEGER,
     fallback    TEXT,
@@ -43,6 +43,11 @@ CREATE TABLE items (
 ) STRICT, WITHOUT ROWID;
 CREATE UNIQUE INDEX items_by_id ON items (id);
 CREATE INDEX items_ended ON items (owner, outcome, created_at, id) WHERE ended_at IS NOT NULL AND kind = 'question';
+-- Items that have ended and that their execution has not used, or never will. A pause writes nothing here.
+CREATE INDEX items_untaken ON items (execution, answer_seq)
+    WHERE ended_at IS NOT NULL AND taken_at IS NULL AND item >= 1099511627776;
+-- Used items that are no tasks: they go with the last checkpoint at which they were pending.
+CREATE INDEX items_taken ON items (execution, taken_at) WHERE taken_at IS NOT NULL AND kind <> 'question';
 
 -- The items that have not ended, so that no query for these passes ended ones: a row is deleted with the end of its item.
 CREATE TABLE open_items (
@@ -50,6 +55,8 @@ CREATE TABLE open_items (
     item        INTEGER NOT NULL,
     id          BLOB    NOT NULL CHECK (length(id) = 16),
     kind        TEXT    NOT NULL,
+    -- Of an event.
+    name        TEXT,
     owner       TEXT    NOT NULL,
     created_at  INTEGER NOT NULL,
     due_at      INTEGER,
@@ -58,6 +65,18 @@ CREATE TABLE open_items (
 CREATE INDEX open_items_by_owner ON open_items (owner, created_at, id) WHERE kind = 'question';
 -- For the time at which an execution wakes next, when its earliest item has ended.
 CREATE INDEX open_items_by_due ON open_items (execution, due_at) WHERE due_at IS NOT NULL;
+-- For an event that goes to all executions of an owner that wait for it.
+CREATE INDEX open_items_of_events ON open_items (owner, name, execution) WHERE kind = 'event';
+
+-- Events that came for an execution and that it has not used, in their order. At most 1 000 of an execution.
+CREATE TABLE mailbox (
+    execution   BLOB    NOT NULL REFERENCES executions (id),
+    seq         INTEGER NOT NULL,
+    name        TEXT    NOT NULL,
+    event       TEXT    NOT NULL,
+    at          INTEGER NOT NULL,
+    PRIMARY KEY (execution, seq)
+) STRICT, WITHOUT ROWID;
 
 -- An execution had one task for each checkpoint; a second one, which only a damaged or forged import can have left, gets a number that
 -- no checkpoint has. An answer is what its execution got, by itself or from a client: the withdrawn ones got none.

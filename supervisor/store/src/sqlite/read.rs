@@ -16,9 +16,10 @@ mod templates;
 pub(super) use audit_and_keys::{audit, ids, key, meta};
 pub(super) use claims::{claimable, first_wake, goes_on};
 pub(super) use durable::{
-    checkpoints, current, last_checkpoint, page_versions, pending_task, program, program_by_name,
-    program_code, program_counts, program_run, program_versions, prompts, run_by_id, run_by_name, run_head,
-    task, task_of, tasks_of_run, versions_of_source,
+    abandoned, checkpoints, current, event_waiters, items_at, items_of_run, last_checkpoint, mailbox,
+    page_versions, pending_task, program, program_by_name, program_code, program_counts, program_run,
+    program_versions, prompts, run_by_id, run_by_name, run_head, task, task_of, versions_of_source,
+    waiting_for,
 };
 pub(super) use executions::{execution, execution_by_name, executions, some_events};
 pub(super) use lists::{programs, runs, tasks};

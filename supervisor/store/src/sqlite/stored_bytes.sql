@@ -17,6 +17,9 @@ SELECT owner, CAST(total(bytes) AS INTEGER) FROM (
     SELECT owner, 512 + octet_length(prompt) + coalesce(octet_length(schema), 0)
         + coalesce(octet_length(fallback), 0) + coalesce(octet_length(answer), 0) AS bytes FROM items
     UNION ALL
+    SELECT executions.owner, total(128 + octet_length(mailbox.name) + octet_length(event)) AS bytes FROM mailbox
+        CROSS JOIN executions ON executions.id = mailbox.execution GROUP BY executions.id
+    UNION ALL
     SELECT owner, 256 + octet_length(key) + CASE WHEN coalesce(length(reply), 0) <= 962 THEN 60
         + coalesce(length(reply), 0) * 3 / 2 ELSE 1024 + (coalesce(length(reply), 0)
         + 3129) / 4092 * 4096 END AS bytes FROM idempotency_keys

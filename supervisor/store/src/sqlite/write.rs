@@ -153,12 +153,15 @@ fn apply_one(
             durable::program_run(c, *execution, *program, *version)
         }
         Write::ProgramDelete { id, at } => durable::program_delete(c, *id, *at),
-        Write::TaskInsert(task) => items::task_insert(c, task),
+        Write::ItemInsert(item) => items::insert(c, item),
         Write::TaskAttempt { id, at, .. } => items::task_attempt(c, *id, *at),
-        Write::TasksWithdraw { execution, at } => items::withdraw(c, *execution, *at),
-        Write::TaskEnd { id, outcome, answer, at, .. } => {
-            items::task_end(c, *id, *outcome, answer.as_deref(), *at)
+        Write::ItemsWithdraw { execution, at } => items::withdraw(c, *execution, *at),
+        Write::ItemEnd { id, outcome, answer, at, taken_at, .. } => {
+            items::end(c, *id, (*outcome, answer.as_deref()), *at, *taken_at)
         }
+        Write::ItemsTaken { execution, items, checkpoint } => items::taken(c, *execution, items, *checkpoint),
+        Write::MailInsert { execution, mail } => items::mail_insert(c, *execution, mail),
+        Write::MailTake { execution, seq } => items::mail_take(c, *execution, *seq),
         Write::Checkpoint(checkpoint) => durable::checkpoint(c, checkpoint, written),
         // The pages of the checkpoint are there.
         Write::CheckpointCopy { from, checkpoint, to, at } => {

@@ -23,9 +23,9 @@ use vm_system_protocol::model::{
 use vm_system_protocol::reason::CloseReason;
 use vm_system_protocol::time::Timestamp;
 use vm_system_record::{
-    AuditEntry, Batch, Checkpoint, ExecutionQuery, Fence, IdKind, Incarnation, KeyClaim, LibraryRow,
-    NewProgramVersion, Page, PolicySnapshot, ProgramQuery, RecordedWorktree, RunQuery, Scope, SessionQuery,
-    SpentCalls, SpentLimits, TaskOutcome, TaskQuery, TaskRow, UsedLimits, Write,
+    AuditEntry, Batch, Checkpoint, ExecutionQuery, Fence, IdKind, Incarnation, ItemKind, ItemOutcome,
+    ItemRow, KeyClaim, LibraryRow, NewProgramVersion, Page, PolicySnapshot, ProgramQuery, RecordedWorktree,
+    RunQuery, Scope, SessionQuery, SpentCalls, SpentLimits, TaskQuery, UsedLimits, Write,
 };
 
 /// Each released schema version.
@@ -199,7 +199,7 @@ fn script_rows() -> Vec<Write> {
 }
 
 fn task(id: TaskId, checkpoint: u64) -> Write {
-    Write::TaskInsert(Box::new(TaskRow {
+    Write::ItemInsert(Box::new(ItemRow {
         id,
         owner: owner(1),
         execution: execution_id(3),
@@ -211,6 +211,11 @@ fn task(id: TaskId, checkpoint: u64) -> Write {
         ended_at: None,
         outcome: None,
         answer: None,
+        item: checkpoint,
+        kind: ItemKind::Question,
+        name: None,
+        answer_seq: None,
+        taken_at: None,
         checkpoint,
         retries: Some(3),
         fallback: Some("false".to_owned()),
@@ -268,12 +273,13 @@ fn program_rows() -> Vec<Write> {
         task(FIRST_TASK, 1),
         Write::TaskAttempt { execution: execution_id(3), id: FIRST_TASK, at: Timestamp(4_100) },
         Write::TaskAttempt { execution: execution_id(3), id: FIRST_TASK, at: Timestamp(4_200) },
-        Write::TaskEnd {
+        Write::ItemEnd {
             execution: execution_id(3),
             id: FIRST_TASK,
-            outcome: TaskOutcome::Answered,
+            outcome: ItemOutcome::Answered,
             answer: Some("true".to_owned()),
             at: Timestamp(4_300),
+            taken_at: None,
         },
         checkpoint(2, vec![(0, Some(vec![3; 8])), (1, None)]),
         task(LAST_TASK, 2),

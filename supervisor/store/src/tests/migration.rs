@@ -6,7 +6,7 @@ use crate::open_sqlite;
 use rusqlite::Connection;
 use vm_system_protocol::ids::TaskId;
 use vm_system_protocol::time::Timestamp;
-use vm_system_record::{ClaimKind, TaskOutcome, Write};
+use vm_system_record::{ClaimKind, ItemOutcome, Write};
 
 /// Beside the rows of the golden database: a program that runs, whose second task was withdrawn; one that was imported with two tasks of
 /// one checkpoint; and a question of a session with a deadline, for which its owner task waits.
@@ -64,10 +64,10 @@ async fn tasks_of_version_20_are_items_and_its_programs_go_on() {
     let due = store.claim(ClaimKind::Due, 10).await.expect("readable");
     assert_eq!(due.len(), 2, "the deadlines of both have passed, and no owner task has them");
     assert_eq!(store.claim(ClaimKind::OfEnded, 10).await.expect("readable").len(), 1);
-    let outcome = TaskOutcome::Answered;
+    let outcome = ItemOutcome::Answered;
     let (execution, id, answer) = (execution_id(3), pending.id, Some("yes".to_owned()));
     store
-        .apply(Write::TaskEnd { execution, id, outcome, answer, at: Timestamp(9_500) })
+        .apply(Write::ItemEnd { execution, id, outcome, answer, at: Timestamp(9_500), taken_at: None })
         .await
         .expect("it is pending");
     let deleted = TaskId::from_bytes([0x66, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 9]);

@@ -16,8 +16,8 @@ use vm_system_protocol::model::{Execution, ExecutionKind, ExecutionStatus, Sessi
 use vm_system_protocol::reason::CloseReason;
 use vm_system_protocol::time::Timestamp;
 use vm_system_record::{
-    Checkpoint, Entity, ExecutionQuery, IdKind, NewProgramVersion, Page, Rejection, Retention, RunQuery,
-    StorageLimit, StoreError, TaskRow, Write,
+    Checkpoint, Entity, ExecutionQuery, IdKind, ItemKind, ItemRow, NewProgramVersion, Page, Rejection,
+    Retention, RunQuery, StorageLimit, StoreError, Write,
 };
 
 /// Several turns' worth.
@@ -36,7 +36,7 @@ fn checkpoint(execution: u8, seq: u64, cause: &str, pages: std::ops::Range<u64>,
 }
 
 fn task(execution: u8) -> Write {
-    Write::TaskInsert(Box::new(TaskRow {
+    Write::ItemInsert(Box::new(ItemRow {
         id: TaskId::from_bytes([execution; 16]),
         owner: owner(1),
         execution: execution_id(execution),
@@ -48,6 +48,11 @@ fn task(execution: u8) -> Write {
         ended_at: Some(Timestamp(2)),
         outcome: None,
         answer: None,
+        item: 1,
+        kind: ItemKind::Question,
+        name: None,
+        answer_seq: None,
+        taken_at: None,
         checkpoint: 1,
         retries: None,
         fallback: None,

@@ -7,7 +7,7 @@ use vm_system_protocol::ids::TaskId;
 use vm_system_protocol::model::{Execution, ExecutionKind, ExecutionStatus, Metrics};
 use vm_system_protocol::time::Timestamp;
 use vm_system_record::{
-    AuditEntry, Checkpoint, Guard, Owner, SpentLimits, TaskOutcome, TaskRow, UsedLimits, Write,
+    AuditEntry, Checkpoint, Guard, ItemKind, ItemOutcome, ItemRow, Owner, SpentLimits, UsedLimits, Write,
 };
 
 /// The tables and indexes of [`step`]: the row of the execution, five of the items, checkpoint, page, event, two of the audit log, the
@@ -24,14 +24,15 @@ fn task_id(seq: u64) -> TaskId {
 fn step(seq: u64, deadline: Option<i64>, guard: Guard) -> Vec<Write> {
     let (execution, at) = (execution_id(2), Timestamp(5_000));
     let (pages, cause) = (vec![(0, Some(vec![seq as u8; 9]))], "pause".to_owned());
-    let end = |seq| Write::TaskEnd {
+    let end = |seq| Write::ItemEnd {
         execution,
         id: task_id(seq),
-        outcome: TaskOutcome::Answered,
+        outcome: ItemOutcome::Answered,
         answer: Some("yes".to_owned()),
         at,
+        taken_at: None,
     };
-    let question = TaskRow {
+    let question = ItemRow {
         id: task_id(seq),
         owner: Owner::new(""),
         execution,
@@ -43,6 +44,11 @@ fn step(seq: u64, deadline: Option<i64>, guard: Guard) -> Vec<Write> {
         ended_at: None,
         answer: None,
         outcome: None,
+        item: seq,
+        kind: ItemKind::Question,
+        name: None,
+        answer_seq: None,
+        taken_at: None,
         checkpoint: seq,
         retries: None,
         fallback: None,
@@ -63,7 +69,7 @@ fn step(seq: u64, deadline: Option<i64>, guard: Guard) -> Vec<Write> {
             unweighed: None,
             written: 0,
         })),
-        Write::TaskInsert(Box::new(question)),
+        Write::ItemInsert(Box::new(question)),
         Write::RunProgress {
             id: execution,
             status: ExecutionStatus::Waiting,

@@ -13,8 +13,8 @@ use vm_system_protocol::model::{Execution, ExecutionStatus, Metrics, SessionStat
 use vm_system_protocol::reason::CloseReason;
 use vm_system_protocol::time::Timestamp;
 use vm_system_record::{
-    Batch, Checkpoint, ExecutionQuery, Incarnation, KeyClaim, NewProgramVersion, Page, Scope, SessionQuery,
-    TaskOutcome, TaskRow, Write,
+    Batch, Checkpoint, ExecutionQuery, Incarnation, ItemKind, ItemOutcome, ItemRow, KeyClaim,
+    NewProgramVersion, Page, Scope, SessionQuery, Write,
 };
 
 /// Few enough to collide often.
@@ -97,7 +97,7 @@ fn counted_write() -> impl Strategy<Value = Write> {
             .prop_map(|(n, keep_from)| Write::CheckpointCompact { execution: execution_id(n), keep_from, keep_bytes: None }),
         1 => number().prop_map(|n| Write::CheckpointsTrim { execution: execution_id(n) }),
         3 => (number(), 1_u64..6, text(), any::<bool>()).prop_map(|(n, item, prompt, has_deadline)| {
-            Write::TaskInsert(Box::new(TaskRow {
+            Write::ItemInsert(Box::new(ItemRow {
                 id: TaskId::from_bytes([16 * n + item as u8; 16]),
                 owner: owner(1),
                 execution: execution_id(n),
@@ -109,6 +109,11 @@ fn counted_write() -> impl Strategy<Value = Write> {
                 ended_at: None,
                 outcome: None,
                 answer: None,
+                item: item,
+                kind: ItemKind::Question,
+                name: None,
+                answer_seq: None,
+                taken_at: None,
                 checkpoint: item,
                 retries: None,
                 fallback: Some("1".to_owned()),
@@ -116,14 +121,13 @@ fn counted_write() -> impl Strategy<Value = Write> {
                 last_attempt_at: None,
             }))
         }),
-        2 => (number(), 1_u64..6, text()).prop_map(|(n, item, answer)| Write::TaskEnd {
+        2 => (number(), 1_u64..6, text()).prop_map(|(n, item, answer)| Write::ItemEnd {
             execution: execution_id(n),
             id: TaskId::from_bytes([16 * n + item as u8; 16]),
-            outcome: TaskOutcome::Answered,
+            outcome: ItemOutcome::Answered,
             answer: Some(answer),
-            at: Timestamp(3),
-        }),
-        1 => number().prop_map(|n| Write::TasksWithdraw { execution: execution_id(n), at: Timestamp(3) }),
+            at: Timestamp(3), taken_at: None }),
+        1 => number().prop_map(|n| Write::ItemsWithdraw { execution: execution_id(n), at: Timestamp(3) }),
         2 => number().prop_map(|n| Write::RunDelete { id: execution_id(n) }),
         1 => (number(), number()).prop_map(|(from, to)| Write::CheckpointCopy {
             from: execution_id(from),

@@ -62,7 +62,7 @@ fn a_loop_of_short_segments_ends_when_its_time_is_used_up() {
     let limits = Limits::default();
     let call = FromDurable::Call(HostCall { name: "readFile".to_owned(), args: json("[]") });
     let options = Some(json(r#"{"nope":1}"#));
-    let stop = |cause| Stop { cause, cpu_us: 1, heap_bytes: 1 };
+    let stop = |cause| Stop { cause, cpu_us: 1, heap_bytes: 1, applied: 0 };
     let wrong = stop(Cause::Pause { prompt: "x".to_owned(), options });
     for message in [call, FromDurable::Checkpoint(Box::new(wrong))] {
         let (turns, code) = turns_until_its_end(&mut running(), &message);
@@ -124,7 +124,7 @@ fn worker_that_sends_more_than_may_be_stored_is_killed() {
         Cause::Ended(End::Corrupt(long(MESSAGE_BYTES))),
     ] {
         let mut world = running();
-        let stop = Stop { cause, cpu_us: 1, heap_bytes: 1 };
+        let stop = Stop { cause, cpu_us: 1, heap_bytes: 1, applied: 0 };
         world.step(DurableInput::Message(FromDurable::Checkpoint(Box::new(stop))));
         assert!(world.dying && world.writing.is_empty(), "it counts as a protocol violation");
     }
@@ -184,7 +184,7 @@ fn an_answer_that_comes_while_the_last_worker_ends_is_stored_with_the_checkpoint
     let batches: Vec<Vec<Write>> = world.writing.drain(..).map(|(_, batch)| batch).collect();
     let [batch] = &batches[..] else { panic!("{batches:?}") };
     let has = |wanted: fn(&Write) -> bool| batch.iter().any(wanted);
-    assert!(has(|write| matches!(write, Write::TaskEnd { .. })), "{batch:?}");
+    assert!(has(|write| matches!(write, Write::ItemEnd { .. })), "{batch:?}");
     assert!(has(|write| matches!(write, Write::Checkpoint(_))), "{batch:?}");
 }
 
@@ -222,7 +222,7 @@ fn an_answer_to_a_state_that_no_worker_can_restore_is_not_stored() {
             (ExecutionStatus::Error, if exits { "WORKER_DIED" } else { "STATE_DAMAGED" })
         );
         let task = world.rows.tasks.last().expect("a task");
-        assert_eq!((task.outcome, task.answer.as_deref()), (Some(TaskOutcome::Withdrawn), None));
+        assert_eq!((task.outcome, task.answer.as_deref()), (Some(ItemOutcome::Withdrawn), None));
     }
 }
 
@@ -237,7 +237,7 @@ fn an_answer_that_nobody_waits_out_is_stored_as_soon_as_its_state_is_restored() 
     assert!(world.writing.is_empty());
     world.step(DurableInput::Message(FromDurable::Restored));
     let (_, batch) = world.writing.front().expect("a batch");
-    assert!(batch.iter().any(|write| matches!(write, Write::TaskEnd { outcome: TaskOutcome::Answered, .. })));
+    assert!(batch.iter().any(|write| matches!(write, Write::ItemEnd { outcome: ItemOutcome::Answered, .. })));
 }
 
 #[test]
@@ -250,13 +250,18 @@ fn an_answer_is_stored_although_no_worker_can_be_started_for_long() {
     world.now.mono_ms += HOLD_MS;
     world.step(DurableInput::Tick);
     let (_, batch) = world.writing.front().expect("a batch");
-    assert!(batch.iter().any(|write| matches!(write, Write::TaskEnd { outcome: TaskOutcome::Answered, .. })));
+    assert!(batch.iter().any(|write| matches!(write, Write::ItemEnd { outcome: ItemOutcome::Answered, .. })));
 }
 
 #[test]
 fn a_state_that_was_found_invalid_ends_with_a_code_of_its_own() {
     let mut world = running();
-    let stop = Stop { cause: Cause::Ended(End::Corrupt("scope slot".to_owned())), cpu_us: 1, heap_bytes: 1 };
+    let stop = Stop {
+        cause: Cause::Ended(End::Corrupt("scope slot".to_owned())),
+        cpu_us: 1,
+        heap_bytes: 1,
+        applied: 0,
+    };
     world.step(DurableInput::Message(FromDurable::Checkpoint(Box::new(stop))));
     let error = world.machine.as_ref().expect("a machine").record().error.clone().expect("an error");
     assert_eq!(error.code, "STATE_DAMAGED");
@@ -299,7 +304,7 @@ fn state_that_is_too_large_ends_its_execution_and_the_rest_of_the_batch_is_store
     let error = record.error.expect("an error");
     assert_eq!((record.status, error.code.as_str()), (ExecutionStatus::Error, "MEMORY_LIMIT"));
     assert_eq!(world.rows.tasks.len(), 1, "the task of that state was never stored");
-    assert_eq!(world.rows.tasks[0].outcome, Some(TaskOutcome::Answered));
+    assert_eq!(world.rows.tasks[0].outcome, Some(ItemOutcome::Answered));
     assert_eq!(record.metrics.events, world.rows.events.len() as u64);
     assert_eq!(world.rows.checkpoints.len(), kept);
 }
@@ -329,7 +334,7 @@ fn a_state_that_a_limit_of_the_store_refuses_ends_its_execution_and_names_the_li
         assert_eq!((record.status, error.code.as_str()), (ExecutionStatus::Error, "STORAGE_LIMIT"));
         assert!(error.message.contains(limit.setting()), "{}", error.message);
         assert_eq!(error.reason, Some(format!("limit({})", limit.setting())));
-        assert_eq!(world.rows.tasks[0].outcome, Some(TaskOutcome::Answered), "the answer was taken");
+        assert_eq!(world.rows.tasks[0].outcome, Some(ItemOutcome::Answered), "the answer was taken");
         assert_eq!((world.rows.tasks.len(), world.rows.checkpoints.len()), (1, kept));
     }
 }
@@ -348,7 +353,7 @@ fn an_execution_is_ended_without_the_state_that_the_store_does_not_have_yet() {
     assert!(machine.is_released() && machine.withdrawable().is_none(), "{machine:?}");
     let record = world.rows.record.expect("a row");
     assert_eq!((record.status, world.rows.checkpoints.len()), (ExecutionStatus::Cancelled, kept));
-    assert_eq!(world.rows.tasks[0].outcome, Some(TaskOutcome::Answered));
+    assert_eq!(world.rows.tasks[0].outcome, Some(ItemOutcome::Answered));
 }
 
 #[test]
@@ -388,14 +393,15 @@ fn the_end_of_a_program_stores_no_state_and_drops_what_was_stored_behind_its_las
     let states = |batch: &[Write]| batch.iter().any(|write| matches!(write, Write::Checkpoint(_)));
     let page = || StatePage { number: 0, bytes: vec![1; 100] };
     let end = || {
-        let stop = Stop { cause: Cause::Ended(End::Ok { result: json("1") }), cpu_us: 1, heap_bytes: 1 };
+        let stop =
+            Stop { cause: Cause::Ended(End::Ok { result: json("1") }), cpu_us: 1, heap_bytes: 1, applied: 0 };
         FromDurable::SmallCheckpoint { pages: vec![page()], stop: Box::new(stop) }
     };
     // An execution that never paused has nothing in the store, or loses it.
     for stored in [false, true] {
         let mut world = running();
         if stored {
-            let stop = Stop { cause: Cause::Steps, cpu_us: 1, heap_bytes: 1 };
+            let stop = Stop { cause: Cause::Steps, cpu_us: 1, heap_bytes: 1, applied: 0 };
             world.step(DurableInput::Message(FromDurable::SmallCheckpoint {
                 pages: vec![page()],
                 stop: Box::new(stop),
@@ -423,7 +429,11 @@ fn the_end_of_a_program_stores_no_state_and_drops_what_was_stored_behind_its_las
 fn state_is_measured_after_the_bytes_of_the_largest_state_also_by_a_new_machine() {
     let weighed = |found: Option<u64>| {
         let mut world = warm();
-        let mut found = StoredExecution { unweighed: found, ..world.rows.found().expect("it waits") };
+        let mut stored = world.rows.found().expect("it waits");
+        if let Some(last) = &mut stored.checkpoint {
+            last.unweighed = found;
+        }
+        let mut found = stored;
         found.record.status = ExecutionStatus::Waiting;
         let mut machine = DurableMachine::from_stored(world.spec(), found);
         machine.spec.limits.max_state_mb = 1;

@@ -27,7 +27,7 @@ pub(super) fn note() -> EventPayload {
 
 fn message(cause: Cause) -> DurableInput {
     let pages = vec![StatePage { number: 0, bytes: b"|0".to_vec() }];
-    let stop = Box::new(Stop { cause, cpu_us: 1, heap_bytes: 1 });
+    let stop = Box::new(Stop { cause, cpu_us: 1, heap_bytes: 1, applied: 0 });
     DurableInput::Message(FromDurable::SmallCheckpoint { pages, stop })
 }
 

@@ -15,7 +15,7 @@ fn running() -> World {
 
 /// The worker reports a state, and the store has it.
 fn steps(world: &mut World) {
-    let stop = Stop { cause: Cause::Steps, cpu_us: 1, heap_bytes: 1 };
+    let stop = Stop { cause: Cause::Steps, cpu_us: 1, heap_bytes: 1, applied: 0 };
     let page = StatePage { number: 0, bytes: b"|0".to_vec() };
     world.step(DurableInput::Message(FromDurable::Pages(vec![page])));
     world.step(DurableInput::Message(FromDurable::Checkpoint(Box::new(stop))));
@@ -76,7 +76,12 @@ fn waiting_with_a_deadline_goes_on_with_what_was_used_before_a_restart() {
     let mut world = running();
     world.now.cpu_us += 700_000;
     let options = Some(json(r#"{"timeout_ms": 1, "default": 0}"#));
-    let stop = Stop { cause: Cause::Pause { prompt: "q".to_owned(), options }, cpu_us: 1, heap_bytes: 1 };
+    let stop = Stop {
+        cause: Cause::Pause { prompt: "q".to_owned(), options },
+        cpu_us: 1,
+        heap_bytes: 1,
+        applied: 0,
+    };
     let page = StatePage { number: 0, bytes: b"|0".to_vec() };
     world.step(DurableInput::Message(FromDurable::Pages(vec![page])));
     world.step(DurableInput::Message(FromDurable::Checkpoint(Box::new(stop))));

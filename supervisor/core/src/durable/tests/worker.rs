@@ -1,5 +1,6 @@
 //! The model's worker: a program whose whole state is one page.
 
+use super::items::ItemProgram;
 use super::json;
 use vm_system_protocol::durable::{
     Cause, End, FromDurable, HostCall, StatePage, Stop, TaskAnswer, ToDurable,
@@ -27,23 +28,35 @@ pub(super) struct Worker {
     pub(super) answers: Vec<String>,
     effect_done: bool,
     pub(super) started: bool,
+    /// Instead of all this a program that waits for many things at once.
+    pub(super) items: Option<ItemProgram>,
 }
 
 impl Worker {
+    pub(super) fn new(has_items: bool) -> Self {
+        Self { items: has_items.then(ItemProgram::default), ..Self::default() }
+    }
+
     pub(super) fn page(&self) -> Vec<StatePage> {
+        if let Some(items) = &self.items {
+            return vec![StatePage { number: 0, bytes: items.page() }];
+        }
         let text = format!("{}|{}", self.answers.join(","), u8::from(self.effect_done));
         vec![StatePage { number: 0, bytes: text.into_bytes() }]
     }
 
     pub(super) fn restore(bytes: &[u8]) -> Self {
         let text = String::from_utf8(bytes.to_vec()).expect("the model's own");
+        if let Some(items) = ItemProgram::restore(&text) {
+            return Self { items: Some(items), started: true, ..Self::default() };
+        }
         let (answers, effect) = text.split_once('|').expect("the model's own");
         let answers = answers.split(',').filter(|answer| !answer.is_empty()).map(str::to_owned).collect();
-        Self { answers, effect_done: effect == "1", started: true }
+        Self { answers, effect_done: effect == "1", started: true, items: None }
     }
 
     pub(super) fn stop(&self, cause: Cause) -> Vec<FromDurable> {
-        let stop = Stop { cause, cpu_us: 1, heap_bytes: 1 };
+        let stop = Stop { cause, cpu_us: 1, heap_bytes: 1, applied: 0 };
         vec![FromDurable::Pages(self.page()), FromDurable::Checkpoint(Box::new(stop))]
     }
 
@@ -66,6 +79,10 @@ impl Worker {
     }
 
     pub(super) fn on_message(&mut self, order: &ToDurable) -> Vec<FromDurable> {
+        if let Some(items) = &mut self.items {
+            self.started |= matches!(order, ToDurable::Start { .. });
+            return items.on_message(order);
+        }
         match order {
             ToDurable::Start { .. } => {
                 self.started = true;

@@ -1,17 +1,18 @@
 //! The bounds of each record of an imported file; every exported record is within them. Checks no order of records and no
 //! relation between them.
 
-use super::super::archive::{CheckpointPart, ExecutionPart, TaskPart, VersionPart};
+use super::super::archive::{CheckpointPart, ExecutionPart, ItemPart, MailPart, TaskPart, VersionPart};
 use super::super::tasks::ANSWER_BYTES;
 use crate::executions::check_program_inputs;
 use std::collections::BTreeMap;
-use vm_system_core::durable::TIMEOUT_MAX_MS;
 use vm_system_core::durable::schema::Schema;
-use vm_system_protocol::durable::{MESSAGE_BYTES, PROMPT_BYTES, RESULT_BYTES};
+use vm_system_core::durable::{MAILBOX_BYTES, MAILBOX_EVENTS, TIMEOUT_MAX_MS};
+use vm_system_protocol::durable::{EVENT_NAME_BYTES, MESSAGE_BYTES, PROMPT_BYTES, RESULT_BYTES};
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::limits::EVENT_TEXT_BYTES;
 use vm_system_protocol::model::{Event, EventPayload};
 use vm_system_protocol::time::Timestamp;
+use vm_system_record::ItemKind;
 
 /// How far the exporting machine's clock may be ahead of ours (milliseconds): a day.
 const SKEW_MS: i64 = 24 * 3_600_000;
@@ -116,10 +117,51 @@ pub(super) fn task(clock: ImportTime, part: &TaskPart) -> Bounds {
     if part.fallback.as_ref().is_some_and(|json| !json.is_valid()) {
         return Err("its default is not JSON".to_owned());
     }
+    if let Some(of_item) = &part.item {
+        item(of_item, part)?;
+    }
     match part.schema.as_ref().map(JsonText::to_value) {
         None => Ok(()),
         Some(Some(schema)) => Schema::check(&schema),
         Some(None) => Err("its schema is not JSON".to_owned()),
+    }
+}
+
+/// What a pending item has besides.
+fn item(item: &ItemPart, part: &TaskPart) -> Bounds {
+    let kind = ItemKind::from_text(&item.kind).ok_or("an item of an unknown kind")?;
+    let name = item.name.as_ref().map_or(0, String::len);
+    let json = |text: &Option<String>| {
+        text.as_ref().is_none_or(|text| JsonText::from_untrusted(text.clone()).is_valid())
+    };
+    let is_answered = matches!(part.outcome.as_deref(), Some("answered" | "defaulted"));
+    let fits = match kind {
+        ItemKind::Question => name == 0,
+        ItemKind::Timer => name == 0 && part.prompt.is_empty() && part.answer.is_none(),
+        ItemKind::Event => {
+            (1..=EVENT_NAME_BYTES).contains(&name)
+                && part.prompt.is_empty()
+                && part.schema.is_none()
+                && (!is_answered || json(&part.answer))
+        }
+    };
+    if fits && (1..1 << 40).contains(&item.number) && item.answer_seq.is_none_or(|seq| seq < 1 << 40) {
+        Ok(())
+    } else {
+        Err("an item that no program can have".to_owned())
+    }
+}
+
+/// Another event for the execution.
+pub(super) fn mail(clock: ImportTime, mail: &MailPart, before: &[MailPart]) -> Bounds {
+    clock.past(mail.at)?;
+    let bytes = |mail: &MailPart| mail.name.len() + mail.event.as_str().len();
+    let all = before.iter().map(bytes).sum::<usize>() + bytes(mail);
+    let fits = (1..=EVENT_NAME_BYTES).contains(&mail.name.len()) && mail.event.is_valid();
+    if fits && before.len() < MAILBOX_EVENTS && all <= MAILBOX_BYTES {
+        Ok(())
+    } else {
+        Err("more or other events than an execution can keep".to_owned())
     }
 }
 

@@ -29,6 +29,7 @@ fn version() -> VersionPart {
 
 fn task(checkpoint: u64, ended: bool) -> TaskPart {
     TaskPart {
+        item: None,
         prompt: "why?".to_owned(),
         schema: None,
         attempts: 0,

@@ -181,7 +181,7 @@ fn cost_of_pending_tasks_does_not_depend_on_those_that_have_ended() {
         tasks(&c, me, TaskQuery::PENDING, Page::first(100)),
         task_of(&c, one, None),
         task_of(&c, one, Some(5_000)),
-        tasks_of_run(&c, one, 9_990, 100),
+        items_of_run(&c, one, 9_990, 100),
     );
     assert_eq!(readable(pending_task(&c, one)).map(|row| row.checkpoint), Some(0));
     assert_eq!(readable(tasks(&c, me, of_one, Page::first(100))).len(), 1);

@@ -6,10 +6,12 @@ use super::{
 use crate::holds::next_fence;
 use rusqlite::{Connection, Row};
 use vm_system_protocol::ids::{ExecutionId, ProgramId, TaskId};
+use vm_system_protocol::model::WaitingFor;
 use vm_system_record::{
     CheckpointRow, Owner, Page, PageVersion, ProgramCode, ProgramRow, PromptBeginning, RUN_HEAD_STATE_BYTES,
-    RunHead, RunRow, Scope, SessionRow, TaskOutcome, TaskRow, UsedLimits, VersionRow,
+    RunHead, RunRow, Scope, SessionRow, UsedLimits, VersionRow,
 };
+use vm_system_record::{ITEMS_FROM, ItemKind, ItemOutcome, ItemRow, MailRow};
 
 pub(super) const PROGRAM: &str =
     "SELECT id, owner, name, is_active, programs.created_at, modified_at, programs.version,
@@ -122,7 +124,7 @@ pub(in crate::sqlite) fn current(c: &Connection, owner: &Owner, client: &str) ->
 
 pub(super) const TASK: &str =
     "SELECT id, owner, execution, prompt, schema, attempts, created_at, due_at, ended_at, answer,
-    checkpoint, retries, fallback, outcome, first_attempt_at, last_attempt_at FROM items";
+    checkpoint, retries, fallback, outcome, first_attempt_at, last_attempt_at, item, kind, name, answer_seq, taken_at FROM items";
 
 /// Of the items of an execution those that are tasks.
 pub(super) const IS_QUESTION: &str = "kind = 'question'";
@@ -132,11 +134,9 @@ pub(super) const IS_QUESTION: &str = "kind = 'question'";
 fn oldest_pending(head: &str, execution: ExecutionId) -> Select {
     let mut select = Select::new(head);
     select.and_value("execution =", execution.as_bytes().to_vec());
-    select.and_value(
-        "item = (SELECT min(item) FROM open_items WHERE execution =",
-        execution.as_bytes().to_vec(),
-    );
-    select.text(" AND kind = 'question')");
+    // Not `min(item)`, for which all open items would be read.
+    select.and_value("item = (SELECT item FROM open_items WHERE execution =", execution.as_bytes().to_vec());
+    select.text(" AND kind = 'question' ORDER BY item LIMIT 1)");
     select
 }
 
@@ -144,13 +144,13 @@ fn oldest_pending(head: &str, execution: ExecutionId) -> Select {
 pub(super) const IS_OF_NO_DELETION: &str =
     "NOT EXISTS (SELECT 1 FROM staged WHERE staged.execution = items.execution AND staged.bytes < 0)";
 
-pub(in crate::sqlite) fn task(c: &Connection, scope: &Scope, id: TaskId) -> Read<Option<Box<TaskRow>>> {
+pub(in crate::sqlite) fn task(c: &Connection, scope: &Scope, id: TaskId) -> Read<Option<Box<ItemRow>>> {
     let mut select = Select::new(TASK);
     select.and_value("id =", id.as_bytes().to_vec()).and(IS_QUESTION).and(IS_OF_NO_DELETION).scope(scope);
     select.first_boxed(c, task_row)
 }
 
-pub(in crate::sqlite) fn pending_task(c: &Connection, execution: ExecutionId) -> Read<Option<Box<TaskRow>>> {
+pub(in crate::sqlite) fn pending_task(c: &Connection, execution: ExecutionId) -> Read<Option<Box<ItemRow>>> {
     oldest_pending(TASK, execution).first_boxed(c, task_row)
 }
 
@@ -188,7 +188,7 @@ pub(in crate::sqlite) fn program_counts(c: &Connection, scope: &Scope) -> Read<(
     Ok((number(&programs)?, number(&runs)?.saturating_sub(number(&deleted)?)))
 }
 
-pub(super) fn task_weight(task: &TaskRow) -> usize {
+pub(super) fn task_weight(task: &ItemRow) -> usize {
     let text = |text: &Option<String>| text.as_ref().map_or(0, String::len);
     256 + task.prompt.len() + text(&task.schema) + text(&task.fallback) + text(&task.answer)
 }
@@ -197,8 +197,8 @@ pub(super) fn run_weight(run: &RunRow) -> usize {
     executions::weight(&run.row.execution)
 }
 
-pub(super) fn task_row(row: &Row<'_>) -> Read<TaskRow> {
-    Ok(TaskRow {
+pub(super) fn task_row(row: &Row<'_>) -> Read<ItemRow> {
+    Ok(ItemRow {
         id: TaskId::from_bytes(row.get(0)?),
         owner: Owner::new(row.get_ref(1)?.as_str().map_err(|_| ReadError::Damaged("task"))?),
         execution: ExecutionId::from_bytes(row.get(2)?),
@@ -213,11 +213,19 @@ pub(super) fn task_row(row: &Row<'_>) -> Read<TaskRow> {
         retries: row.get(11)?,
         fallback: row.get(12)?,
         outcome: match row.get::<_, Option<String>>(13)? {
-            Some(text) => Some(TaskOutcome::from_text(&text).ok_or(ReadError::Damaged("task"))?),
+            Some(text) => Some(ItemOutcome::from_text(&text).ok_or(ReadError::Damaged("task"))?),
             None => None,
         },
         first_attempt_at: maybe_moment(row, 14)?,
         last_attempt_at: maybe_moment(row, 15)?,
+        item: count(row, 16)?,
+        kind: {
+            let kind = row.get_ref(17)?.as_str().map_err(|_| ReadError::Damaged("task"))?;
+            ItemKind::from_text(kind).ok_or(ReadError::Damaged("task"))?
+        },
+        name: row.get(18)?,
+        answer_seq: row.get::<_, Option<i64>>(19)?.map(i64::cast_unsigned),
+        taken_at: row.get::<_, Option<i64>>(20)?.map(i64::cast_unsigned),
     })
 }
 
@@ -225,24 +233,125 @@ pub(in crate::sqlite) fn task_of(
     c: &Connection,
     execution: ExecutionId,
     at: Option<u64>,
-) -> Read<Option<Box<TaskRow>>> {
+) -> Read<Option<Box<ItemRow>>> {
     let mut select = Select::new(TASK);
-    select.and_value("execution =", execution.as_bytes().to_vec()).and(IS_QUESTION);
-    if let Some(checkpoint) = at {
-        select.and_value("item <=", i64::try_from(checkpoint).unwrap_or(i64::MAX));
-    }
+    let last = at.unwrap_or(ITEMS_FROM).min(ITEMS_FROM);
+    select.and_value("execution =", execution.as_bytes().to_vec()).and_value("item <=", last.cast_signed());
     select.text(" ORDER BY item DESC LIMIT 1");
     select.first_boxed(c, task_row)
 }
 
-pub(in crate::sqlite) fn tasks_of_run(
+/// Of a program: what it waits for, and the answers that it has not used, in their order.
+fn pending_items(c: &Connection, execution: ExecutionId) -> Read<Vec<ItemRow>> {
+    let id = || execution.as_bytes().to_vec();
+    let mut open = Select::new(TASK);
+    open.and_value("execution =", id())
+        .and_value("item IN (SELECT item FROM open_items WHERE execution =", id());
+    open.and_value("item >", ITEMS_FROM.cast_signed()).text(") ORDER BY item");
+    let mut items = open.rows(c, task_row)?;
+    items.extend(untaken(execution).rows(c, task_row)?);
+    Ok(items)
+}
+
+/// Items that have ended and are in no state, in the order of their answers.
+fn untaken(execution: ExecutionId) -> Select {
+    let mut select = Select::new(TASK);
+    // The text of the partial index, so that it is used.
+    select.and_value("execution =", execution.as_bytes().to_vec());
+    select.and("ended_at IS NOT NULL AND taken_at IS NULL AND item >= 1099511627776");
+    select.text(" ORDER BY answer_seq");
+    select
+}
+
+pub(in crate::sqlite) fn abandoned(c: &Connection, execution: ExecutionId, limit: u32) -> Read<Vec<ItemRow>> {
+    let mut select = untaken(execution);
+    select.paged = true;
+    select.text(" LIMIT").value(i64::from(limit));
+    select.readable_rows(c, task_weight, task_row)
+}
+
+pub(in crate::sqlite) fn items_at(
+    c: &Connection,
+    execution: ExecutionId,
+    checkpoint: u64,
+) -> Read<Vec<ItemRow>> {
+    let checkpoint = checkpoint.cast_signed();
+    let mut select = Select::new(TASK);
+    select
+        .and_value("execution =", execution.as_bytes().to_vec())
+        .and_value("item >", ITEMS_FROM.cast_signed());
+    select
+        .and_value("checkpoint <=", checkpoint)
+        .and_value("coalesce(taken_at, 9223372036854775807) >", checkpoint);
+    select.text(" ORDER BY item");
+    select.rows(c, task_row)
+}
+
+pub(in crate::sqlite) fn waiting_for(c: &Connection, execution: ExecutionId) -> Read<WaitingFor> {
+    let mut select = Select::new("SELECT kind, count(*) FROM open_items");
+    select.and_value("execution =", execution.as_bytes().to_vec()).text(" GROUP BY kind");
+    let mut waiting = WaitingFor::default();
+    select.each(c, |row| {
+        let kind = row.get_ref(0)?.as_str().map_err(|_| ReadError::Damaged("task"))?;
+        let number = small(row, 1, "task")?;
+        match ItemKind::from_text(kind).ok_or(ReadError::Damaged("task"))? {
+            ItemKind::Question => waiting.questions = number,
+            ItemKind::Timer => waiting.timers = number,
+            ItemKind::Event => waiting.events = number,
+        }
+        Ok(true)
+    })?;
+    let mut wake = Select::new("SELECT wake_at FROM executions");
+    wake.and_value("id =", execution.as_bytes().to_vec());
+    waiting.wakes_at = wake.first(c, |row| maybe_moment(row, 0))?.flatten();
+    Ok(waiting)
+}
+
+pub(in crate::sqlite) fn event_waiters(
+    c: &Connection,
+    owner: &Owner,
+    name: &str,
+    behind: Option<ExecutionId>,
+    limit: u32,
+) -> Read<Vec<ExecutionId>> {
+    let mut select = Select::new("SELECT DISTINCT execution FROM open_items INDEXED BY open_items_of_events");
+    select
+        .and("kind = 'event'")
+        .and_value("owner =", owner.as_str().to_owned())
+        .and_value("name =", name.to_owned());
+    if let Some(behind) = behind {
+        select.and_value("execution >", behind.as_bytes().to_vec());
+    }
+    select.paged = true;
+    select.text(" ORDER BY execution LIMIT").value(i64::from(limit));
+    select.rows(c, |row| Ok(ExecutionId::from_bytes(row.get(0)?)))
+}
+
+fn last_item(c: &Connection, execution: ExecutionId) -> Read<u64> {
+    let mut select = Select::new("SELECT item FROM items");
+    select
+        .and_value("execution =", execution.as_bytes().to_vec())
+        .and_value("item >", ITEMS_FROM.cast_signed());
+    select.text(" ORDER BY item DESC LIMIT 1");
+    Ok(select.first(c, |row| count(row, 0))?.map_or(0, |item| item - ITEMS_FROM))
+}
+
+pub(in crate::sqlite) fn mailbox(c: &Connection, execution: ExecutionId) -> Read<Vec<MailRow>> {
+    let mut select = Select::new("SELECT seq, name, event, at FROM mailbox");
+    select.and_value("execution =", execution.as_bytes().to_vec()).text(" ORDER BY seq");
+    select.rows(c, |row| {
+        Ok(MailRow { seq: count(row, 0)?, name: row.get(1)?, event: row.get(2)?, at: moment(row, 3)? })
+    })
+}
+
+pub(in crate::sqlite) fn items_of_run(
     c: &Connection,
     execution: ExecutionId,
     after: u64,
     limit: u32,
-) -> Read<Vec<TaskRow>> {
+) -> Read<Vec<ItemRow>> {
     let mut select = Select::new(TASK);
-    select.and_value("execution =", execution.as_bytes().to_vec()).and(IS_QUESTION);
+    select.and_value("execution =", execution.as_bytes().to_vec());
     select.and_value("item >", i64::try_from(after).unwrap_or(i64::MAX));
     select.paged = true;
     select.text(" ORDER BY item LIMIT").value(i64::from(limit));
@@ -294,6 +403,7 @@ fn run_columns() -> String {
 
 fn run_row(row: &Row<'_>) -> Read<RunRow> {
     Ok(RunRow {
+        waiting_for: WaitingFor::default(),
         row: executions::execution_row(row)?,
         program: ProgramId::from_bytes(row.get(executions::WIDTH)?),
         version: small(row, executions::WIDTH + 1, "program run")?,
@@ -318,7 +428,11 @@ pub(super) fn one_run(c: &Connection, scope: &Scope, id: ExecutionId) -> Read<Op
     if let Scope::Owner(owner) = scope {
         select.and_value("program_runs.owner =", owner.as_str().to_owned());
     }
-    select.first(c, run_row)
+    let Some(mut run) = select.first(c, run_row)? else { return Ok(None) };
+    if !run.row.execution.status.is_final() {
+        run.waiting_for = waiting_for(c, id)?;
+    }
+    Ok(Some(run))
 }
 
 pub(in crate::sqlite) fn run_head(c: &Connection, execution: ExecutionId) -> Read<Option<Box<RunHead>>> {
@@ -345,6 +459,9 @@ pub(in crate::sqlite) fn run_head(c: &Connection, execution: ExecutionId) -> Rea
         template: templates::template(c, &Scope::All, session.template_id)?.map(|row| *row),
         checkpoint,
         task: task_of(c, execution, None)?.map(|row| *row),
+        items: pending_items(c, execution)?,
+        last_item: last_item(c, execution)?,
+        mailbox: mailbox(c, execution)?,
         limits: used_limits(c, execution)?,
         fence: next_fence(),
         state,

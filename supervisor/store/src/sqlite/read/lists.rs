@@ -9,7 +9,7 @@ use rusqlite::types::Value;
 use vm_system_protocol::ids::{ExecutionId, TaskId};
 use vm_system_protocol::model::{ExecutionStatus, TaskState};
 use vm_system_record::{
-    PAGE_BYTES, Page, ProgramQuery, ProgramRow, RunQuery, RunRow, Scope, TaskQuery, TaskRow,
+    ItemRow, PAGE_BYTES, Page, ProgramQuery, ProgramRow, RunQuery, RunRow, Scope, TaskQuery,
 };
 
 const RUNS: ListIndex = ListIndex {
@@ -122,7 +122,7 @@ pub(in crate::sqlite) fn tasks(
     scope: &Scope,
     filter: TaskQuery,
     page: Page,
-) -> Read<Vec<TaskRow>> {
+) -> Read<Vec<ItemRow>> {
     if let Some(execution) = filter.execution {
         return tasks_of_execution(scope, execution, &filter, page).readable_rows(
             c,

@@ -2,7 +2,7 @@
 //! with the whole state: each checkpoint's row names the pages that it wrote, or at least those with an older version.
 
 use super::usage::{CountedConnection, checkpoint_bytes, page_bytes};
-use super::{delete, int, run};
+use super::{delete, int, items, run};
 use crate::queue::Progress;
 use crate::sqlite::failure::SqliteFailure;
 use rusqlite::{Connection, OptionalExtension, params};
@@ -109,7 +109,7 @@ pub(super) fn compact(
     keep_from: u64,
     keep_bytes: Option<u64>,
 ) -> Result<u64, SqliteFailure> {
-    let (mut rows, mut position) = (0, 0);
+    let (mut rows, mut position) = (items::forget_taken(c, execution, keep_from)?, 0);
     while rows < PIECE_ROWS as u64 {
         let piece = compact_piece(c, execution, (keep_from, keep_bytes), position)?;
         rows += piece.rows;
@@ -191,7 +191,7 @@ pub(super) fn trim(c: &CountedConnection<'_>, execution: ExecutionId) -> Result<
     let id = execution.as_bytes();
     let pause: Option<i64> = c
         .prepare_cached(
-            "SELECT seq FROM checkpoints WHERE execution = ?1 AND cause IN ('pause', 'edit')
+            "SELECT seq FROM checkpoints WHERE execution = ?1 AND cause IN ('pause', 'edit', 'wait', 'wait_edit')
              ORDER BY seq DESC LIMIT 1",
         )?
         .query_row(params![id], |row| row.get(0))

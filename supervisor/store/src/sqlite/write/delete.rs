@@ -2,7 +2,9 @@
 //! readers the execution does not exist from the first piece on, and of the session they find less.
 
 use super::run;
-use super::usage::{CountedConnection, ITEM_BYTES, checkpoint_bytes, execution_bytes, page_bytes};
+use super::usage::{
+    CountedConnection, ITEM_BYTES, MAIL_BYTES, checkpoint_bytes, execution_bytes, page_bytes,
+};
 use crate::sqlite::failure::SqliteFailure;
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use vm_system_protocol::ids::ExecutionId;
@@ -105,6 +107,9 @@ fn delete_piece(c: &CountedConnection<'_>, id: [u8; 16]) -> Result<Deleted, Sqli
     if deleted >= PIECE_ROWS.cast_unsigned() {
         return Ok(Deleted { rows: rows + deleted, is_gone: false });
     }
+    // At most 1 000, of 1 MiB together.
+    let mail = "DELETE FROM mailbox WHERE execution = ?1 RETURNING octet_length(name) + octet_length(event)";
+    rows += c.delete(execution, mail, params![id], |row| Ok(MAIL_BYTES + row.get::<_, i64>(0)?))?;
     c.count(execution, -execution_bytes(c, execution)?);
     // Before the row that has its owner.
     c.settle(execution)?;

@@ -14,7 +14,7 @@ pub(super) fn is_staged(write: &Write) -> bool {
     match write {
         Write::Checkpoint(_) | Write::Events(_) => true,
         // A pending one would be offered to be answered.
-        Write::TaskInsert(task) => task.ended_at.is_some(),
+        Write::ItemInsert(task) => task.ended_at.is_some(),
         _ => false,
     }
 }
@@ -71,8 +71,8 @@ fn stage(
                 progress.pages = behind;
                 behind == events.len()
             }
-            Write::TaskInsert(task) if is_staged(write) => {
-                items::task_insert(c, task)?;
+            Write::ItemInsert(task) if is_staged(write) => {
+                items::insert(c, task)?;
                 progress.bytes += write_bytes(write);
                 true
             }

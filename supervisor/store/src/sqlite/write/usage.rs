@@ -208,3 +208,5 @@ pub(super) fn checkpoint_bytes(row: &Row<'_>) -> Result<i64, rusqlite::Error> {
 pub(super) const CHECKPOINT_BYTES: i64 = 256;
 /// The row of an item without its texts (bytes).
 pub(super) const ITEM_BYTES: i64 = 512;
+/// The row of an event in a mailbox without its texts (bytes).
+pub(super) const MAIL_BYTES: i64 = 128;

@@ -6,8 +6,8 @@ use crate::tests::fixture::{ended, execution_id, mine, owner, running};
 use vm_system_protocol::ids::{ProgramId, TaskId};
 use vm_system_protocol::time::Timestamp;
 use vm_system_record::{
-    Batch, Checkpoint, Entity, NewProgramVersion, Page, ProgramQuery, Rejection, TaskOutcome, TaskQuery,
-    TaskRow, Write,
+    Batch, Checkpoint, Entity, ItemKind, ItemOutcome, ItemRow, NewProgramVersion, Page, ProgramQuery,
+    Rejection, TaskQuery, Write,
 };
 
 pub(super) async fn program_gets_a_version_each_time_it_is_loaded(store: StoreHandle) {
@@ -160,7 +160,7 @@ pub(super) async fn what_an_execution_wrote_behind_its_last_pause_goes_with_its_
 pub(super) async fn tasks_of_an_execution_are_numbered_and_end_in_any_order(store: StoreHandle) {
     store.apply(Batch::from(vec![])).await.expect("nothing to do");
     store.apply(running()).await.expect("new");
-    let task = |n: u8, execution| TaskRow {
+    let task = |n: u8, execution| ItemRow {
         id: TaskId::from_bytes([n; 16]),
         owner: owner(1),
         execution: execution_id(execution),
@@ -172,19 +172,24 @@ pub(super) async fn tasks_of_an_execution_are_numbered_and_end_in_any_order(stor
         ended_at: None,
         answer: None,
         outcome: None,
+        item: n.into(),
+        kind: ItemKind::Question,
+        name: None,
+        answer_seq: None,
+        taken_at: None,
         checkpoint: n.into(),
         retries: None,
         fallback: None,
         first_attempt_at: None,
         last_attempt_at: None,
     };
-    let insert = |n, execution| Write::TaskInsert(Box::new(task(n, execution)));
+    let insert = |n, execution| Write::ItemInsert(Box::new(task(n, execution)));
     let id = TaskId::from_bytes([1; 16]);
     assert_eq!(store.apply(insert(1, 9)).await, rejected(Rejection::Missing(Entity::Execution)));
     store.apply(insert(1, 1)).await.expect("new");
     assert_eq!(store.apply(insert(1, 1)).await, rejected(Rejection::Conflict(Entity::Task)), "its id");
-    let same_number = TaskRow { checkpoint: 1, ..task(2, 1) };
-    let same_number = Write::TaskInsert(Box::new(same_number));
+    let same_number = ItemRow { item: 1, ..task(2, 1) };
+    let same_number = Write::ItemInsert(Box::new(same_number));
     assert_eq!(store.apply(same_number).await, rejected(Rejection::Conflict(Entity::Task)), "its number");
     store.apply(insert(2, 1)).await.expect("another one");
     let oldest = store.pending_task(execution_id(1)).await.expect("readable").expect("there");
@@ -194,13 +199,14 @@ pub(super) async fn tasks_of_an_execution_are_numbered_and_end_in_any_order(stor
         .await
         .expect("pending");
     assert_eq!(store.tasks(&mine(), TaskQuery::PENDING, Page::ALL).await.expect("readable")[0].attempts, 1);
-    let outcome = TaskOutcome::Answered;
-    let end = Write::TaskEnd {
+    let outcome = ItemOutcome::Answered;
+    let end = Write::ItemEnd {
         execution: execution_id(1),
         id,
         outcome,
         answer: Some("so".to_owned()),
         at: Timestamp(5),
+        taken_at: None,
     };
     store.apply(end.clone()).await.expect("pending");
     assert_eq!(store.apply(end).await, rejected(Rejection::Finished(Entity::Task)));
@@ -208,11 +214,11 @@ pub(super) async fn tasks_of_an_execution_are_numbered_and_end_in_any_order(stor
     assert_eq!(pending.id, TaskId::from_bytes([2; 16]));
     let read = store.task(&mine(), id).await.expect("readable").expect("there");
     assert_eq!(read.answer.as_deref(), Some("so"));
-    let withdraw = Write::TasksWithdraw { execution: execution_id(1), at: Timestamp(6) };
+    let withdraw = Write::ItemsWithdraw { execution: execution_id(1), at: Timestamp(6) };
     assert_eq!(store.apply(withdraw.clone()).await.map(|applied| applied.rows), Ok(1));
     assert_eq!(store.apply(withdraw).await.map(|applied| applied.rows), Ok(0), "no error if there is none");
     let read = store.task(&mine(), TaskId::from_bytes([2; 16])).await.expect("readable").expect("there");
-    assert_eq!((read.outcome, read.ended_at), (Some(TaskOutcome::Withdrawn), Some(Timestamp(6))));
+    assert_eq!((read.outcome, read.ended_at), (Some(ItemOutcome::Withdrawn), Some(Timestamp(6))));
 }
 
 pub(super) async fn state_is_the_newest_version_of_each_page_and_compaction_keeps_it(store: StoreHandle) {

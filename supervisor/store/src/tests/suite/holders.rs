@@ -7,8 +7,8 @@ use vm_system_protocol::ids::{ExecutionId, TaskId};
 use vm_system_protocol::model::{Execution, ExecutionKind, ExecutionStatus, Metrics};
 use vm_system_protocol::time::Timestamp;
 use vm_system_record::{
-    Batch, Checkpoint, ClaimKind, Fence, Guard, LetGo, Owner, SpentCalls, SpentLimits, StoreError,
-    TaskOutcome, TaskRow, UsedLimits, Write,
+    Batch, Checkpoint, ClaimKind, Fence, Guard, ItemKind, ItemOutcome, ItemRow, LetGo, Owner, SpentCalls,
+    SpentLimits, StoreError, UsedLimits, Write,
 };
 
 /// An execution of a program with a status, in the session 1.
@@ -93,8 +93,8 @@ pub(super) async fn checkpoint_that_goes_on_from_another_one_is_refused(store: S
     assert_eq!(newest(&store).await, Some(2));
 }
 
-fn task(n: u8, item: u64, deadline: Option<i64>) -> TaskRow {
-    TaskRow {
+fn task(n: u8, item: u64, deadline: Option<i64>) -> ItemRow {
+    ItemRow {
         id: TaskId::from_bytes([16 * n + u8::try_from(item).expect("small"); 16]),
         owner: Owner::new(""),
         execution: execution_id(n),
@@ -106,6 +106,11 @@ fn task(n: u8, item: u64, deadline: Option<i64>) -> TaskRow {
         ended_at: None,
         answer: None,
         outcome: None,
+        item: item,
+        kind: ItemKind::Question,
+        name: None,
+        answer_seq: None,
+        taken_at: None,
         checkpoint: item,
         retries: None,
         fallback: None,
@@ -137,9 +142,9 @@ pub(super) async fn programs_that_run_or_are_due_are_claimed_by_one(store: Store
         task(7, 1, Some(soon)),
         task(1, 1, Some(soon)),
     ] {
-        writes.push(Write::TaskInsert(Box::new(row)));
+        writes.push(Write::ItemInsert(Box::new(row)));
     }
-    writes.push(Write::TasksWithdraw { execution: execution_id(7), at: Timestamp(2) });
+    writes.push(Write::ItemsWithdraw { execution: execution_id(7), at: Timestamp(2) });
     store.apply(Batch(writes)).await.expect("new");
 
     let first = store.claim(ClaimKind::Due, 1).await.expect("readable");
@@ -152,13 +157,14 @@ pub(super) async fn programs_that_run_or_are_due_are_claimed_by_one(store: Store
     assert_eq!(claimed(&store, ClaimKind::OfEnded).await, []);
 
     // The one whose answer is stored is due by its next item.
-    let (execution, outcome) = (execution_id(3), TaskOutcome::Defaulted);
-    let end = |item| Write::TaskEnd {
+    let (execution, outcome) = (execution_id(3), ItemOutcome::Defaulted);
+    let end = |item| Write::ItemEnd {
         execution,
         id: task(3, item, None).id,
         outcome,
         answer: Some("1".to_owned()),
         at: Timestamp(3),
+        taken_at: None,
     };
     let guard = |execution, fence| Write::Guard(Guard::Held { execution, fence, after: 0 });
     store.apply(vec![guard(execution, rest[0].1), end(2)]).await.expect("it is the holder");
@@ -170,7 +176,7 @@ pub(super) async fn programs_that_run_or_are_due_are_claimed_by_one(store: Store
     store.apply(vec![guard(execution, again[0].1), end(3)]).await.expect("it is the holder");
     store.let_go(execution, again[0].1, LetGo::Rests(Some(Timestamp(far))));
     assert_eq!(claimed(&store, ClaimKind::Due).await, [], "its last item is due in an hour");
-    let answers = store.tasks_of_run(execution, 0, 10).await.expect("readable");
+    let answers = store.items_of_run(execution, 0, 10).await.expect("readable");
     assert_eq!(answers.iter().filter(|row| row.ended_at.is_some()).count(), 2);
     assert!(store.goes_on(Timestamp(far)).await.expect("readable"));
     store.let_go(execution_id(2), ran[0].1, LetGo::Failed);
@@ -184,7 +190,7 @@ pub(super) async fn programs_that_run_or_are_due_are_claimed_by_one(store: Store
     // Due between the claim and the sleep.
     assert_eq!(claimed(&store, ClaimKind::Due).await, []);
     let due = store.now().0 + 1;
-    store.apply(Write::TaskInsert(Box::new(task(6, 2, Some(due))))).await.expect("new");
+    store.apply(Write::ItemInsert(Box::new(task(6, 2, Some(due))))).await.expect("new");
     while store.now().0 <= due {
         tokio::task::yield_now().await;
     }

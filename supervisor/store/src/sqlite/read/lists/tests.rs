@@ -156,7 +156,7 @@ fn run_position(run: &RunRow) -> Cursor {
     Cursor { at: run.row.execution.started_at, id: *run.row.execution.id.as_bytes() }
 }
 
-fn task_position(task: &TaskRow) -> Cursor {
+fn task_position(task: &ItemRow) -> Cursor {
     Cursor { at: task.created_at, id: *task.id.as_bytes() }
 }
 
@@ -222,10 +222,10 @@ fn tasks_are_those_of_the_filter_on_pages_of_any_size() {
                     .flat_map(|period| scopes().into_iter().map(move |scope| (period, scope)))
                 {
                     let filter = TaskQuery { status, execution, program, period };
-                    let state = |task: &TaskRow| {
-                        task.outcome.map_or(TaskState::Pending, vm_system_record::TaskOutcome::state)
+                    let state = |task: &ItemRow| {
+                        task.outcome.map_or(TaskState::Pending, vm_system_record::ItemOutcome::state)
                     };
-                    let belongs = |task: &&TaskRow| {
+                    let belongs = |task: &&ItemRow| {
                         scope.sees(&task.owner)
                             && status.is_none_or(|status| state(task) == status)
                             && program.is_none_or(|program| programs.get(&task.execution) == Some(&program))
