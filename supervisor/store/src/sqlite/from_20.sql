@@ -89,7 +89,7 @@ INSERT INTO items (execution, item, id, kind, owner, prompt, schema, attempts, c
             OVER (PARTITION BY execution ORDER BY checkpoint, created_at, id ROWS UNBOUNDED PRECEDING) END,
         checkpoint, retries, fallback, outcome, first_attempt_at, last_attempt_at
     FROM tasks;
-INSERT INTO open_items SELECT execution, item, id, kind, owner, created_at, due_at FROM items WHERE ended_at IS NULL;
+INSERT INTO open_items SELECT execution, item, id, kind, NULL, owner, created_at, due_at FROM items WHERE ended_at IS NULL;
 UPDATE executions SET inbox = answers.last
     FROM (SELECT execution, max(answer_seq) AS last FROM items WHERE answer_seq IS NOT NULL GROUP BY execution) AS answers
     WHERE id = answers.execution;
