@@ -43,7 +43,7 @@ pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
     };
     let runs = args.list.collect(part).await?;
     context.out.list(&runs, "No executions of programs.", || {
-        let mut rows = Rows::new(["ID", "NAME", "PROGRAM", "STATUS", "STARTED"]);
+        let mut rows = Rows::new(["ID", "NAME", "PROGRAM", "STATUS", "STARTED", "WAITING FOR"]);
         for run in &runs {
             rows.row([
                 run.execution.id.to_string(),
@@ -51,6 +51,7 @@ pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
                 show::program(run),
                 run.execution.status.to_string(),
                 run.execution.started_at.to_string(),
+                run.waiting_for.as_ref().map_or_else(|| "-".to_owned(), show::waiting_for),
             ]);
         }
         with_owners(context, rows, runs.iter().map(|run| run.execution.owner.as_deref()))

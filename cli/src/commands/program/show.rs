@@ -6,7 +6,8 @@ use crate::error::{CliError, exit};
 use crate::output::escape;
 use crate::script_output::{exit_code, note_truncated_error};
 use std::fmt::Write as _;
-use vm_system_protocol::model::{ExecutionStatus, Run};
+use vm_system_protocol::counted::counted;
+use vm_system_protocol::model::{AbandonedKind, ExecutionStatus, Run, WaitingFor};
 
 /// Prints the status of an execution; returns the exit code.
 pub(crate) async fn run(context: &Context, run: &Run) -> Result<u8, CliError> {
@@ -49,8 +50,11 @@ fn text(run: &Run, stack: &str) -> String {
         let _ = writeln!(text, "Error: {} ({})", escape::for_message(&error.message), error.code);
         text.push_str(stack);
     }
+    if let Some(waiting) = &run.waiting_for {
+        let _ = writeln!(text, "Waiting for: {}", waiting_for(waiting));
+    }
     if let Some(task) = &run.task {
-        let _ = writeln!(text, "Task: {}", task.id);
+        let _ = writeln!(text, "Task: {}{}", task.id, more_tasks(run));
         if let Some(deadline) = task.deadline {
             let _ = writeln!(text, "Deadline: {deadline}");
         }
@@ -58,8 +62,43 @@ fn text(run: &Run, stack: &str) -> String {
             let _ = writeln!(text, "Schema: {}", escape::for_message(schema.as_str()));
         }
         let _ = writeln!(text, "Prompt: {}", escape::for_message(&task.prompt));
-    } else if execution.status == ExecutionStatus::Waiting {
+    } else if run.waiting_for.is_none() && execution.status == ExecutionStatus::Waiting {
         let _ = writeln!(text, "The execution waits for an answer: `vm-system task get {}`", execution.id);
+    }
+    for item in &run.abandoned {
+        let (name, answer) = (item.name.as_deref().unwrap_or_default(), item.answer.as_deref());
+        let answer = answer.map(|answer| format!(": {answer}")).unwrap_or_default();
+        let _ = writeln!(text, "Abandoned: {} {}", kind(item.kind), escape::for_message(&format!("{name}{answer}")));
+    }
+    text
+}
+
+/// How to find the tasks besides the one that is shown.
+fn more_tasks(run: &Run) -> String {
+    match run.waiting_for.map_or(0, |waiting| waiting.questions) {
+        0 | 1 => String::new(),
+        tasks => {
+            format!(" (and {} more: `vm-system task list --execution {}`)", tasks - 1, run.execution.id)
+        }
+    }
+}
+
+const fn kind(kind: AbandonedKind) -> &'static str {
+    match kind {
+        AbandonedKind::Question => "question",
+        AbandonedKind::Timer => "timer",
+        AbandonedKind::Event => "event",
+    }
+}
+
+/// What an execution waits for, as a text.
+pub(crate) fn waiting_for(waiting: &WaitingFor) -> String {
+    let WaitingFor { questions, timers, events, wakes_at } = waiting;
+    let parts = [(questions, "task"), (timers, "timer"), (events, "event")];
+    let parts = parts.into_iter().filter(|(number, _)| **number > 0);
+    let mut text = parts.map(|(number, what)| counted(u64::from(*number), what)).collect::<Vec<_>>().join(", ");
+    if let Some(at) = wakes_at {
+        let _ = write!(text, "; until {at} at the latest");
     }
     text
 }

@@ -50,6 +50,10 @@ fn text(state: &ProgramState, running: bool) -> String {
         let (function, place) = (escape::for_message(function), frame.place());
         let _ = writeln!(text, "#{number} {function} at {}", escape::for_message(&place));
         let _ = writeln!(text, "    {}", escape::for_message(frame.source_line.trim()));
+        if !frame.items.is_empty() {
+            let items = frame.items.iter().map(u64::to_string).collect::<Vec<_>>().join(", ");
+            let _ = writeln!(text, "    suspended until an item is answered: {items}");
+        }
         variables(&mut text, &frame.variables);
     }
     if state.more_frames > 0 {

@@ -1,11 +1,12 @@
 //! `task get`
 
-use crate::commands::program::step;
+use crate::commands::program::{show, step};
 use crate::context::Context;
 use crate::error::{CliError, exit};
 use crate::output::escape;
 use crate::script_output::note_truncated_error;
 use vm_system_protocol::control::TaskGet;
+use vm_system_protocol::counted::counted;
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::TaskStatus;
 
@@ -29,6 +30,11 @@ pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
         // The prompt alone is the output.
         context.out.note(&format!("Schema of the answer: {}", escape::for_message(schema.as_str())));
     }
+    if status.more_tasks > 0 && context.out.is_table() {
+        let more = counted(u64::from(status.more_tasks), "more task");
+        let execution = status.execution_id;
+        context.out.note(&format!("{more}: `vm-system task list --execution {execution}` shows all"));
+    }
     Ok(exit::OK)
 }
 
@@ -49,6 +55,9 @@ fn text(status: &TaskStatus, stack: &str) -> String {
             let json = result.json.as_ref().map_or(result.preview.as_str(), JsonText::as_str);
             format!("Execution completed with result: {}", escape::for_message(json))
         }
-        (None, None) => format!("Execution is {}", status.status),
+        (None, None) => match &status.waiting_for {
+            Some(waiting) => format!("Execution is {}, for {}", status.status, show::waiting_for(waiting)),
+            None => format!("Execution is {}", status.status),
+        },
     }
 }

@@ -19,7 +19,7 @@ pub struct Args {
     /// The answer: any text, or JSON if the task has a schema; `-` reads it from stdin
     #[arg(value_name = "ANSWER", allow_hyphen_values = true)]
     answer: String,
-    /// Submit only if this is the pending task
+    /// The task, if the execution has several; with one, submit only if it is this
     #[arg(long, value_name = "ID")]
     task: Option<String>,
     /// The answer is typed JSON: `"42"` is a string, not a number
@@ -52,10 +52,10 @@ pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
 }
 
 /// The task of an execution that is pending as the command begins: an answer is for no task that appears later. None if the
-/// reference is that of a task.
+/// reference is that of a task, and for several tasks, for which the daemon has the error.
 async fn pending_task(context: &Context, reference: &str) -> Result<Option<String>, CliError> {
     let status = task_status(context, reference.to_owned()).await?;
     let is_execution = status.name.as_deref() == Some(reference)
         || status.execution_id.to_string().starts_with(&reference.to_lowercase());
-    Ok(status.task.filter(|_| is_execution).map(|task| task.id.to_string()))
+    Ok(status.task.filter(|_| is_execution && status.more_tasks == 0).map(|task| task.id.to_string()))
 }
