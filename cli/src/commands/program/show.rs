@@ -68,7 +68,12 @@ fn text(run: &Run, stack: &str) -> String {
     for item in &run.abandoned {
         let (name, answer) = (item.name.as_deref().unwrap_or_default(), item.answer.as_deref());
         let answer = answer.map(|answer| format!(": {answer}")).unwrap_or_default();
-        let _ = writeln!(text, "Abandoned: {} {}", kind(item.kind), escape::for_message(&format!("{name}{answer}")));
+        let _ = writeln!(
+            text,
+            "Abandoned: {} {}",
+            kind(item.kind),
+            escape::for_message(&format!("{name}{answer}"))
+        );
     }
     text
 }
@@ -96,7 +101,8 @@ pub(crate) fn waiting_for(waiting: &WaitingFor) -> String {
     let WaitingFor { questions, timers, events, wakes_at } = waiting;
     let parts = [(questions, "task"), (timers, "timer"), (events, "event")];
     let parts = parts.into_iter().filter(|(number, _)| **number > 0);
-    let mut text = parts.map(|(number, what)| counted(u64::from(*number), what)).collect::<Vec<_>>().join(", ");
+    let mut text =
+        parts.map(|(number, what)| counted(u64::from(*number), what)).collect::<Vec<_>>().join(", ");
     if let Some(at) = wakes_at {
         let _ = write!(text, "; until {at} at the latest");
     }

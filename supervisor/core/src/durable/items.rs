@@ -89,10 +89,6 @@ fn text_bytes(row: &ItemRow) -> u64 {
     texts.into_iter().flatten().map(|text| text.len() as u64).sum()
 }
 
-fn mail_bytes(name: &str, event: &str) -> usize {
-    name.len() + event.len()
-}
-
 impl Items {
     /// What the store has of them.
     pub(super) fn from_stored(items: Vec<ItemRow>, last: u64, mailbox: Vec<MailRow>) -> Self {
@@ -219,6 +215,18 @@ impl Items {
     fn waiter(&self, name: &str) -> Option<u64> {
         let waits = |row: &ItemRow| row.kind == ItemKind::Event && row.name.as_deref() == Some(name);
         self.open.iter().find(|(_, row)| waits(row)).map(|(number, _)| *number)
+    }
+
+    /// Keeps an event until it is awaited; false: the mailbox is full.
+    fn add_mail(&mut self, mail: MailRow) -> bool {
+        let bytes = |mail: &MailRow| mail.name.len() + mail.event.len();
+        let all = self.mailbox.iter().map(bytes).sum::<usize>() + bytes(&mail);
+        if self.mailbox.len() >= MAILBOX_EVENTS || all > MAILBOX_BYTES {
+            return false;
+        }
+        self.last_mail = mail.seq;
+        self.mailbox.push_back(mail);
+        true
     }
 
     /// Takes the oldest event of this name.
@@ -498,12 +506,11 @@ impl DurableMachine {
                 self.items.due.remove(&(at, number));
                 continue;
             };
-            let (outcome, answer) = match row.kind {
-                ItemKind::Timer => (ItemOutcome::Expired, None),
-                _ => {
-                    let (outcome, answer) = super::answers::when_due(row);
-                    (outcome, Some(answer))
-                }
+            let (outcome, answer) = if row.kind == ItemKind::Timer {
+                (ItemOutcome::Expired, None)
+            } else {
+                let (outcome, answer) = super::answers::when_due(row);
+                (outcome, Some(answer))
             };
             self.accept_item(number, outcome, answer, now);
         }
@@ -526,22 +533,16 @@ impl DurableMachine {
         }
         let waiter = self.items.waiter(&name);
         let event = event.as_str().to_owned();
-        match waiter {
-            Some(number) => self.accept_item(number, ItemOutcome::Answered, Some(event), now),
-            None => {
-                let bytes: usize =
-                    self.items.mailbox.iter().map(|mail| mail_bytes(&mail.name, &mail.event)).sum();
-                let is_full = self.items.mailbox.len() >= MAILBOX_EVENTS
-                    || bytes + mail_bytes(&name, &event) > MAILBOX_BYTES;
-                if is_full {
-                    actions.push(Action::Reply { token, result: Err(DurableRefusal::MailboxFull) });
-                    return;
-                }
-                self.items.last_mail += 1;
-                let mail = MailRow { seq: self.items.last_mail, name, event, at: Timestamp(now.unix_ms) };
-                self.items.mailbox.push_back(mail.clone());
-                self.writes.unwritten.push(Write::MailInsert { execution: self.spec.execution, mail });
+        if let Some(number) = waiter {
+            self.accept_item(number, ItemOutcome::Answered, Some(event), now);
+        } else {
+            let seq = self.items.last_mail + 1;
+            let mail = MailRow { seq, name, event, at: Timestamp(now.unix_ms) };
+            if !self.items.add_mail(mail.clone()) {
+                actions.push(Action::Reply { token, result: Err(DurableRefusal::MailboxFull) });
+                return;
             }
+            self.writes.unwritten.push(Write::MailInsert { execution: self.spec.execution, mail });
         }
         // In the batch of the event: a repeated request finds the mark of its key exactly if the event is stored.
         self.writes.unwritten.extend(with);

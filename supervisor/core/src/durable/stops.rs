@@ -79,11 +79,11 @@ impl DurableMachine {
             }
             FromDurable::SmallCheckpoint { pages, stop } => self.gather_pages(pages).and_then(|()| {
                 self.note_heap(&stop);
-                self.at_checkpoint(stop, now, actions)
+                self.at_checkpoint(*stop, now, actions)
             }),
             FromDurable::Checkpoint(stop) => {
                 self.note_heap(&stop);
-                self.at_checkpoint(stop, now, actions)
+                self.at_checkpoint(*stop, now, actions)
             }
             _ => Err("out of turn"),
         };
@@ -144,13 +144,8 @@ impl DurableMachine {
     }
 
     /// The worker has reached a checkpoint.
-    fn at_checkpoint(
-        &mut self,
-        stop: Box<Stop>,
-        now: Now,
-        actions: &mut Vec<Action>,
-    ) -> Result<(), &'static str> {
-        let Stop { cause, applied, .. } = *stop;
+    fn at_checkpoint(&mut self, stop: Stop, now: Now, actions: &mut Vec<Action>) -> Result<(), &'static str> {
+        let Stop { cause, applied, .. } = stop;
         if let (Cause::Edited, Stage::Setting, Some(token)) = (&cause, &self.stage, self.requests.setting) {
             self.requests.setting = None;
             self.clock.hard_stop = None;

@@ -109,7 +109,7 @@ fn counted_write() -> impl Strategy<Value = Write> {
                 ended_at: None,
                 outcome: None,
                 answer: None,
-                item: item,
+                item,
                 kind: ItemKind::Question,
                 name: None,
                 answer_seq: None,

@@ -106,7 +106,7 @@ fn task(n: u8, item: u64, deadline: Option<i64>) -> ItemRow {
         ended_at: None,
         answer: None,
         outcome: None,
-        item: item,
+        item,
         kind: ItemKind::Question,
         name: None,
         answer_seq: None,
