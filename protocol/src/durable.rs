@@ -134,7 +134,7 @@ pub enum FromDurable {
     /// Output of the running segment.
     Events(Vec<WorkerEvent>),
     /// Items that the program has created since the last such message.
-    Items(Vec<NewItem>),
+    Items(Vec<CreatedItem>),
     /// Pages of the checkpoint that follows; an empty page is to be removed.
     Pages(Vec<StatePage>),
     /// A checkpoint: all pages that changed since the last one were sent.
@@ -203,17 +203,17 @@ pub struct Segment {
 
 /// Something for which the program waits from now on, besides a pause: a promise that an answer settles.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
-pub struct NewItem {
+pub struct CreatedItem {
     /// Counts up in the execution, from 1.
     pub number: u64,
     /// Time since the segment began (microseconds).
     pub at_us: u64,
-    pub request: ItemRequest,
+    pub content: ItemContent,
 }
 
-/// The request of a new item.
+/// Kind and texts of a new item.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
-pub enum ItemRequest {
+pub enum ItemContent {
     /// `CC.async`; as in `Pause`.
     Question { prompt: String, options: Option<JsonText> },
     /// `sleep`
@@ -226,14 +226,14 @@ pub enum ItemRequest {
         name: String,
         /// Time until it ends without an event (milliseconds).
         timeout_ms: Option<u64>,
-        /// Its value then.
+        /// The value then.
         fallback: Option<JsonText>,
     },
     /// A question or an event that is larger than permitted; the message of the error with which it ends.
     Refused { why: String },
 }
 
-impl ItemRequest {
+impl ItemContent {
     /// Size of its texts (bytes).
     pub fn bytes(&self) -> usize {
         let json = |json: &Option<JsonText>| json.as_ref().map_or(0, |json| json.as_str().len());
@@ -249,7 +249,7 @@ impl ItemRequest {
 /// An answer to an item.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub struct AnsweredItem {
-    /// As in `NewItem`.
+    /// As in `CreatedItem`.
     pub number: u64,
     /// None: its time has come (of a timer).
     pub answer: Option<TaskAnswer>,

@@ -12,8 +12,8 @@ mod settings;
 mod template;
 
 pub use durable::{
-    AbandonedItem, AbandonedKind, CheckpointInfo, Diagnostic, ListedTask, Program, ProgramFrame,
-    ProgramState, ProgramVersion, Run, Task, TaskState, TaskStatus, Variable, WaitingFor,
+    AbandonedItem, CheckpointInfo, Diagnostic, ListedTask, Program, ProgramFrame, ProgramState,
+    ProgramVersion, Run, Task, TaskState, TaskStatus, Variable, WaitKind, WaitingFor,
 };
 pub use event::{
     CUT_MESSAGE, ConsoleLevel, EXCEPTION_CODE_BYTES, Event, EventPayload, HttpRecord, JsType, NoteCode,

@@ -70,7 +70,7 @@ records! {
     Event: execution_id seq ts type payload;
     SessionEvent: session_id seq at type execution_id other_session_id detail;
     Run: id session_id kind input path args env status started_at ended_at result error metrics degraded events owner name
-        program_id program program_version task;
+        program_id program program_version task waiting_for abandoned;
     Program: id name version source_hash format created_at modified_at source typescript owner;
     ProgramVersion: version source_hash format created_at;
     ProgramState: frames more_frames globals;
@@ -79,7 +79,7 @@ records! {
     CheckpointInfo: seq at cause bytes;
     ListedTask: id execution_id prompt schema attempts created_at deadline first_attempt_at last_attempt_at status ended_at
         answer owner;
-    TaskStatus: execution_id name status task result error;
+    TaskStatus: execution_id name status task more_tasks waiting_for result error;
     AuditRecord: seq at owner api verb subject outcome;
     Health: status memory largest_owner database;
     RuntimeSummary: active_sessions active_session_ids;

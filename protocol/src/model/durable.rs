@@ -138,7 +138,7 @@ pub struct TaskStatus {
     pub task: Option<Task>,
     /// How many more tasks are pending.
     pub more_tasks: u32,
-    /// What the execution waits for; absent if that is nothing.
+    /// Numbers of the things that the execution waits for; absent if it waits for nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waiting_for: Option<WaitingFor>,
     /// The result, if the execution ended `ok`.
@@ -171,10 +171,10 @@ pub struct Run {
     /// The oldest pending task, while the execution waits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<Task>,
-    /// What the execution waits for; absent once it has ended, and while it waits for nothing.
+    /// Numbers of the things that the execution waits for; absent once it has ended, and while it waits for nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waiting_for: Option<WaitingFor>,
-    /// What a program that has ended did not wait for any more, at most 100; further ones are not shown.
+    /// Questions, timers and events for which a program did not wait any more when it ended; at most the first 100.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub abandoned: Vec<AbandonedItem>,
 }
@@ -203,7 +203,7 @@ impl WaitingFor {
 /// A question, timer or event for which a program no longer waited when it ended.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize, Deserialize, JsonSchema)]
 pub struct AbandonedItem {
-    pub kind: AbandonedKind,
+    pub kind: WaitKind,
     /// The prompt of a question (its beginning), the name of an event; absent for a timer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
@@ -215,13 +215,31 @@ pub struct AbandonedItem {
     pub answer: Option<String>,
 }
 
-/// A kind of what a program waits for.
+/// A kind of thing for which an execution waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub enum AbandonedKind {
+pub enum WaitKind {
+    /// A client answers it: a task.
     Question,
+    /// A time ends it.
     Timer,
+    /// An event of a name ends it.
     Event,
+}
+
+impl WaitKind {
+    const ALL: [(Self, &'static str); 3] =
+        [(Self::Question, "question"), (Self::Timer, "timer"), (Self::Event, "event")];
+
+    /// The stored form, which is also that for clients.
+    pub fn as_str(self) -> &'static str {
+        Self::ALL.iter().find(|(kind, _)| *kind == self).map_or("", |(_, text)| text)
+    }
+
+    /// From the stored form.
+    pub fn from_text(text: &str) -> Option<Self> {
+        Self::ALL.iter().find(|(_, stored)| *stored == text).map(|(kind, _)| *kind)
+    }
 }
 
 /// A stored state of an execution.

@@ -195,7 +195,7 @@ structs! {
     DurableLimits { heap_bytes, stack_depth, steps }
     Segment { now_ms, cpu_ms, wall_ms, max_events, max_output_bytes, checkpoint_steps, checkpoint_ms }
     Stop { cause, cpu_us, heap_bytes, applied }
-    NewItem { number, at_us, request }
+    CreatedItem { number, at_us, content }
     AnsweredItem { number, answer }
     HostCall { name, args }
     HttpResponse { status, reason, headers, body }
@@ -292,10 +292,10 @@ enums! {
         Pages(pages), Checkpoint(stop), Call(call), View(view), NotSet, SmallCheckpoint { pages, stop },
     }
     TaskAnswer { Text(text), Json(json), Failed(message), Expired(message), Wrong(message) }
-    ItemRequest {
+    ItemContent {
         Question { prompt, options }, Timer { duration_ms }, Event { name, timeout_ms, fallback }, Refused { why },
     }
-    AbandonedKind { Question, Timer, Event }
+    WaitKind { Question, Timer, Event }
     Cause { Started, Steps, Pause { prompt, options }, Wait, Effect(call), Edited, Ended(end), Request(request), Response }
     End { Ok { result }, Threw { message, stack, full_bytes }, Limit(limit), Interrupted, Corrupt(what) }
     DurableLimit { Heap, Stack, Steps, Cpu, Wall, Events, Output, Result }

@@ -26,8 +26,8 @@ use vm_system_protocol::control::{ErrorCode, OpError};
 use vm_system_protocol::counted::counted;
 use vm_system_protocol::ids::{ExecutionId, ProgramId, TaskId};
 use vm_system_protocol::json::JsonText;
-use vm_system_protocol::model::{AbandonedItem, AbandonedKind, Engine, Execution, Run, Task};
-use vm_system_record::{Entity, IdKind, ItemKind, ItemOutcome, ItemRow, ProgramRow, RunRow, Scope};
+use vm_system_protocol::model::{AbandonedItem, Engine, Execution, Run, Task, WaitKind};
+use vm_system_record::{Entity, IdKind, ItemOutcome, ItemRow, ProgramRow, RunRow, Scope};
 use vm_system_runtime::{Durables, RunIdentity};
 
 /// Abandoned items that are shown.
@@ -233,26 +233,22 @@ fn ambiguous(execution: ExecutionId, tasks: &[TaskId]) -> OpError {
         .with_hint(format!("pending are {}", ids.join(", ")))
 }
 
-/// What a program that has ended did not use, as clients see it.
+/// An item that a program which has ended did not use, as clients see it.
 fn abandoned_view(row: ItemRow) -> AbandonedItem {
-    let (kind, name) = match row.kind {
-        ItemKind::Question => {
+    let name = match row.kind {
+        WaitKind::Question => {
             let end = row.prompt.floor_char_boundary(SHOWN_PROMPT_BYTES);
-            let mut prompt = row.prompt;
-            if end < prompt.len() {
-                prompt.truncate(end);
-                prompt.push('…');
-            }
-            (AbandonedKind::Question, Some(prompt))
+            let more = if end < row.prompt.len() { "…" } else { "" };
+            Some(format!("{}{more}", &row.prompt[..end]))
         }
-        ItemKind::Timer => (AbandonedKind::Timer, None),
-        ItemKind::Event => (AbandonedKind::Event, row.name),
+        WaitKind::Timer => None,
+        WaitKind::Event => row.name,
     };
     let is_answered = matches!(row.outcome, Some(ItemOutcome::Answered | ItemOutcome::Defaulted));
     AbandonedItem {
-        kind,
+        kind: row.kind,
         name,
-        task_id: (row.kind == ItemKind::Question).then_some(row.id),
+        task_id: (row.kind == WaitKind::Question).then_some(row.id),
         answer: row.answer.filter(|_| is_answered),
     }
 }

@@ -1,9 +1,10 @@
 //! The possible writes, as enums. Knows nothing of how rows are stored.
 
+use super::items::{ItemOutcome, ItemRow, MailRow};
 use super::repeat::RepeatFacts;
 use super::rows::{
-    AuditEntry, Checkpoint, Fence, Incarnation, ItemOutcome, ItemRow, KeyClaim, LibraryRow, MailRow,
-    NewProgramVersion, Owner, PolicySnapshot, RecordedWorktree, UsedLimits,
+    AuditEntry, Checkpoint, Fence, Incarnation, KeyClaim, LibraryRow, NewProgramVersion, Owner,
+    PolicySnapshot, RecordedWorktree, UsedLimits,
 };
 use std::sync::Arc;
 use vm_system_protocol::ids::{

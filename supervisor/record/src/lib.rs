@@ -2,10 +2,11 @@
 //!
 //! Shared by the crates that decide (`core`, `ops`) and the one that stores (`store`). No database, no runtime, no clock, no I/O.
 //!
-//! Reading order: [`rows`], [`batch`], [`query`], [`error`], [`retention`].
+//! Reading order: [`rows`], [`items`], [`batch`], [`query`], [`error`], [`retention`].
 
 mod batch;
 mod error;
+mod items;
 mod query;
 mod repeat;
 mod retention;
@@ -13,6 +14,7 @@ mod rows;
 
 pub use batch::{Applied, Batch, Guard, SessionChange, Write};
 pub use error::{Entity, Rejection, StorageLimit, StoreError};
+pub use items::{ITEMS_FROM, ItemOutcome, ItemRow, MailRow, is_rest};
 pub use query::{
     Cursor, ExecutionQuery, IdKind, Page, PageVersion, ProgramQuery, PromptBeginning, RunQuery, SessionQuery,
     TaskQuery,
@@ -28,4 +30,4 @@ pub use rows::{
     SpentLimits, TemplateRow, UsedLimits, VersionRow,
 };
 pub use rows::{INCOMPLETE, RUN_HEAD_STATE_BYTES, http_audit};
-pub use rows::{ITEMS_FROM, ItemKind, ItemOutcome, ItemRow, MailRow, is_rest};
+pub use vm_system_protocol::model::WaitKind;

@@ -101,7 +101,7 @@ macro_rules! for_each_read {
             prompts[scope: Scope, executions: [ExecutionId]](bytes: u32) -> Vec<PromptBeginning>;
             /// The question of the last pause of an execution as of a checkpoint, or now.
             task_of[](execution: ExecutionId, checkpoint: Option<u64>) -> Option<Box<ItemRow>>;
-            /// What an execution waits for.
+            /// The number of things of each kind that an execution waits for.
             waiting_for[](execution: ExecutionId) -> WaitingFor;
             /// Pending items of a program as of a checkpoint, in their order.
             items_at[](execution: ExecutionId, checkpoint: u64) -> Vec<ItemRow>;

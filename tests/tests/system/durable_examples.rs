@@ -33,6 +33,36 @@ fn a_purchase_is_approved() {
 }
 
 #[test]
+fn two_of_three_reviewers_decide_and_a_deadline_ends_it_without_them() {
+    let daemon = Daemon::start(User::AsStarted);
+    let (program, mut client) = (copy(&daemon, "reviewers.ts"), daemon.client());
+    succeeded(daemon.cli(&["program", "start", &program, "--name", "publish"]));
+    let mut tasks = client.tasks();
+    tasks.sort_by(|a, b| a.prompt.cmp(&b.prompt));
+    let prompts: Vec<&str> = tasks.iter().map(|task| task.prompt.as_str()).collect();
+    assert_eq!(prompts, ["ann: may we publish?", "ben: may we publish?", "eva: may we publish?"]);
+    let ambiguous = daemon.cli(&["task", "submit", "publish", r#"{"ok": true}"#]);
+    assert!(ambiguous.code == Some(1) && ambiguous.stderr.contains("TASK_AMBIGUOUS"), "{ambiguous:?}");
+    assert!(tasks.iter().all(|task| ambiguous.stderr.contains(&task.id.to_string())), "{ambiguous:?}");
+    let submit = |task: usize, answer: &str| {
+        succeeded(daemon.cli(&["task", "submit", &tasks[task].id.to_string(), answer]))
+    };
+    submit(2, r#"{"ok": false, "reason": "a typo"}"#);
+    let decided = submit(0, r#"{"ok": false}"#);
+    assert!(decided.contains(r#"Result: {"outcome":"rejected","yes":0,"no":2}"#), "{decided}");
+    assert!(decided.contains("Abandoned: question ben: may we publish?\nAbandoned: timer"), "{decided}");
+    assert!(client.tasks().is_empty(), "the last task is withdrawn");
+
+    let late =
+        succeeded(daemon.cli(&["program", "start", &program, "--name", "late", "--no-wait", "--", "50"]));
+    assert!(late.contains("(late)"), "{late}");
+    let run = vm_system_tests::programs::ended(&mut client, "late");
+    let result = r#"{"outcome":"not decided in time","yes":0,"no":0}"#;
+    assert_eq!(vm_system_tests::programs::result(&run), result);
+    daemon.stop();
+}
+
+#[test]
 fn expenses_are_reviewed_by_a_program_of_several_files() {
     let daemon = Daemon::start(User::AsStarted);
     std::fs::create_dir(daemon.place.worktree().join("expenses")).expect("a folder");

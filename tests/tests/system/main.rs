@@ -29,6 +29,7 @@ mod npm;
 mod out_of_memory;
 mod packages;
 mod peers;
+mod pending_items;
 mod plans;
 mod process_exits;
 mod program_files;

@@ -7,7 +7,7 @@ use crate::output::escape;
 use crate::script_output::{exit_code, note_truncated_error};
 use std::fmt::Write as _;
 use vm_system_protocol::counted::counted;
-use vm_system_protocol::model::{AbandonedKind, ExecutionStatus, Run, WaitingFor};
+use vm_system_protocol::model::{ExecutionStatus, Run, WaitingFor};
 
 /// Prints the status of an execution; returns the exit code.
 pub(crate) async fn run(context: &Context, run: &Run) -> Result<u8, CliError> {
@@ -50,7 +50,12 @@ fn text(run: &Run, stack: &str) -> String {
         let _ = writeln!(text, "Error: {} ({})", escape::for_message(&error.message), error.code);
         text.push_str(stack);
     }
-    if let Some(waiting) = &run.waiting_for {
+    // A single task is shown below.
+    if let Some(waiting) = run
+        .waiting_for
+        .as_ref()
+        .filter(|waiting| waiting.questions != 1 || waiting.timers + waiting.events > 0)
+    {
         let _ = writeln!(text, "Waiting for: {}", waiting_for(waiting));
     }
     if let Some(task) = &run.task {
@@ -71,7 +76,7 @@ fn text(run: &Run, stack: &str) -> String {
         let _ = writeln!(
             text,
             "Abandoned: {} {}",
-            kind(item.kind),
+            item.kind.as_str(),
             escape::for_message(&format!("{name}{answer}"))
         );
     }
@@ -88,15 +93,7 @@ fn more_tasks(run: &Run) -> String {
     }
 }
 
-const fn kind(kind: AbandonedKind) -> &'static str {
-    match kind {
-        AbandonedKind::Question => "question",
-        AbandonedKind::Timer => "timer",
-        AbandonedKind::Event => "event",
-    }
-}
-
-/// What an execution waits for, as a text.
+/// The things that an execution waits for, as a text.
 pub(crate) fn waiting_for(waiting: &WaitingFor) -> String {
     let WaitingFor { questions, timers, events, wakes_at } = waiting;
     let parts = [(questions, "task"), (timers, "timer"), (events, "event")];

@@ -13,7 +13,7 @@ use super::stored::answer_of;
 use crate::Now;
 use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
 use vm_system_protocol::durable::{
-    ANSWERS, ANSWERS_BYTES, AnsweredItem, EVENT_NAME_BYTES, ItemRequest, NewItem, PENDING_ITEMS,
+    ANSWERS, ANSWERS_BYTES, AnsweredItem, CreatedItem, EVENT_NAME_BYTES, ItemContent, PENDING_ITEMS,
     PENDING_ITEMS_BYTES, PROMPT_BYTES, TaskAnswer,
 };
 use vm_system_protocol::ids::TaskId;
@@ -21,7 +21,7 @@ use vm_system_protocol::json::JsonText;
 use vm_system_protocol::limits::{DURABLE_PAGE_BYTES, DURABLE_ROW_BYTES};
 use vm_system_protocol::model::{EventPayload, ExecutionStatus, WaitingFor};
 use vm_system_protocol::time::Timestamp;
-use vm_system_record::{ITEMS_FROM, ItemKind, ItemOutcome, ItemRow, MailRow, Write};
+use vm_system_record::{ITEMS_FROM, ItemOutcome, ItemRow, MailRow, WaitKind, Write};
 
 /// Items of an execution that are of importance for it, and its mailbox.
 #[derive(Debug, Default)]
@@ -59,13 +59,13 @@ struct KeptAnswer {
 }
 
 impl KeptAnswer {
-    fn of(row: &ItemRow) -> Self {
+    fn of_row(row: &ItemRow) -> Self {
         let number = row.item.saturating_sub(ITEMS_FROM);
-        let answer = if row.kind == ItemKind::Timer { None } else { answer_of(row) };
+        let answer = if row.kind == WaitKind::Timer { None } else { answer_of(row) };
         Self {
             number,
             answer,
-            renews: row.kind == ItemKind::Question && row.outcome == Some(ItemOutcome::Answered),
+            renews: row.kind == WaitKind::Question && row.outcome == Some(ItemOutcome::Answered),
         }
     }
 
@@ -90,7 +90,7 @@ fn text_bytes(row: &ItemRow) -> u64 {
 }
 
 impl Items {
-    /// What the store has of them.
+    /// Items as the store has them.
     pub(super) fn from_stored(items: Vec<ItemRow>, last: u64, mailbox: Vec<MailRow>) -> Self {
         let last_mail = mailbox.last().map_or(0, |mail| mail.seq);
         let mut found = Self { last, last_mail, mailbox: mailbox.into(), ..Self::default() };
@@ -98,7 +98,7 @@ impl Items {
             if row.ended_at.is_none() {
                 found.add_open(row);
             } else {
-                found.answers.push_back(KeptAnswer::of(&row));
+                found.answers.push_back(KeptAnswer::of_row(&row));
             }
         }
         found
@@ -124,7 +124,7 @@ impl Items {
     /// Questions that clients can see, oldest first.
     pub(super) fn questions(&self) -> impl Iterator<Item = &ItemRow> {
         let stored = self.unstored_from.unwrap_or(u64::MAX);
-        self.open.range(..stored).map(|(_, row)| row).filter(|row| row.kind == ItemKind::Question)
+        self.open.range(..stored).map(|(_, row)| row).filter(|row| row.kind == WaitKind::Question)
     }
 
     /// The number of an open question with this id.
@@ -170,7 +170,7 @@ impl Items {
         (self.open, self.due, self.bytes, self.unstored_from) = Default::default();
     }
 
-    /// What a worker had of the answers is lost with it.
+    /// Answers that a worker had are lost with it.
     pub(super) fn forget_sent(&mut self) {
         (self.sent, self.applied) = (0, 0);
     }
@@ -213,7 +213,7 @@ impl Items {
 
     /// The oldest open item that waits for an event of this name.
     fn waiter(&self, name: &str) -> Option<u64> {
-        let waits = |row: &ItemRow| row.kind == ItemKind::Event && row.name.as_deref() == Some(name);
+        let waits = |row: &ItemRow| row.kind == WaitKind::Event && row.name.as_deref() == Some(name);
         self.open.iter().find(|(_, row)| waits(row)).map(|(number, _)| *number)
     }
 
@@ -264,7 +264,7 @@ impl DurableMachine {
         pause.into_iter().chain(self.items.questions())
     }
 
-    /// What clients can see of that for which the execution waits.
+    /// The visible part of that for which the execution waits.
     pub fn waiting_for(&self) -> WaitingFor {
         if self.ended || self.record.status.is_final() {
             return WaitingFor::default();
@@ -273,9 +273,9 @@ impl DurableMachine {
         let mut waiting = WaitingFor { questions: u32::from(pause.is_some()), ..WaitingFor::default() };
         for row in self.items.open.values() {
             match row.kind {
-                ItemKind::Question => waiting.questions += 1,
-                ItemKind::Timer => waiting.timers += 1,
-                ItemKind::Event => waiting.events += 1,
+                WaitKind::Question => waiting.questions += 1,
+                WaitKind::Timer => waiting.timers += 1,
+                WaitKind::Event => waiting.events += 1,
             }
         }
         waiting.wakes_at = self.wakes_at();
@@ -283,17 +283,17 @@ impl DurableMachine {
     }
 
     /// Items that the worker reports.
-    pub(super) fn gather_items(&mut self, items: Vec<NewItem>) -> Result<(), &'static str> {
+    pub(super) fn gather_items(&mut self, items: Vec<CreatedItem>) -> Result<(), &'static str> {
         let mut last = self.gathered.items.last().map_or(self.items.last, |item| item.number);
         for item in items {
-            let bytes = item.request.bytes();
+            let bytes = item.content.bytes();
             let is_json = |json: &Option<JsonText>| json.as_ref().is_none_or(JsonText::is_valid);
-            let fits = match &item.request {
-                ItemRequest::Question { options, .. } => is_json(options),
-                ItemRequest::Event { name, fallback, .. } => {
+            let fits = match &item.content {
+                ItemContent::Question { options, .. } => is_json(options),
+                ItemContent::Event { name, fallback, .. } => {
                     name.len() <= EVENT_NAME_BYTES && is_json(fallback)
                 }
-                ItemRequest::Timer { .. } | ItemRequest::Refused { .. } => true,
+                ItemContent::Timer { .. } | ItemContent::Refused { .. } => true,
             };
             // Behind those of its state, and no larger than those of an honest worker.
             if item.number <= last || !fits || bytes > PROMPT_BYTES {
@@ -318,8 +318,8 @@ impl DurableMachine {
     /// Whether the gathered items do not fit into the record of the execution.
     pub(super) fn items_fill_record(&self) -> bool {
         let questions = self.gathered.items.iter();
-        let questions = questions.filter(|item| matches!(item.request, ItemRequest::Question { .. }));
-        let bytes: u64 = questions.map(|item| item.request.bytes() as u64 + DURABLE_ROW_BYTES).sum();
+        let questions = questions.filter(|item| matches!(item.content, ItemContent::Question { .. }));
+        let bytes: u64 = questions.map(|item| item.content.bytes() as u64 + DURABLE_ROW_BYTES).sum();
         bytes > 0 && bytes > self.record_left()
     }
 
@@ -328,14 +328,14 @@ impl DurableMachine {
         self.gathered.item_bytes = 0;
         let checkpoint = self.seq + 1;
         let begun = self.clock.began.unix_ms;
-        for NewItem { number, at_us, request } in std::mem::take(&mut self.gathered.items) {
+        for CreatedItem { number, at_us, content } in std::mem::take(&mut self.gathered.items) {
             self.items.last = number;
             self.items.unstored_from = self.items.unstored_from.or(Some(number));
             let at = begun.saturating_add(i64::try_from(at_us / 1_000).unwrap_or(i64::MAX));
             // The worker's clock is not trusted: its time is kept within the segment.
             let at = Timestamp(at.min(now.unix_ms).max(begun.min(now.unix_ms)));
-            let (row, mail) = self.item_row(number, request, at, checkpoint);
-            if row.kind == ItemKind::Question && row.ended_at.is_none() {
+            let (row, mail) = self.item_row(number, content, at, checkpoint);
+            if row.kind == WaitKind::Question && row.ended_at.is_none() {
                 let event = EventPayload::Task { task_id: row.id, prompt: row.prompt.clone() };
                 self.gathered.events.push((at_us, event));
                 self.record.metrics.output_bytes += text_bytes(&row) - row.prompt.len() as u64;
@@ -347,7 +347,7 @@ impl DurableMachine {
             if row.ended_at.is_none() {
                 self.items.add_open(row);
             } else {
-                self.items.answers.push_back(KeptAnswer::of(&row));
+                self.items.answers.push_back(KeptAnswer::of_row(&row));
             }
         }
     }
@@ -356,7 +356,7 @@ impl DurableMachine {
     fn item_row(
         &mut self,
         number: u64,
-        request: ItemRequest,
+        content: ItemContent,
         at: Timestamp,
         checkpoint: u64,
     ) -> (ItemRow, Option<u64>) {
@@ -370,11 +370,11 @@ impl DurableMachine {
             answer: Some(why),
             ..row(kind)
         };
-        if self.items.bytes + request.bytes() as u64 > PENDING_ITEMS_BYTES {
-            let kind = if matches!(request, ItemRequest::Event { .. }) {
-                ItemKind::Event
+        if self.items.bytes + content.bytes() as u64 > PENDING_ITEMS_BYTES {
+            let kind = if matches!(content, ItemContent::Event { .. }) {
+                WaitKind::Event
             } else {
-                ItemKind::Question
+                WaitKind::Question
             };
             let most = PENDING_ITEMS_BYTES >> 20;
             return (
@@ -382,17 +382,17 @@ impl DurableMachine {
                 None,
             );
         }
-        match request {
-            ItemRequest::Question { prompt, options } => {
+        match content {
+            ItemContent::Question { prompt, options } => {
                 match task_of_pause(execution, checkpoint, prompt, options.as_ref(), at) {
                     Ok(task) => (ItemRow { item: key.0, id: key.1, ..task }, None),
-                    Err(why) => (refused(ItemKind::Question, why), None),
+                    Err(why) => (refused(WaitKind::Question, why), None),
                 }
             }
-            ItemRequest::Timer { duration_ms } => {
-                (ItemRow { deadline: Some(behind(duration_ms)), ..row(ItemKind::Timer) }, None)
+            ItemContent::Timer { duration_ms } => {
+                (ItemRow { deadline: Some(behind(duration_ms)), ..row(WaitKind::Timer) }, None)
             }
-            ItemRequest::Event { name, timeout_ms, fallback } => {
+            ItemContent::Event { name, timeout_ms, fallback } => {
                 let fallback = fallback.map(|json| json.as_str().to_owned());
                 let mail = self.items.take_mail(&name);
                 let row = ItemRow {
@@ -401,12 +401,12 @@ impl DurableMachine {
                     fallback,
                     ended_at: mail.as_ref().map(|_| at),
                     outcome: mail.as_ref().map(|_| ItemOutcome::Answered),
-                    ..row(ItemKind::Event)
+                    ..row(WaitKind::Event)
                 };
                 let seq = mail.as_ref().map(|mail| mail.seq);
                 (ItemRow { answer: mail.map(|mail| mail.event), ..row }, seq)
             }
-            ItemRequest::Refused { why } => (refused(ItemKind::Question, why), None),
+            ItemContent::Refused { why } => (refused(WaitKind::Question, why), None),
         }
     }
 
@@ -452,7 +452,7 @@ impl DurableMachine {
         row.answer.clone_from(&answer);
         let (execution, id) = (row.execution, row.id);
         self.writes.unwritten.push(Write::ItemEnd { execution, id, outcome, answer, at, taken_at: None });
-        self.items.answers.push_back(KeptAnswer::of(&row));
+        self.items.answers.push_back(KeptAnswer::of_row(&row));
         // Stored with the checkpoint that has it, but soon. A worker for a small state is started within this time.
         let soon = if matches!(self.stage, Stage::Cold | Stage::Exiting) { HOLD_MS } else { COMMIT_MS };
         self.writes.commit_at = self.writes.commit_at.or(Some(now.mono_ms + soon));
@@ -506,7 +506,7 @@ impl DurableMachine {
                 self.items.due.remove(&(at, number));
                 continue;
             };
-            let (outcome, answer) = if row.kind == ItemKind::Timer {
+            let (outcome, answer) = if row.kind == WaitKind::Timer {
                 (ItemOutcome::Expired, None)
             } else {
                 let (outcome, answer) = super::answers::when_due(row);

@@ -6,7 +6,7 @@ use sha2::{Digest as _, Sha256};
 use vm_system_protocol::ids::{ExecutionId, TaskId};
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::time::Timestamp;
-use vm_system_record::{ItemKind, ItemRow, Owner};
+use vm_system_record::{ItemRow, Owner, WaitKind};
 
 /// Longest time that a task may have (milliseconds): a hundred years.
 pub const TIMEOUT_MAX_MS: u64 = 100 * 366 * 24 * 3_600_000;
@@ -28,7 +28,7 @@ pub fn task_of_pause(
     };
     let id = task_id(execution, checkpoint);
     let mut row =
-        ItemRow { prompt, ..new_item(execution, (checkpoint, id), ItemKind::Question, at, checkpoint) };
+        ItemRow { prompt, ..new_item(execution, (checkpoint, id), WaitKind::Question, at, checkpoint) };
     for (name, value) in options {
         match (name.as_str(), &value) {
             (_, Value::Null) if name != "default" => {}
@@ -56,7 +56,7 @@ pub fn task_of_pause(
 pub(super) fn new_item(
     execution: ExecutionId,
     (item, id): (u64, TaskId),
-    kind: ItemKind,
+    kind: WaitKind,
     created_at: Timestamp,
     checkpoint: u64,
 ) -> ItemRow {

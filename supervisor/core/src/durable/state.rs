@@ -4,7 +4,7 @@ use super::input::{DurableInput as Input, DurableRefusal, RunStatus, RunToken};
 use super::spent::Spent;
 use crate::{Now, WriteId};
 use std::collections::{BTreeMap, VecDeque};
-use vm_system_protocol::durable::{HostCall, NewItem, TaskAnswer};
+use vm_system_protocol::durable::{CreatedItem, HostCall, TaskAnswer};
 use vm_system_protocol::egress::HttpRequest;
 use vm_system_protocol::model::EventPayload;
 use vm_system_protocol::reason::CloseReason;
@@ -81,7 +81,7 @@ pub(super) struct Gathered {
     pub(super) pages: BTreeMap<u64, Vec<u8>>,
     pub(super) page_bytes: u64,
     pub(super) events: Vec<(u64, EventPayload)>,
-    pub(super) items: Vec<NewItem>,
+    pub(super) items: Vec<CreatedItem>,
     /// Size of the texts of these items (bytes).
     pub(super) item_bytes: u64,
     /// The mark of dropped output is among these events.

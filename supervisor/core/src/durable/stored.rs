@@ -9,7 +9,7 @@ use vm_system_protocol::model::{
     Engine, Execution, ExecutionKind, ExecutionStatus, Metrics, Session, SessionFacts, SessionStatus,
 };
 use vm_system_protocol::time::Timestamp;
-use vm_system_record::{ItemKind, ItemOutcome, ItemRow, is_rest};
+use vm_system_record::{ItemOutcome, ItemRow, WaitKind, is_rest};
 
 pub(super) fn next(found: &StoredExecution) -> NextStep {
     match found.checkpoint.as_ref().map(|last| last.cause.as_str()) {
@@ -29,7 +29,7 @@ pub(crate) fn answer_of(task: &ItemRow) -> Option<TaskAnswer> {
     let text = || task.answer.clone().unwrap_or_default();
     let json = || TaskAnswer::Json(JsonText::from_untrusted(text()));
     match task.outcome? {
-        ItemOutcome::Answered if task.schema.is_some() || task.kind == ItemKind::Event => Some(json()),
+        ItemOutcome::Answered if task.schema.is_some() || task.kind == WaitKind::Event => Some(json()),
         ItemOutcome::Answered => Some(TaskAnswer::Text(text())),
         ItemOutcome::Defaulted => Some(json()),
         ItemOutcome::Expired => Some(TaskAnswer::Expired(text())),

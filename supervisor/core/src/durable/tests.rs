@@ -7,14 +7,15 @@ mod cases;
 mod items;
 mod requests;
 mod restarts;
+mod rows;
 mod worker;
 
 use super::input::{
-    DurableAction, DurableInput, DurableRefusal, DurableSpec, Fresh, LoadFrom, RunStatus, RunToken,
-    StoredExecution, Unstored,
+    DurableAction, DurableInput, DurableRefusal, DurableSpec, Fresh, LoadFrom, RunStatus, RunToken, Unstored,
 };
 use super::{DurableMachine, SubmittedAnswer, fresh_record};
 use crate::{Now, WorkerExitStatus, WriteId};
+use rows::StoredRows;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use vm_system_protocol::control::GivenAnswer;
 use vm_system_protocol::durable::{Cause, End, FromDurable, HostCall, StatePage, Stop};
@@ -22,11 +23,14 @@ use vm_system_protocol::ids::{ExecutionId, SessionId};
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{EventPayload, Execution, ExecutionStatus, Limits};
 use vm_system_protocol::time::Timestamp;
-use vm_system_record::{
-    CheckpointRow, ITEMS_FROM, ItemKind, ItemOutcome, ItemRow, MailRow, StorageLimit, UsedLimits, Write,
-};
+use vm_system_record::{ItemOutcome, ItemRow, StorageLimit, WaitKind, Write};
 use vm_system_testkit::SeededRandom;
 use worker::{REQUESTS, TASKS, Worker};
+
+/// A stop of the model's worker.
+fn stop_at(cause: Cause) -> Stop {
+    Stop { cause, cpu_us: 1, heap_bytes: 1, applied: 0 }
+}
 
 fn json(text: &str) -> JsonText {
     JsonText::from_untrusted(text.to_owned())
@@ -53,152 +57,10 @@ fn record() -> Execution {
     fresh_record(execution(), spec().session, ExecutionStatus::Running, json("[]"), json("{}"), at)
 }
 
-/// The stored rows.
-#[derive(Debug, Clone, Default)]
-struct Rows {
-    record: Option<Execution>,
-    checkpoints: BTreeMap<u64, (String, Vec<u8>)>,
-    tasks: Vec<ItemRow>,
-    mailbox: Vec<MailRow>,
-    /// Answers so far.
-    inbox: u64,
-    events: Vec<(u64, String)>,
-    /// All checkpoints of effects so far.
-    effects: u64,
-    /// All records of requests so far.
-    responses: u64,
-    limits: UsedLimits,
-}
-
-impl Rows {
-    fn apply(&mut self, batch: Vec<Write>) {
-        for write in batch {
-            match write {
-                Write::ExecutionStarted { execution, .. } => {
-                    assert!(self.record.is_none(), "made twice");
-                    self.record = Some((*execution).clone());
-                }
-                Write::Checkpoint(point) => {
-                    self.effects += u64::from(point.cause == "effect");
-                    let page = point.pages.into_iter().find(|(number, _)| *number == 0);
-                    let bytes = page.and_then(|(_, bytes)| bytes).expect("the frame page");
-                    assert!(self.checkpoints.insert(point.seq, (point.cause, bytes)).is_none());
-                }
-                Write::CheckpointCompact { keep_from, keep_bytes, .. } => {
-                    assert_eq!(keep_bytes, None, "the model's states are small");
-                    self.checkpoints.retain(|seq, _| *seq >= keep_from);
-                }
-                Write::CheckpointsTrim { .. } => {
-                    let last =
-                        self.checkpoints.iter().rfind(|(_, kept)| kept.0 == "pause").map(|(seq, _)| *seq);
-                    self.checkpoints.retain(|seq, _| Some(*seq) <= last);
-                }
-                Write::ItemInsert(mut task) => {
-                    let is_new = |known: &ItemRow| known.item != task.item && known.id != task.id;
-                    assert!(self.tasks.iter().all(is_new), "the same task again");
-                    let is_open_pause = |known: &ItemRow| known.is_pause() && known.ended_at.is_none();
-                    assert!(!task.is_pause() || !self.tasks.iter().any(is_open_pause), "two pauses");
-                    if task.ended_at.is_some() {
-                        self.inbox += 1;
-                        task.answer_seq = Some(self.inbox);
-                    }
-                    self.tasks.push(*task);
-                }
-                Write::ItemEnd { id, outcome, answer, at, taken_at, .. } => {
-                    let task = self.tasks.iter_mut().find(|task| task.id == id).expect("a task");
-                    assert!(task.ended_at.is_none(), "answered twice");
-                    (task.outcome, task.answer, task.ended_at) = (Some(outcome), answer, Some(at));
-                    task.taken_at = taken_at;
-                    self.inbox += 1;
-                    task.answer_seq = Some(self.inbox);
-                }
-                Write::ItemsTaken { items, checkpoint, .. } => {
-                    for task in self.tasks.iter_mut().filter(|task| items.contains(&task.item)) {
-                        assert_eq!(task.taken_at.replace(checkpoint), None, "taken twice");
-                    }
-                }
-                Write::MailInsert { mail, .. } => self.mailbox.push(mail),
-                Write::MailTake { seq, .. } => self.mailbox.retain(|mail| mail.seq != seq),
-                Write::RunProgress { status, metrics, limits, .. } => {
-                    let record = self.record.as_mut().expect("a row");
-                    (record.status, record.metrics) = (status, metrics);
-                    self.limits = *limits.expect("of a program");
-                }
-                Write::Events(events) => {
-                    for event in events.iter() {
-                        assert_eq!(event.seq, self.events.len() as u64 + 1, "a gap in the output");
-                        let text = match &event.payload {
-                            EventPayload::Console { text, .. } => text.clone(),
-                            _ => String::new(),
-                        };
-                        self.responses += u64::from(matches!(event.payload, EventPayload::Http(_)));
-                        self.events.push((event.seq, text));
-                    }
-                }
-                Write::ExecutionEnded(execution) => self.record = Some((*execution).clone()),
-                Write::ItemsWithdraw { at, .. } => {
-                    for task in self.tasks.iter_mut().filter(|task| task.ended_at.is_none()) {
-                        (task.outcome, task.ended_at) = (Some(ItemOutcome::Withdrawn), Some(at));
-                    }
-                }
-                Write::SessionEnd { .. } => {}
-                other => panic!("the model has no rows for {other:?}"),
-            }
-        }
-        self.is_not_stuck();
-    }
-
-    /// An execution that has not ended is claimed by the next supervisor, or something that can end wakes it.
-    fn is_not_stuck(&self) {
-        let Some(record) = &self.record else { return };
-        let rests = match self.checkpoints.values().next_back().map(|(cause, _)| cause.as_str()) {
-            Some("pause" | "edit") => {
-                self.tasks.iter().any(|task| task.is_pause() && task.ended_at.is_none())
-            }
-            Some("wait" | "wait_edit") => {
-                let has_open = self.items().any(|item| item.ended_at.is_none());
-                has_open && !self.items().any(|item| item.ended_at.is_some() && item.taken_at.is_none())
-            }
-            _ => false,
-        };
-        let waits = record.status == ExecutionStatus::Waiting;
-        assert!(record.status.is_final() || waits == rests, "{:?}, but it rests: {rests}", record.status);
-        let is_open = self.tasks.iter().any(|task| task.ended_at.is_none());
-        assert!(!record.status.is_final() || !is_open, "an execution that has ended waits for something");
-    }
-
-    fn items(&self) -> impl Iterator<Item = &ItemRow> {
-        self.tasks.iter().filter(|task| !task.is_pause())
-    }
-
-    fn found(&self) -> Option<StoredExecution> {
-        let record = self.record.clone()?;
-        let checkpoint = self.checkpoints.last_key_value().map(|(seq, (cause, _))| CheckpointRow {
-            seq: *seq,
-            at: Timestamp(0),
-            cause: cause.clone(),
-            bytes: 0,
-            unweighed: Some(0),
-            written: 0,
-        });
-        let mut items: Vec<ItemRow> = self.items().filter(|item| item.taken_at.is_none()).cloned().collect();
-        items.sort_by_key(|item| item.answer_seq);
-        Some(StoredExecution {
-            record,
-            checkpoint,
-            task: self.tasks.iter().rfind(|task| task.is_pause()).cloned(),
-            items,
-            last_item: self.items().map(|item| item.item - ITEMS_FROM).max().unwrap_or(0),
-            mailbox: self.mailbox.clone(),
-            limits: self.limits.clone(),
-        })
-    }
-}
-
 struct World {
     rng: SeededRandom,
     now: Now,
-    rows: Rows,
+    rows: StoredRows,
     machine: Option<DurableMachine>,
     worker: Option<Worker>,
     loading: Option<LoadFrom>,
@@ -210,8 +72,8 @@ struct World {
     /// The program waits for items, too.
     has_items: bool,
     /// Events without a reply.
-    unheard: BTreeMap<u64, String>,
-    heard: Vec<String>,
+    undelivered: BTreeMap<u64, String>,
+    delivered: Vec<String>,
     /// Answers without a reply: number of the task, and text.
     unanswered: BTreeMap<u64, (u64, String)>,
     acknowledged: Vec<(u64, String)>,
@@ -235,7 +97,7 @@ impl World {
         Self {
             rng: SeededRandom::new(seed),
             now: Now { mono_ms: 1_000, unix_ms: 1_000_000, cpu_us: 0 },
-            rows: Rows::default(),
+            rows: StoredRows::default(),
             machine: None,
             worker: None,
             loading: None,
@@ -244,8 +106,8 @@ impl World {
             calling: None,
             dying: false,
             has_items: false,
-            unheard: BTreeMap::new(),
-            heard: Vec::new(),
+            undelivered: BTreeMap::new(),
+            delivered: Vec::new(),
             unanswered: BTreeMap::new(),
             acknowledged: Vec::new(),
             resuming: BTreeSet::new(),
@@ -323,10 +185,10 @@ impl World {
                     assert!(rests, "the reply is not the program's rest: {:?}", record.status);
                 }
             }
-            DurableAction::Reply { token, result } if self.unheard.contains_key(&token.number()) => {
-                let event = self.unheard.remove(&token.number()).expect("it was there");
+            DurableAction::Reply { token, result } if self.undelivered.contains_key(&token.number()) => {
+                let event = self.undelivered.remove(&token.number()).expect("it was there");
                 if result.is_ok() {
-                    self.heard.push(event);
+                    self.delivered.push(event);
                 }
             }
             DurableAction::Reply { token, result } => {
@@ -372,7 +234,7 @@ impl World {
             self.rows.apply(batch);
         }
         self.unanswered.clear();
-        self.unheard.clear();
+        self.undelivered.clear();
         self.resuming.clear();
         self.machine = None;
         self.begin();
@@ -478,7 +340,8 @@ impl World {
         if !worker && self.writing.is_empty() {
             let machine = self.machine.as_ref();
             assert!(machine.is_some_and(DurableMachine::is_released), "it is never released: {machine:?}");
-            let replied = self.unanswered.is_empty() && self.resuming.is_empty() && self.unheard.is_empty();
+            let replied =
+                self.unanswered.is_empty() && self.resuming.is_empty() && self.undelivered.is_empty();
             assert!(replied, "a caller never gets a reply: {machine:?}");
             self.begin();
         }
@@ -535,7 +398,7 @@ impl World {
     }
 
     fn submit(&mut self) {
-        let open = |task: &&ItemRow| task.ended_at.is_none() && task.kind == ItemKind::Question;
+        let open = |task: &&ItemRow| task.ended_at.is_none() && task.kind == WaitKind::Question;
         let open: Vec<&ItemRow> = self.rows.tasks.iter().filter(open).collect();
         let several = open.len() > 1;
         let pending = (!open.is_empty()).then(|| open[self.rng.below(open.len() as u64) as usize].clone());

@@ -129,7 +129,7 @@ pub(super) struct TaskPart {
     pub(super) item: Option<ItemPart>,
 }
 
-/// What a pending item has and a pause has not.
+/// The facts that a pending item has and a pause has not.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ItemPart {

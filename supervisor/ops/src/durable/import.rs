@@ -440,7 +440,7 @@ impl Reader {
         let is_behind = |last: &TaskPart| match (&last.item, &task.item) {
             (None, None) => last.checkpoint < task.checkpoint && last.ended_at.is_some(),
             (Some(before), Some(item)) => before.number < item.number,
-            // Those of pauses come first.
+            // Pauses come first.
             (last, _) => last.is_none(),
         };
         if !self.file.tasks.last().is_none_or(is_behind) {

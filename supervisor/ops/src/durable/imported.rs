@@ -21,8 +21,8 @@ use vm_system_protocol::model::{
 };
 use vm_system_protocol::reason::CloseReason;
 use vm_system_record::{
-    Checkpoint, Entity, ITEMS_FROM, ItemKind, ItemOutcome, ItemRow, MailRow, NewProgramVersion, Owner,
-    Rejection, Scope, StoreError, Write,
+    Checkpoint, Entity, ITEMS_FROM, ItemOutcome, ItemRow, MailRow, NewProgramVersion, Owner, Rejection,
+    Scope, StoreError, WaitKind, Write,
 };
 
 /// Versions of one source that are compared with the code of a file.
@@ -320,7 +320,7 @@ fn task_row(execution: ExecutionId, task: TaskPart) -> ItemRow {
     ItemRow {
         id: number.map_or_else(|| task_id(execution, task.checkpoint), |number| item_id(execution, number)),
         item: number.map_or(task.checkpoint, |number| ITEMS_FROM + number),
-        kind: item.as_ref().and_then(|item| ItemKind::from_text(&item.kind)).unwrap_or(ItemKind::Question),
+        kind: item.as_ref().and_then(|item| WaitKind::from_text(&item.kind)).unwrap_or(WaitKind::Question),
         taken_at: item.as_ref().and_then(|item| item.taken_at),
         name: item.and_then(|item| item.name),
         answer_seq: None,

@@ -277,10 +277,11 @@ impl Ops {
     }
 }
 
-/// What an execution waits for, for a branch of it: from now on, as long as it was to wait at first. What was wrong stays wrong.
+/// An item of an execution for a branch of it, which waits from now on, as long as the execution was to wait at first. A wrong one stays
+/// wrong.
 fn anew(row: ItemRow, execution: ExecutionId, at: Timestamp) -> ItemRow {
     let is_refused = !row.is_pause() && row.outcome == Some(ItemOutcome::Failed) && row.attempts == 0;
-    let asked = ItemRow {
+    let waiting = ItemRow {
         execution,
         attempts: 0,
         created_at: at,
@@ -291,7 +292,7 @@ fn anew(row: ItemRow, execution: ExecutionId, at: Timestamp) -> ItemRow {
         last_attempt_at: None,
         ..row
     };
-    if is_refused { asked } else { ItemRow { ended_at: None, outcome: None, answer: None, ..asked } }
+    if is_refused { waiting } else { ItemRow { ended_at: None, outcome: None, answer: None, ..waiting } }
 }
 
 /// `stored` are those that exist, in order.

@@ -5,6 +5,16 @@ declare const args: string[];
 /** Variables of `program start --env`. */
 declare const env: Record<string, string>;
 
+/** A task for which the program does not stop: as `CC`, with a promise of the answer. */
+declare namespace CC {
+  function async(prompt: string | number | boolean): Promise<string>;
+  function async<T = any>(prompt: string | number | boolean, options: CCOptions<T>): Promise<T>;
+}
+/** Settled after so many milliseconds. */
+declare function sleep(ms: number): Promise<void>;
+/** The next event of this name; `default`, or a CCTimeoutError, when the time is over. */
+declare function waitFor<T = any>(name: string, options?: { timeout_ms?: number; default?: T }): Promise<T>;
+
 declare const fs: {
   /** The text, or null if it does not exist or may not be read. */
   readFile(path: string): string | null;

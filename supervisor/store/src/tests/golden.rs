@@ -23,10 +23,10 @@ use vm_system_protocol::model::{
 use vm_system_protocol::reason::CloseReason;
 use vm_system_protocol::time::Timestamp;
 use vm_system_record::{
-    AuditEntry, Batch, Checkpoint, ExecutionQuery, Fence, ITEMS_FROM, IdKind, Incarnation, ItemKind,
-    ItemOutcome, ItemRow, KeyClaim, LibraryRow, MailRow, NewProgramVersion, Page, PolicySnapshot,
-    ProgramQuery, RecordedWorktree, RunQuery, Scope, SessionQuery, SpentCalls, SpentLimits, TaskQuery,
-    UsedLimits, Write,
+    AuditEntry, Batch, Checkpoint, ExecutionQuery, Fence, ITEMS_FROM, IdKind, Incarnation, ItemOutcome,
+    ItemRow, KeyClaim, LibraryRow, MailRow, NewProgramVersion, Page, PolicySnapshot, ProgramQuery,
+    RecordedWorktree, RunQuery, Scope, SessionQuery, SpentCalls, SpentLimits, TaskQuery, UsedLimits,
+    WaitKind, Write,
 };
 
 /// Each released schema version.
@@ -210,7 +210,7 @@ fn task(id: TaskId, checkpoint: u64) -> Write {
         outcome: None,
         answer: None,
         item: checkpoint,
-        kind: ItemKind::Question,
+        kind: WaitKind::Question,
         name: None,
         answer_seq: None,
         taken_at: None,
@@ -229,7 +229,7 @@ fn event(number: u64, taken_at: Option<u64>) -> Write {
     };
     Write::ItemInsert(Box::new(ItemRow {
         item: ITEMS_FROM + number,
-        kind: ItemKind::Event,
+        kind: WaitKind::Event,
         name: Some("paid".to_owned()),
         prompt: String::new(),
         schema: None,

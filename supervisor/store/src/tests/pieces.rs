@@ -16,8 +16,8 @@ use vm_system_protocol::model::{Execution, ExecutionKind, ExecutionStatus, Sessi
 use vm_system_protocol::reason::CloseReason;
 use vm_system_protocol::time::Timestamp;
 use vm_system_record::{
-    Checkpoint, Entity, ExecutionQuery, IdKind, ItemKind, ItemRow, NewProgramVersion, Page, Rejection,
-    Retention, RunQuery, StorageLimit, StoreError, Write,
+    Checkpoint, Entity, ExecutionQuery, IdKind, ItemRow, NewProgramVersion, Page, Rejection, Retention,
+    RunQuery, StorageLimit, StoreError, WaitKind, Write,
 };
 
 /// Several turns' worth.
@@ -49,7 +49,7 @@ fn task(execution: u8) -> Write {
         outcome: None,
         answer: None,
         item: 1,
-        kind: ItemKind::Question,
+        kind: WaitKind::Question,
         name: None,
         answer_seq: None,
         taken_at: None,

@@ -7,7 +7,7 @@ use vm_system_protocol::ids::TaskId;
 use vm_system_protocol::model::{Execution, ExecutionKind, ExecutionStatus, Metrics};
 use vm_system_protocol::time::Timestamp;
 use vm_system_record::{
-    AuditEntry, Checkpoint, Guard, ItemKind, ItemOutcome, ItemRow, Owner, SpentLimits, UsedLimits, Write,
+    AuditEntry, Checkpoint, Guard, ItemOutcome, ItemRow, Owner, SpentLimits, UsedLimits, WaitKind, Write,
 };
 
 /// The tables and indexes of [`step`]: the row of the execution, five of the items, checkpoint, page, event, two of the audit log, the
@@ -45,7 +45,7 @@ fn step(seq: u64, deadline: Option<i64>, guard: Guard) -> Vec<Write> {
         answer: None,
         outcome: None,
         item: seq,
-        kind: ItemKind::Question,
+        kind: WaitKind::Question,
         name: None,
         answer_seq: None,
         taken_at: None,

@@ -13,8 +13,8 @@ use vm_system_protocol::model::{Execution, ExecutionStatus, Metrics, SessionStat
 use vm_system_protocol::reason::CloseReason;
 use vm_system_protocol::time::Timestamp;
 use vm_system_record::{
-    Batch, Checkpoint, ExecutionQuery, Incarnation, ItemKind, ItemOutcome, ItemRow, KeyClaim,
-    NewProgramVersion, Page, Scope, SessionQuery, Write,
+    Batch, Checkpoint, ExecutionQuery, Incarnation, ItemOutcome, ItemRow, KeyClaim, NewProgramVersion, Page,
+    Scope, SessionQuery, WaitKind, Write,
 };
 
 /// Few enough to collide often.
@@ -110,7 +110,7 @@ fn counted_write() -> impl Strategy<Value = Write> {
                 outcome: None,
                 answer: None,
                 item,
-                kind: ItemKind::Question,
+                kind: WaitKind::Question,
                 name: None,
                 answer_seq: None,
                 taken_at: None,

@@ -62,7 +62,7 @@ fn a_loop_of_short_segments_ends_when_its_time_is_used_up() {
     let limits = Limits::default();
     let call = FromDurable::Call(HostCall { name: "readFile".to_owned(), args: json("[]") });
     let options = Some(json(r#"{"nope":1}"#));
-    let stop = |cause| Stop { cause, cpu_us: 1, heap_bytes: 1, applied: 0 };
+    let stop = |cause| stop_at(cause);
     let wrong = stop(Cause::Pause { prompt: "x".to_owned(), options });
     for message in [call, FromDurable::Checkpoint(Box::new(wrong))] {
         let (turns, code) = turns_until_its_end(&mut running(), &message);
@@ -124,7 +124,7 @@ fn worker_that_sends_more_than_may_be_stored_is_killed() {
         Cause::Ended(End::Corrupt(long(MESSAGE_BYTES))),
     ] {
         let mut world = running();
-        let stop = Stop { cause, cpu_us: 1, heap_bytes: 1, applied: 0 };
+        let stop = stop_at(cause);
         world.step(DurableInput::Message(FromDurable::Checkpoint(Box::new(stop))));
         assert!(world.dying && world.writing.is_empty(), "it counts as a protocol violation");
     }
@@ -393,15 +393,14 @@ fn the_end_of_a_program_stores_no_state_and_drops_what_was_stored_behind_its_las
     let states = |batch: &[Write]| batch.iter().any(|write| matches!(write, Write::Checkpoint(_)));
     let page = || StatePage { number: 0, bytes: vec![1; 100] };
     let end = || {
-        let stop =
-            Stop { cause: Cause::Ended(End::Ok { result: json("1") }), cpu_us: 1, heap_bytes: 1, applied: 0 };
+        let stop = stop_at(Cause::Ended(End::Ok { result: json("1") }));
         FromDurable::SmallCheckpoint { pages: vec![page()], stop: Box::new(stop) }
     };
     // An execution that never paused has nothing in the store, or loses it.
     for stored in [false, true] {
         let mut world = running();
         if stored {
-            let stop = Stop { cause: Cause::Steps, cpu_us: 1, heap_bytes: 1, applied: 0 };
+            let stop = stop_at(Cause::Steps);
             world.step(DurableInput::Message(FromDurable::SmallCheckpoint {
                 pages: vec![page()],
                 stop: Box::new(stop),
@@ -430,12 +429,9 @@ fn state_is_measured_after_the_bytes_of_the_largest_state_also_by_a_new_machine(
     let weighed = |found: Option<u64>| {
         let mut world = warm();
         let mut stored = world.rows.found().expect("it waits");
-        if let Some(last) = &mut stored.checkpoint {
-            last.unweighed = found;
-        }
-        let mut found = stored;
-        found.record.status = ExecutionStatus::Waiting;
-        let mut machine = DurableMachine::from_stored(world.spec(), found);
+        stored.checkpoint.as_mut().expect("of a pause").unweighed = found;
+        stored.record.status = ExecutionStatus::Waiting;
+        let mut machine = DurableMachine::from_stored(world.spec(), stored);
         machine.spec.limits.max_state_mb = 1;
         machine.gathered.pages = BTreeMap::from([(0, vec![0; 64 << 10])]);
         machine.add_checkpoint("steps", world.now);
@@ -593,13 +589,4 @@ fn waiting_for_memory_of_pages_does_not_count_while_the_store_fails() {
     world.now.mono_ms += 70;
     world.step(DurableInput::Cancel { token: RunToken::new(100), with: Vec::new() });
     assert_eq!(world.machine.as_ref().expect("a machine").record().metrics.duration_ms, 70);
-}
-
-#[test]
-fn forbidden_call_that_ended_a_worker_is_named() {
-    let mut world = World::new(1);
-    world.begin();
-    world.each_ends(|| DurableInput::ForbiddenCall("openat".to_owned()));
-    let error = world.rows.record.and_then(|record| record.error).expect("an error");
-    assert_eq!(error.reason.as_deref(), Some("seccomp(openat)"));
 }

@@ -6,7 +6,7 @@ use super::{World, json};
 use crate::durable::DurableInput;
 use std::collections::BTreeSet;
 use vm_system_protocol::durable::{
-    AnsweredItem, Cause, End, FromDurable, HostCall, ItemRequest, NewItem, StatePage, Stop, TaskAnswer,
+    AnsweredItem, Cause, CreatedItem, End, FromDurable, HostCall, ItemContent, StatePage, Stop, TaskAnswer,
     ToDurable,
 };
 use vm_system_protocol::model::ExecutionStatus;
@@ -30,11 +30,11 @@ pub(super) struct ItemProgram {
     step: u8,
 }
 
-fn request(number: u64) -> ItemRequest {
+fn content(number: u64) -> ItemContent {
     match number % 3 {
-        0 => ItemRequest::Timer { duration_ms: 3 * number },
-        1 => ItemRequest::Question { prompt: format!("question {number}"), options: None },
-        _ => ItemRequest::Event { name: "e".to_owned(), timeout_ms: None, fallback: None },
+        0 => ItemContent::Timer { duration_ms: 3 * number },
+        1 => ItemContent::Question { prompt: format!("question {number}"), options: None },
+        _ => ItemContent::Event { name: "e".to_owned(), timeout_ms: None, fallback: None },
     }
 }
 
@@ -62,8 +62,8 @@ impl ItemProgram {
 
     fn create(&mut self, count: u64) -> Vec<FromDurable> {
         let until = (self.last + count).min(ITEMS);
-        let items: Vec<NewItem> = (self.last + 1..=until)
-            .map(|number| NewItem { number, at_us: 0, request: request(number) })
+        let items: Vec<CreatedItem> = (self.last + 1..=until)
+            .map(|number| CreatedItem { number, at_us: 0, content: content(number) })
             .collect();
         self.last = until;
         self.open.extend(items.iter().map(|item| item.number));
@@ -77,7 +77,7 @@ impl ItemProgram {
         vec![FromDurable::Pages(vec![page]), FromDurable::Checkpoint(Box::new(stop))]
     }
 
-    /// What stops it before it waits for its items.
+    /// The cause that stops it before it waits for its items.
     fn interruption(&mut self) -> Option<Cause> {
         let used = self.log.iter().filter(|(number, _)| *number > 0).count();
         if used as u64 + 2 >= ITEMS {
@@ -89,7 +89,7 @@ impl ItemProgram {
         let effect = HostCall { name: "writeFile".to_owned(), args: json("[]") };
         match step {
             0 if used > 0 && used % 5 == 0 => {
-                // Its state waits for the answer: it goes on behind this.
+                // The state in the store waits for the answer.
                 Some(Cause::Pause { prompt: format!("pause {used}"), options: None })
             }
             0 if used > 0 && used % 7 == 0 => {
@@ -150,16 +150,16 @@ impl ItemProgram {
 }
 
 impl World {
-    /// Somebody sends an event.
+    /// A client sends an event.
     pub(super) fn emit(&mut self) {
-        let is_enough = self.rows.items().filter(|item| item.name.is_some()).count() < self.heard.len();
+        let is_enough = self.rows.items().filter(|item| item.name.is_some()).count() < self.delivered.len();
         if self.machine.is_none() || self.is_leaving() || is_enough {
             return;
         }
         self.submitted += 1;
         let event = format!("{}", self.submitted);
         let token = self.token();
-        self.unheard.insert(token.number(), event.clone());
+        self.undelivered.insert(token.number(), event.clone());
         let (name, event, with) = ("e".to_owned(), json(&event), Vec::new());
         self.step(DurableInput::Emit { token, name, event, with });
     }
@@ -190,7 +190,7 @@ impl World {
                 "seed {seed}: a lost answer"
             );
         }
-        for event in &self.heard {
+        for event in &self.delivered {
             let stored = used.iter().any(|item| item.answer.as_ref() == Some(event));
             let kept = self.rows.mailbox.iter().any(|mail| mail.event == *event);
             assert!(stored || kept, "seed {seed}: the event {event} was lost");
@@ -220,13 +220,13 @@ fn history(seed: u64) -> World {
 
 #[test]
 fn every_answer_is_used_once_in_its_order_despite_any_crash() {
-    let (mut crashes, mut stops, mut lost, mut heard) = (0, 0, 0, 0);
+    let (mut crashes, mut stops, mut lost, mut delivered) = (0, 0, 0, 0);
     for seed in 0..600 {
         let world = history(seed);
         (crashes, stops, lost) = (crashes + world.crashes, stops + world.stops, lost + world.lost);
-        heard += world.heard.len();
+        delivered += world.delivered.len();
     }
-    assert!(heard > 1_000, "hardly an event was acknowledged: {heard}");
+    assert!(delivered > 1_000, "hardly an event was acknowledged: {delivered}");
     assert!(crashes > 1_000, "the model hardly crashed: {crashes}");
     assert!(stops > 300 && lost > 100, "the model hardly stopped ({stops}) or lost anything ({lost})");
 }

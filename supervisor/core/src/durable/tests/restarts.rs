@@ -139,3 +139,12 @@ fn program_with_which_its_supervisor_was_killed_too_often_is_ended_before_it_run
     store_all(&mut world);
     assert_eq!(world.rows.record.as_ref().map(|record| record.status), Some(ExecutionStatus::Error));
 }
+
+#[test]
+fn forbidden_call_that_ended_a_worker_is_named() {
+    let mut world = World::new(1);
+    world.begin();
+    world.each_ends(|| DurableInput::ForbiddenCall("openat".to_owned()));
+    let error = world.rows.record.and_then(|record| record.error).expect("an error");
+    assert_eq!(error.reason.as_deref(), Some("seccomp(openat)"));
+}

@@ -12,7 +12,7 @@ use vm_system_protocol::json::JsonText;
 use vm_system_protocol::limits::EVENT_TEXT_BYTES;
 use vm_system_protocol::model::{Event, EventPayload};
 use vm_system_protocol::time::Timestamp;
-use vm_system_record::ItemKind;
+use vm_system_record::WaitKind;
 
 /// How far the exporting machine's clock may be ahead of ours (milliseconds): a day.
 const SKEW_MS: i64 = 24 * 3_600_000;
@@ -127,18 +127,18 @@ pub(super) fn task(clock: ImportTime, part: &TaskPart) -> Bounds {
     }
 }
 
-/// What a pending item has besides.
+/// The facts that a pending item has and a pause has not.
 fn item(item: &ItemPart, part: &TaskPart) -> Bounds {
-    let kind = ItemKind::from_text(&item.kind).ok_or("an item of an unknown kind")?;
+    let kind = WaitKind::from_text(&item.kind).ok_or("an item of an unknown kind")?;
     let name = item.name.as_ref().map_or(0, String::len);
     let json = |text: &Option<String>| {
         text.as_ref().is_none_or(|text| JsonText::from_untrusted(text.clone()).is_valid())
     };
     let is_answered = matches!(part.outcome.as_deref(), Some("answered" | "defaulted"));
     let fits = match kind {
-        ItemKind::Question => name == 0,
-        ItemKind::Timer => name == 0 && part.prompt.is_empty() && part.answer.is_none(),
-        ItemKind::Event => {
+        WaitKind::Question => name == 0,
+        WaitKind::Timer => name == 0 && part.prompt.is_empty() && part.answer.is_none(),
+        WaitKind::Event => {
             (1..=EVENT_NAME_BYTES).contains(&name)
                 && part.prompt.is_empty()
                 && part.schema.is_none()

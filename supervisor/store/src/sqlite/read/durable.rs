@@ -11,7 +11,7 @@ use vm_system_record::{
     CheckpointRow, Owner, Page, PageVersion, ProgramCode, ProgramRow, PromptBeginning, RUN_HEAD_STATE_BYTES,
     RunHead, RunRow, Scope, SessionRow, UsedLimits, VersionRow,
 };
-use vm_system_record::{ITEMS_FROM, ItemKind, ItemOutcome, ItemRow, MailRow};
+use vm_system_record::{ITEMS_FROM, ItemOutcome, ItemRow, MailRow, WaitKind};
 
 pub(super) const PROGRAM: &str =
     "SELECT id, owner, name, is_active, programs.created_at, modified_at, programs.version,
@@ -221,7 +221,7 @@ pub(super) fn task_row(row: &Row<'_>) -> Read<ItemRow> {
         item: count(row, 16)?,
         kind: {
             let kind = row.get_ref(17)?.as_str().map_err(|_| ReadError::Damaged("task"))?;
-            ItemKind::from_text(kind).ok_or(ReadError::Damaged("task"))?
+            WaitKind::from_text(kind).ok_or(ReadError::Damaged("task"))?
         },
         name: row.get(18)?,
         answer_seq: row.get::<_, Option<i64>>(19)?.map(i64::cast_unsigned),
@@ -247,7 +247,8 @@ fn pending_items(c: &Connection, execution: ExecutionId) -> Read<Vec<ItemRow>> {
     let mut open = Select::new(TASK);
     open.and_value("execution =", id())
         .and_value("item IN (SELECT item FROM open_items WHERE execution =", id());
-    open.and_value("item >", ITEMS_FROM.cast_signed()).text(") ORDER BY item");
+    // In no order: they are found by their numbers.
+    open.and_value("item >", ITEMS_FROM.cast_signed()).text(")");
     let mut items = open.rows(c, task_row)?;
     items.extend(untaken(execution).rows(c, task_row)?);
     Ok(items)
@@ -255,8 +256,8 @@ fn pending_items(c: &Connection, execution: ExecutionId) -> Read<Vec<ItemRow>> {
 
 /// Items that have ended and are in no state, in the order of their answers.
 fn untaken(execution: ExecutionId) -> Select {
-    let mut select = Select::new(TASK);
-    // The text of the partial index, so that it is used.
+    let mut select = Select::new(&format!("{TASK} INDEXED BY items_untaken"));
+    // The text of the partial index, which is used for no other.
     select.and_value("execution =", execution.as_bytes().to_vec());
     select.and("ended_at IS NOT NULL AND taken_at IS NULL AND item >= 1099511627776");
     select.text(" ORDER BY answer_seq");
@@ -294,10 +295,10 @@ pub(in crate::sqlite) fn waiting_for(c: &Connection, execution: ExecutionId) -> 
     select.each(c, |row| {
         let kind = row.get_ref(0)?.as_str().map_err(|_| ReadError::Damaged("task"))?;
         let number = small(row, 1, "task")?;
-        match ItemKind::from_text(kind).ok_or(ReadError::Damaged("task"))? {
-            ItemKind::Question => waiting.questions = number,
-            ItemKind::Timer => waiting.timers = number,
-            ItemKind::Event => waiting.events = number,
+        match WaitKind::from_text(kind).ok_or(ReadError::Damaged("task"))? {
+            WaitKind::Question => waiting.questions = number,
+            WaitKind::Timer => waiting.timers = number,
+            WaitKind::Event => waiting.events = number,
         }
         Ok(true)
     })?;

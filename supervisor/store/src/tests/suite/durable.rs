@@ -6,8 +6,8 @@ use crate::tests::fixture::{ended, execution_id, mine, owner, running};
 use vm_system_protocol::ids::{ProgramId, TaskId};
 use vm_system_protocol::time::Timestamp;
 use vm_system_record::{
-    Batch, Checkpoint, Entity, ItemKind, ItemOutcome, ItemRow, NewProgramVersion, Page, ProgramQuery,
-    Rejection, TaskQuery, Write,
+    Batch, Checkpoint, Entity, ItemOutcome, ItemRow, NewProgramVersion, Page, ProgramQuery, Rejection,
+    TaskQuery, WaitKind, Write,
 };
 
 pub(super) async fn program_gets_a_version_each_time_it_is_loaded(store: StoreHandle) {
@@ -173,7 +173,7 @@ pub(super) async fn tasks_of_an_execution_are_numbered_and_end_in_any_order(stor
         answer: None,
         outcome: None,
         item: n.into(),
-        kind: ItemKind::Question,
+        kind: WaitKind::Question,
         name: None,
         answer_seq: None,
         taken_at: None,

@@ -7,8 +7,8 @@ use vm_system_protocol::ids::{ExecutionId, TaskId};
 use vm_system_protocol::model::{Execution, ExecutionKind, ExecutionStatus, Metrics};
 use vm_system_protocol::time::Timestamp;
 use vm_system_record::{
-    Batch, Checkpoint, ClaimKind, Fence, Guard, ItemKind, ItemOutcome, ItemRow, LetGo, Owner, SpentCalls,
-    SpentLimits, StoreError, UsedLimits, Write,
+    Batch, Checkpoint, ClaimKind, Fence, Guard, ItemOutcome, ItemRow, LetGo, Owner, SpentCalls, SpentLimits,
+    StoreError, UsedLimits, WaitKind, Write,
 };
 
 /// An execution of a program with a status, in the session 1.
@@ -107,7 +107,7 @@ fn task(n: u8, item: u64, deadline: Option<i64>) -> ItemRow {
         answer: None,
         outcome: None,
         item,
-        kind: ItemKind::Question,
+        kind: WaitKind::Question,
         name: None,
         answer_seq: None,
         taken_at: None,
