@@ -70,7 +70,7 @@ records! {
     Event: execution_id seq ts type payload;
     SessionEvent: session_id seq at type execution_id other_session_id detail;
     Run: id session_id kind input path args env status started_at ended_at result error metrics degraded events owner name
-        program_id program program_version task waiting_for abandoned;
+        program_id program program_version task waiting_for activity abandoned;
     Program: id name version source_hash format created_at modified_at source typescript owner;
     ProgramVersion: version source_hash format created_at;
     ProgramState: frames more_frames globals;
@@ -86,7 +86,7 @@ records! {
     RuntimeInfo: version pid uptime_ms keeper_pid sandbox zygotes active_sessions sessions_created executions_started
         durability store_queue store_problem;
     UpgradeReport: drain_at builds unreached;
-    DoctorReport: kernel ok problem layers host;
+    DoctorReport: kernel ok problem layers host stuck;
     CheckReport: ok schema bytes newest_record findings more;
     CompiledPlan: valid blocks block_ids plan;
 }

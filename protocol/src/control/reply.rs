@@ -148,6 +148,10 @@ pub struct Health {
     /// The size of the database, for administrators.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub database: Option<DatabaseSize>,
+    /// Executions of programs that nothing would wake, as of some minutes ago, for administrators. There should be none: `vm-system ops
+    /// doctor` lists them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stuck: Option<u64>,
 }
 
 /// The memory that the sessions and programs of an owner hold.
@@ -281,6 +285,17 @@ pub struct DoctorReport {
     pub layers: Vec<SandboxLayer>,
     /// The walls that were tried on this machine.
     pub host: Vec<HostFinding>,
+    /// Executions of programs that nothing would wake: the caller's, or for administrators all; at most 100.
+    pub stuck: Vec<StuckExecution>,
+}
+
+/// An execution of a program that has not ended, and that nothing would wake.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize)]
+pub struct StuckExecution {
+    pub execution_id: ExecutionId,
+    /// For administrators.
+    pub owner: Option<String>,
+    pub why: String,
 }
 
 /// The result of trying a wall on this machine, in a separate process.

@@ -174,6 +174,9 @@ pub struct Run {
     /// Numbers of the things that the execution waits for; absent once it has ended, and while it waits for nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waiting_for: Option<WaitingFor>,
+    /// The present act of an execution that runs, as a text; absent in lists.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub activity: Option<String>,
     /// Questions, timers and events for which a program did not wait any more when it ended; at most the first 100.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub abandoned: Vec<AbandonedItem>,

@@ -177,7 +177,7 @@ structs! {
     TaskStatus { execution_id, name, status, task, more_tasks, waiting_for, result, error }
     WaitingFor { questions, timers, events, wakes_at }
     AbandonedItem { kind, name, task_id, answer }
-    Run { execution, name, program_id, program, program_version, task, waiting_for, abandoned }
+    Run { execution, name, program_id, program, program_version, task, waiting_for, activity, abandoned }
     CheckpointInfo { seq, at, cause, bytes }
     ProgramState { frames, more_frames, globals }
     ProgramFrame { function, file, line, column, source_line, variables, items }
@@ -199,7 +199,7 @@ structs! {
     AnsweredItem { number, answer }
     HostCall { name, args }
     HttpResponse { status, reason, headers, body }
-    Health { status, memory, largest_owner, database }
+    Health { status, memory, largest_owner, database, stuck }
     DatabaseSize { used_bytes, free_bytes, gives_back }
     MemoryOwner { owner, held_mb, share_mb }
     RuntimeSummary { active_sessions, active_session_ids }
@@ -211,7 +211,8 @@ structs! {
         version, pid, uptime_ms, keeper_pid, sandbox, zygotes, active_sessions, sessions_created, executions_started,
         durability, store_queue, store_problem,
     }
-    DoctorReport { kernel, ok, problem, layers, host }
+    DoctorReport { kernel, ok, problem, layers, host, stuck }
+    StuckExecution { execution_id, owner, why }
     HostFinding { name, works, required, detail }
     ModuleInfo { name, description }
     TemplateName { template_id, name }

@@ -167,7 +167,8 @@ fn run_reply(caller: &Caller, status: RunStatus, identity: &RunIdentity) -> Run 
     let owner = caller.shown_owner(&identity.owner);
     Run {
         waiting_for: Some(status.waiting_for).filter(|waiting| !waiting.is_nothing()),
-        abandoned: Vec::new(),
+        activity: None,
+            abandoned: Vec::new(),
         execution: Execution { owner, ..status.record },
         name: identity.name.clone(),
         program_id: Some(identity.program),
@@ -181,7 +182,8 @@ fn shown(caller: &Caller, row: RunRow, task: Option<&ItemRow>) -> Run {
     let owner = caller.shown_owner(&row.row.owner);
     Run {
         waiting_for: Some(row.waiting_for).filter(|waiting| !waiting.is_nothing()),
-        abandoned: Vec::new(),
+        activity: None,
+            abandoned: Vec::new(),
         execution: Execution { owner, ..row.row.execution },
         name: row.row.name,
         program_id: Some(row.program),

@@ -4,11 +4,15 @@ use super::errors::{invalid, stored};
 use super::{LIST_ROWS, Ops, VerbCall, fitting, rows_of};
 use vm_system_protocol::control::{
     AuditList, AuditRecord, DatabaseSize, Doctor, DoctorReport, ErrorCode, Health, HealthGet, MemoryOwner,
-    OpError, RuntimeInfo, RuntimeInfoGet, RuntimeSummary, RuntimeSummaryGet, SandboxLayer, Shutdown,
+    OpError, RuntimeInfo, RuntimeInfoGet, RuntimeSummary, RuntimeSummaryGet, SandboxLayer, Shutdown, StuckExecution,
 };
 use vm_system_protocol::ids::SessionId;
 use vm_system_record::StoreError;
+use vm_system_runtime::StuckRun;
 use vm_system_store::StoreStatus;
+
+/// Stuck executions that a report lists.
+const STUCK: usize = 100;
 
 impl Ops {
     /// The health of the supervisor: if the store cannot write, every verb that writes fails; without a jail or a zygote that does
@@ -41,6 +45,7 @@ impl Ops {
                     free_bytes: store.bytes_free,
                     gives_back: store.gives_back,
                 }),
+                stuck: self.runtime.durables().filter(|_| call.caller.admin).map(|durables| durables.stuck_number()),
             }),
             Some(why) => Err(OpError::new(
                 ErrorCode::SandboxUnavailable,
@@ -61,6 +66,18 @@ impl Ops {
             required: false,
             detail,
         }));
+        if let Some(durables) = self.runtime.durables() {
+            let found = durables.stuck().await.map_err(stored)?;
+            let seen = found.into_iter().filter(|run| call.caller.may_see(&run.owner)).take(STUCK);
+            report.stuck = seen
+                .map(|StuckRun { execution, owner, why }| StuckExecution {
+                    execution_id: execution,
+                    owner: call.caller.shown_owner(&owner),
+                    why: why.to_owned(),
+                })
+                .collect();
+            report.ok &= report.stuck.is_empty();
+        }
         if let Some(error) = problem(&self.store.status()) {
             report.ok = false;
             let hint = error.hint.unwrap_or_default();

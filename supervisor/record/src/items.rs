@@ -1,7 +1,7 @@
 //! Rows of what executions wait for: items, and the events that have come for them.
 
 use crate::Owner;
-use vm_system_protocol::ids::{ExecutionId, TaskId};
+use vm_system_protocol::ids::{ExecutionId, SessionId, TaskId};
 use vm_system_protocol::model::{TaskState, WaitKind};
 use vm_system_protocol::time::Timestamp;
 
@@ -67,6 +67,18 @@ pub struct MailRow {
     /// JSON.
     pub event: String,
     pub at: Timestamp,
+}
+
+/// An execution of a program, as far as that shows whether it can go on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnfinishedRun {
+    pub execution: ExecutionId,
+    pub session: SessionId,
+    pub owner: Owner,
+    /// It runs (true), or waits.
+    pub runs: bool,
+    /// Why nothing will wake it, if it waits for nothing that can happen.
+    pub stuck: Option<&'static str>,
 }
 
 /// Whether an execution that goes on from a checkpoint of this cause waits for a client, a time or an event.

@@ -14,7 +14,7 @@ mod rows;
 
 pub use batch::{Applied, Batch, Guard, SessionChange, Write};
 pub use error::{Entity, Rejection, StorageLimit, StoreError};
-pub use items::{ITEMS_FROM, ItemOutcome, ItemRow, MailRow, is_rest};
+pub use items::{ITEMS_FROM, ItemOutcome, ItemRow, MailRow, UnfinishedRun, is_rest};
 pub use query::{
     Cursor, ExecutionQuery, IdKind, Page, PageVersion, ProgramQuery, PromptBeginning, RunQuery, SessionQuery,
     TaskQuery,

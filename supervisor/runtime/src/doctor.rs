@@ -49,6 +49,7 @@ pub(super) async fn report(
         problem,
         layers,
         host,
+        stuck: Vec::new(),
     }
 }
 

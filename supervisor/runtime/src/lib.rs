@@ -71,7 +71,7 @@ pub use api::{
     CreateSession, OWNER_GONE_HINT, RestoredSession, RuntimeConfig, RuntimeError, WorktreeClients,
 };
 pub use doctor::examine_host;
-pub use durable::{CompiledSource, DurableConfig, Durables, RunIdentity, StartProgram};
+pub use durable::{CompiledSource, DurableConfig, Durables, RunIdentity, StartProgram, StuckRun};
 pub use facade::{Runtime, StartError};
 pub use follow::{FOLLOWED_BYTES, FOLLOWED_EVENTS, FollowedBatch, Follower, FollowerClosed, follower};
 pub use fork::ForkSession;

@@ -14,7 +14,7 @@ pub(crate) mod prelude {
         AuditEntry, CheckpointRow, ExecutionQuery, ExecutionRow, IdKind, ItemRow, KeyRow, LibraryRow,
         LiveSessionRow, MailRow, Owner, Page, PageVersion, PolicySnapshot, ProgramCode, ProgramQuery,
         ProgramRow, PromptBeginning, RunHead, RunQuery, RunRow, Scope, SessionQuery, SessionRow, StoreError,
-        TaskQuery, TemplateRow, VersionRow,
+        TaskQuery, TemplateRow, UnfinishedRun, VersionRow,
     };
 }
 
@@ -86,6 +86,8 @@ macro_rules! for_each_read {
             run_head[](execution: ExecutionId) -> Option<Box<RunHead>>;
             /// Whether an execution of a program runs, or is due by this time: it is to go on without a request.
             goes_on[](until: Timestamp) -> bool;
+            /// Executions of programs that have not ended, by their sessions, behind one of these.
+            unfinished_runs[](behind: Option<SessionId>, limit: u32) -> Vec<UnfinishedRun>;
             /// Program and version that an execution runs.
             program_run[](execution: ExecutionId) -> Option<(ProgramId, u32)>;
             /// The current execution of an owner's client: the default of its requests.

@@ -4,7 +4,7 @@ use crate::context::Context;
 use crate::error::{CliError, exit};
 use crate::output::{Fit, Output, Rows};
 use vm_system_daemon::{SpawnConfig, examine_host};
-use vm_system_protocol::control::{Doctor, DoctorReport, HostFinding, SandboxLayer};
+use vm_system_protocol::control::{Doctor, DoctorReport, HostFinding, SandboxLayer, StuckExecution};
 
 pub(crate) async fn run(context: &Context) -> Result<u8, CliError> {
     let report = match context.call(Doctor).await {
@@ -22,6 +22,7 @@ fn text(report: &DoctorReport, out: Output) -> String {
     let verdict = match (report.ok, &report.problem) {
         (true, _) => "ok",
         (false, Some(_)) => "not ok",
+        (false, None) if !report.stuck.is_empty() => "not ok: executions are stuck",
         (false, None) => "not ok: a required feature is missing",
     };
     let mut parts = vec![format!("kernel {}: {verdict}", report.kernel)];
@@ -31,6 +32,14 @@ fn text(report: &DoctorReport, out: Output) -> String {
     }
     if !report.host.is_empty() {
         parts.push(format!("Tried on this machine:\n{}", findings(&report.host, out.fit()).trim_end()));
+    }
+    if !report.stuck.is_empty() {
+        let mut rows = Rows::new(["EXECUTION", "OWNER", "WHY"]);
+        for StuckExecution { execution_id, owner, why } in &report.stuck {
+            let owner = owner.clone().unwrap_or_else(|| "-".to_owned());
+            rows.row([execution_id.to_string(), owner, why.clone()]);
+        }
+        parts.push(format!("Stuck, a bug of the daemon:\n{}", rows.wrapped("", out.fit()).trim_end()));
     }
     parts.join("\n\n")
 }

@@ -43,6 +43,9 @@ fn text(run: &Run, stack: &str) -> String {
         let _ = writeln!(text, "Program: {} version {version}", escape::for_message(&program(run)));
     }
     let _ = writeln!(text, "Status: {}", execution.status);
+    if let Some(activity) = &run.activity {
+        let _ = writeln!(text, "Activity: it {activity}");
+    }
     if let Some(json) = execution.result_json() {
         let _ = writeln!(text, "Result: {}", escape::for_message(json));
     }

@@ -6,7 +6,7 @@ use super::input::{
 };
 use super::items::Items;
 use super::spent::Spent;
-use super::state::{Counters, Gathered, NextStep, Requests, SegmentTimer, Stage, WorkerNotes, WriteQueue};
+use super::state::{RunActivity, Counters, Gathered, NextStep, Requests, SegmentTimer, Stage, WorkerNotes, WriteQueue};
 use crate::{Now, WorkerExitStatus};
 use std::collections::BTreeMap;
 use vm_system_protocol::durable::{DurableLimit, Segment, ToDurable};
@@ -110,6 +110,19 @@ impl DurableMachine {
             counters: Counters::default(),
             ended: false,
             released: false,
+        }
+    }
+
+    /// The present act.
+    pub fn activity(&self) -> RunActivity {
+        match self.stage {
+            Stage::Starting | Stage::Restoring => RunActivity::Starts,
+            Stage::Running | Stage::Setting => RunActivity::Computes,
+            Stage::Calling => RunActivity::Calls,
+            Stage::Held => RunActivity::Stores,
+            Stage::Exiting => RunActivity::Ends,
+            Stage::Cold | Stage::Warm(_) if self.is_at_rest() => RunActivity::Rests,
+            Stage::Cold | Stage::Warm(_) => RunActivity::Stores,
         }
     }
 

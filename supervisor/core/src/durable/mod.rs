@@ -46,5 +46,6 @@ pub use input::{
 pub use machine::DurableMachine;
 pub use options::{TIMEOUT_MAX_MS, item_id, task_id, task_of_pause};
 pub use spent::REFILL_MS;
+pub use state::RunActivity;
 pub(super) use stored::answer_of;
 pub use stored::{fresh_record, session_record};

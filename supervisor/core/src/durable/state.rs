@@ -50,6 +50,36 @@ pub(super) enum Stage {
     Exiting,
 }
 
+/// The present act of an execution's owner.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RunActivity {
+    /// It has nothing to do until something comes for which it waits.
+    Rests,
+    /// A worker is being started, or it waits for its turn to start one.
+    Starts,
+    Computes,
+    /// It waits for the result of a call of its host.
+    Calls,
+    /// Its state is being stored.
+    Stores,
+    /// Its worker is being ended.
+    Ends,
+}
+
+impl RunActivity {
+    /// A sentence without a subject.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Rests => "waits",
+            Self::Starts => "waits until a worker is started for it",
+            Self::Computes => "computes",
+            Self::Calls => "waits for the result of a call of its host",
+            Self::Stores => "waits until its state is stored",
+            Self::Ends => "waits until its worker has ended",
+        }
+    }
+}
+
 /// A call that others can see.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum EffectCall {

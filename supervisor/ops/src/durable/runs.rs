@@ -9,7 +9,7 @@ use crate::sessions::worktree;
 use crate::{Ops, VerbCall, fitting, idempotency, page, redact};
 use std::sync::Arc;
 use uuid::Uuid;
-use vm_system_core::durable::{DurableRefusal, Fresh, fresh_record, session_record};
+use vm_system_core::durable::{DurableRefusal, Fresh, RunActivity, fresh_record, session_record};
 use vm_system_protocol::control::{
     ErrorCode, OpError, ProgramCounts, ProgramStart, ProgramTotals, RunDelete, RunGet, RunList,
 };
@@ -21,6 +21,8 @@ use vm_system_record::{
 };
 use vm_system_runtime::{RunIdentity, StartProgram};
 
+/// The act of an execution without an owner task, as after a start of the daemon, or after a failed start of a worker.
+const UNOWNED: &str = "waits until the daemon takes it, within seconds";
 /// Most rows of a list.
 const LIST_MAX: u32 = 1_000;
 
@@ -152,6 +154,9 @@ impl Ops {
         let mut run = shown(call.caller, row, task.as_deref());
         if is_final {
             run.abandoned = self.abandoned(call, id).await?;
+        } else if run.execution.status == ExecutionStatus::Running {
+            let activity = self.durables()?.activity(id).map_or(UNOWNED, RunActivity::as_str);
+            run.activity = Some(activity.to_owned());
         }
         Ok(run)
     }

@@ -329,6 +329,7 @@ impl Ops {
             program_version: None,
             task: task.as_deref().map(task_view),
             waiting_for: waits,
+            activity: None,
             abandoned: Vec::new(),
         })
     }

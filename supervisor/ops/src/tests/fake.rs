@@ -397,6 +397,7 @@ impl RuntimeApi for Fake {
                 problem: None,
                 layers: vec![layer],
                 host: Vec::new(),
+                stuck: Vec::new(),
             }
         })
     }

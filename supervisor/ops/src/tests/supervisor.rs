@@ -15,7 +15,8 @@ async fn health_doctor_and_information_reply() {
             status: "ok".to_owned(),
             memory: "normal".to_owned(),
             largest_owner: None,
-            database: None
+            database: None,
+            stuck: None
         })
     );
     let Ok(shown) = bench.ops.call(&admin(), HealthGet, None, None).await else { panic!("another reply") };

@@ -7,7 +7,9 @@ use super::task::{ProgramContext, RunTask};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
-use vm_system_core::durable::{DurableInput as Input, DurableMachine, DurableRefusal, RunStatus, RunToken};
+use vm_system_core::durable::{
+    DurableInput as Input, DurableMachine, DurableRefusal, RunActivity, RunStatus, RunToken,
+};
 use vm_system_protocol::ids::{ExecutionId, ProgramId};
 use vm_system_record::Owner as Principal;
 
@@ -49,9 +51,28 @@ pub(super) struct LiveRun {
     commands: mpsc::Sender<QueuedRequest>,
     /// The execution's identity, if a caller has supplied it.
     identity: Option<Arc<RunIdentity>>,
+    activity: SharedActivity,
+}
+
+/// The present act of an owner task, for those who look at it.
+#[derive(Debug, Clone)]
+pub(super) struct SharedActivity(Arc<Mutex<RunActivity>>);
+
+impl SharedActivity {
+    fn new() -> Self {
+        Self(Arc::new(Mutex::new(RunActivity::Starts)))
+    }
+
+    pub(super) fn set(&self, activity: RunActivity) {
+        *lock(&self.0) = activity;
+    }
 }
 
 impl LiveRun {
+    pub(super) fn activity(&self) -> RunActivity {
+        *lock(&self.activity.0)
+    }
+
     pub(super) fn is_alive(&self) -> bool {
         !self.commands.is_closed()
     }
@@ -124,8 +145,10 @@ impl Durables {
         if commands.try_send(command).is_err() {
             return Err(DurableRefusal::Stopping);
         }
-        live.insert(execution, LiveRun { commands, identity: Some(identity) });
-        self.tasks.spawn(RunTask::new(Arc::clone(self), execution, inbox).run(Some((machine, context))));
+        let activity = SharedActivity::new();
+        live.insert(execution, LiveRun { commands, identity: Some(identity), activity: activity.clone() });
+        let task = RunTask::new(Arc::clone(self), execution, inbox, activity);
+        self.tasks.spawn(task.run(Some((machine, context))));
         Ok(())
     }
 
@@ -141,8 +164,9 @@ impl Durables {
         }
         let begin = || {
             let (commands, inbox) = mpsc::channel(COMMANDS);
-            self.tasks.spawn(RunTask::new(Arc::clone(self), execution, inbox).run(None));
-            LiveRun { commands, identity: None }
+            let activity = SharedActivity::new();
+            self.tasks.spawn(RunTask::new(Arc::clone(self), execution, inbox, activity.clone()).run(None));
+            LiveRun { commands, identity: None, activity }
         };
         let live = live.entry(execution).or_insert_with(begin);
         // A task removes itself before it ends: an entry without a running task has failed.

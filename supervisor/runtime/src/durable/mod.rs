@@ -13,6 +13,7 @@
 //! - `requests`: HTTP requests
 //! - `pages`: the memory budget for received pages
 //! - `single_request`: workers for one request: compiling, inspecting a state
+//! - `stuck`: looks for executions that nothing would wake
 //! - `alarm`: wakes executions after a start of the supervisor and at the deadlines of tasks
 
 mod alarm;
@@ -29,11 +30,13 @@ mod pages;
 mod requests;
 mod single_request;
 mod stored;
+mod stuck;
 mod task;
 mod worker;
 
 pub use live::RunIdentity;
 pub use single_request::CompiledSource;
+pub use stuck::StuckRun;
 
 use super::api::RuntimeError;
 use super::link::LastReceived;
@@ -50,7 +53,8 @@ use tokio::sync::{Notify, Semaphore};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use vm_system_core::durable::{
-    DurableInput as Input, DurableMachine, DurableRefusal, DurableSpec, Fresh, RunStatus, SubmittedAnswer,
+    DurableInput as Input, DurableMachine, DurableRefusal, DurableSpec, Fresh, RunActivity, RunStatus,
+    SubmittedAnswer,
 };
 use vm_system_policy::{EffectivePolicy, Operator, Snapshot, effective};
 use vm_system_protocol::ids::{ExecutionId, ProgramId, SessionId, TaskId};
@@ -141,6 +145,8 @@ pub struct Durables {
     wakes: Arc<Semaphore>,
     compilations: Arc<Shares>,
     inspections: Arc<Shares>,
+    /// Findings of the search for executions that nothing wakes.
+    stuck: stuck::Findings,
     /// Running workers, for inspection and signals.
     workers: Mutex<HashMap<SessionId, ProgramWorker>>,
     /// The memory budget for pages that are not stored yet.
@@ -159,6 +165,7 @@ impl Durables {
             callers: AtomicU64::default(),
             following: follow::Following::default(),
             workers: Mutex::default(),
+            stuck: stuck::Findings::default(),
             code: Mutex::default(),
             slots: Shares::new("workers of programs", "durable", ShareLimits::at_most(config.workers.max(1))),
             starts: Arc::new(Semaphore::new(config.starts.max(1))),
@@ -172,6 +179,7 @@ impl Durables {
             config,
         });
         durables.tasks.spawn(alarm::run(Arc::clone(&durables)));
+        durables.tasks.spawn(stuck::run(Arc::clone(&durables)));
         durables
     }
 
@@ -327,6 +335,15 @@ impl Durables {
     /// Sessions of programs that have a process now.
     pub fn live_sessions(&self) -> Vec<SessionId> {
         live::lock(&self.workers).keys().copied().collect()
+    }
+
+    /// The present act of an execution's owner task; none if it has none.
+    pub fn activity(&self, execution: ExecutionId) -> Option<RunActivity> {
+        live::lock(&self.live).get(&execution).map(LiveRun::activity)
+    }
+
+    fn has_owner_task(&self, execution: ExecutionId) -> bool {
+        live::lock(&self.live).get(&execution).is_some_and(LiveRun::is_alive)
     }
 
     /// How many executions have an owner task.

@@ -6,7 +6,7 @@ use super::Durables;
 use super::files::Used;
 use super::follow::News;
 use super::hold::RunHold;
-use super::live::{QueuedRequest, lock};
+use super::live::{QueuedRequest, SharedActivity, lock};
 use super::pages::{PageReservation, Reserved};
 use super::stored::{self, FoundRun, StoredState};
 use super::worker::{LoadedWorker, WorkerStartError};
@@ -95,6 +95,7 @@ pub(super) struct RunTask {
     /// Held until a worker is loaded, or nothing is to be done: bounds the executions that are woken at a time.
     pub(super) permit: Option<OwnedSemaphorePermit>,
     inbox: mpsc::Receiver<QueuedRequest>,
+    activity: SharedActivity,
     /// A request that came while the store took no batch.
     pub(super) early: Option<QueuedRequest>,
 }
@@ -117,6 +118,7 @@ impl RunTask {
         durables: Arc<Durables>,
         execution: ExecutionId,
         inbox: mpsc::Receiver<QueuedRequest>,
+        activity: SharedActivity,
     ) -> Self {
         Self {
             execution,
@@ -137,6 +139,7 @@ impl RunTask {
             whole: None,
             permit: None,
             inbox,
+            activity,
             early: None,
             durables,
         }
@@ -155,6 +158,7 @@ impl RunTask {
         self.holder = self.durables.shared.holder(&context.owner);
         let mut stopping = false;
         loop {
+            self.activity.set(machine.activity());
             let woken = self.wait(&machine, stopping).await;
             stopping |= matches!(woken, Woken::Stop);
             let Some(input) = self.input(woken, &context) else { continue };

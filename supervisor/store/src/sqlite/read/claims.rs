@@ -1,11 +1,11 @@
 //! The executions of programs that are to go on: which run, and which are due.
 
-use super::{Read, Select, moment};
+use super::{Read, ReadError, Select, moment};
 use crate::sqlite::claims::ClaimPosition;
 use rusqlite::Connection;
-use vm_system_protocol::ids::ExecutionId;
+use vm_system_protocol::ids::{ExecutionId, SessionId};
 use vm_system_protocol::time::Timestamp;
-use vm_system_record::ClaimKind;
+use vm_system_record::{ClaimKind, Owner, UnfinishedRun};
 
 /// Executions behind a position, in the order of their ids, or of the times at which they are due.
 pub(in crate::sqlite) fn claimable(
@@ -43,6 +43,47 @@ fn claimable_rows(verb: &str, which: ClaimKind, (at, id): ClaimPosition, until: 
     select.paged = true;
     select
 }
+
+/// Executions of programs that have not ended, by their sessions, behind one of these. Those that wait have each what wakes them compared with their rows:
+/// an open item, no answer that would have made them run, and the time at which the first item is due.
+pub(in crate::sqlite) fn unfinished_runs(
+    c: &Connection,
+    behind: Option<SessionId>,
+    limit: u32,
+) -> Read<Vec<UnfinishedRun>> {
+    let mut select = Select::new(UNFINISHED);
+    select.and("kind = 'program' AND status IN ('running', 'waiting')");
+    let first = behind.map_or([0; 16], |id| *id.as_bytes());
+    select.and_value("session >", first.to_vec());
+    select.paged = true;
+    select.text(" ORDER BY session LIMIT").value(i64::from(limit));
+    select.rows(c, |row| {
+        let owner = Owner::new(row.get_ref(1)?.as_str().map_err(|_| ReadError::Damaged("execution"))?);
+        let (runs, waits, is_unused, is_late) =
+            (row.get::<_, bool>(2)?, row.get::<_, bool>(3)?, row.get::<_, bool>(4)?, row.get::<_, bool>(5)?);
+        let stuck = if runs {
+            None
+        } else if !waits {
+            Some("it waits, and nothing is pending for which it could wait")
+        } else if is_unused {
+            Some("it waits although it has an answer")
+        } else {
+            is_late.then_some("it waits for a time, and is not woken then")
+        };
+        let (execution, session) = (ExecutionId::from_bytes(row.get(0)?), SessionId::from_bytes(row.get(6)?));
+        Ok(UnfinishedRun { execution, session, owner, runs, stuck })
+    })
+}
+
+/// The cause of the last checkpoint says whether an answer of an item makes the execution go on: at a pause it does not.
+const UNFINISHED: &str = "SELECT id, owner, status = 'running',
+        EXISTS (SELECT 1 FROM open_items WHERE execution = executions.id),
+        EXISTS (SELECT 1 FROM items INDEXED BY items_untaken WHERE execution = executions.id
+            AND ended_at IS NOT NULL AND taken_at IS NULL AND item >= 1099511627776)
+            AND (SELECT cause FROM checkpoints WHERE execution = executions.id ORDER BY seq DESC LIMIT 1)
+                IN ('wait', 'wait_edit'),
+        (SELECT min(due_at) FROM open_items WHERE execution = executions.id AND due_at IS NOT NULL) IS NOT wake_at, session
+    FROM executions INDEXED BY executions_unfinished";
 
 /// The first time after `until` at which an execution is due.
 pub(in crate::sqlite) fn first_wake(c: &Connection, until: Timestamp) -> Read<Option<Timestamp>> {
