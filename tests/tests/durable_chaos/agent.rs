@@ -14,18 +14,32 @@ use vm_system_tests::fragile::Fragile;
 use vm_system_tests::programs::NAME;
 use vm_system_tests::watch::{self, Watch};
 
-/// Tasks, output, files, computing, and at the end a task that times out.
+/// Tasks in every form (pauses, alone, beside a timer, in a race, two at once), output, files, computing, and at the end a task that times
+/// out. It does not wait for the timers of its races.
 pub(crate) const PROGRAM: &str = "
     const [name, steps, work] = [args[0], Number(args[1]), Number(args[2])];
-    function main() {
+    async function main() {
         const got = [];
-        for (let i = 0; i < steps; i++) {
-            const answer = CC(`${i}`);
+        const use = answer => {
+            const i = got.length;
             got.push(answer);
             console.log(`${i} ${answer}`);
             if (i % 3 === 1 && !fs.writeFile(`${name}/${i}`, answer)) throw `${i} is not written`;
             let n = 0;
             while (n < work) n++;
+        };
+        for (let i = 0; i < steps; i++) {
+            switch (i % 5) {
+                case 0: use(CC(`${i}`)); break;
+                case 1: use(await CC.async(`${i}`)); break;
+                case 2: use((await Promise.all([sleep(5), CC.async(`${i}`)]))[1]); break;
+                case 3: use(await Promise.race([sleep(3600000), CC.async(`${i}`)])); break;
+                default: {
+                    const both = [CC.async(`${i}`)];
+                    if (i + 1 < steps) both.push(CC.async(`${++i}`));
+                    (await Promise.all(both)).forEach(use);
+                }
+            }
         }
         got.push(CC('late', { timeout_ms: 40, default: 'by default' }));
         console.log('end');

@@ -5,6 +5,7 @@
 //! - an answer without an acknowledgement is used once or not at all; then its task is still pending
 //! - output is complete, in order, without gaps or duplicates; files have the written content
 //! - after a restart, the daemon by itself resumes every execution that can continue
+//! - no execution is left that nothing would wake
 //! - timers fire, also those that expired while no daemon ran
 //!
 //! A seed decides what is killed, when and how often, as far as real processes are reproducible. Kills are timed by requests in
@@ -15,6 +16,7 @@ mod agent;
 use agent::Agent;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
+use vm_system_protocol::control::Doctor;
 use vm_system_tests::SeededRandom;
 use vm_system_tests::daemon::{Daemon, DaemonOptions};
 use vm_system_tests::killer::{self, Killer, Strike};
@@ -75,7 +77,10 @@ fn survive(seed: u64) {
         // Without further kills, the agents answer the remaining tasks.
         let finished: u32 = agents.into_iter().map(|agent| agent.join().expect("an agent")).sum();
         println!("seed {seed}: {finished} programs, {killer}");
-        killer.into_daemon().0.stop();
+        let daemon = killer.into_daemon().0;
+        let report = daemon.client().op(Doctor).expect("it replies");
+        assert_eq!(report.stuck, [], "seed {seed}: executions that nothing would wake");
+        daemon.stop();
     });
 }
 
