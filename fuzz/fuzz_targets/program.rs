@@ -148,7 +148,7 @@ impl World {
     fn step(&mut self, kind: u8, content: &[u8]) {
         let at = number(content);
         let listens = self.worker && !self.dying;
-        match kind % 22 {
+        match kind % 23 {
             0..=7 if listens => match decode::<FromDurable>(content) {
                 Ok(message) => self.input(DurableInput::Message(message)),
                 // As a whole message: the corpus has these.
@@ -221,6 +221,11 @@ impl World {
             16 => {
                 let token = self.token();
                 self.input(DurableInput::Cancel { token, with: Vec::new() });
+            }
+            21 => {
+                let (token, name) = (self.token(), "e".to_owned());
+                let event = JsonText::from_untrusted("1".to_owned());
+                self.input(DurableInput::Emit { token, name, event, with: Vec::new() });
             }
             17 => self.input(DurableInput::Pressure),
             18 if listens => self.input(DurableInput::Stalled),

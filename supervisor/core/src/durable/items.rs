@@ -6,7 +6,7 @@
 
 use super::input::{DurableAction as Action, DurableRefusal, MAILBOX_BYTES, MAILBOX_EVENTS, RunToken};
 use super::machine::{COMMIT_MS, DurableMachine, HOLD_MS};
-use super::options::{item_id, new_item, task_of_pause};
+use super::options::{TIMEOUT_MAX_MS, item_id, new_item, task_of_pause};
 use super::spent::Spent;
 use super::state::{NextStep, Stage};
 use super::stored::answer_of;
@@ -22,6 +22,9 @@ use vm_system_protocol::limits::{DURABLE_PAGE_BYTES, DURABLE_ROW_BYTES};
 use vm_system_protocol::model::{EventPayload, ExecutionStatus, WaitingFor};
 use vm_system_protocol::time::Timestamp;
 use vm_system_record::{ITEMS_FROM, ItemOutcome, ItemRow, MailRow, WaitKind, Write};
+
+/// Highest number of an item.
+const MOST_ITEMS: u64 = ITEMS_FROM - 1;
 
 /// Items of an execution that are of importance for it, and its mailbox.
 #[derive(Debug, Default)]
@@ -290,13 +293,15 @@ impl DurableMachine {
             let is_json = |json: &Option<JsonText>| json.as_ref().is_none_or(JsonText::is_valid);
             let fits = match &item.content {
                 ItemContent::Question { options, .. } => is_json(options),
-                ItemContent::Event { name, fallback, .. } => {
-                    name.len() <= EVENT_NAME_BYTES && is_json(fallback)
+                ItemContent::Timer { duration_ms } => *duration_ms <= TIMEOUT_MAX_MS,
+                ItemContent::Event { name, timeout_ms, fallback } => {
+                    let is_time = timeout_ms.is_none_or(|time| time <= TIMEOUT_MAX_MS);
+                    name.len() <= EVENT_NAME_BYTES && is_time && is_json(fallback)
                 }
-                ItemContent::Timer { .. } | ItemContent::Refused { .. } => true,
+                ItemContent::Refused { .. } => true,
             };
             // Behind those of its state, and no larger than those of an honest worker.
-            if item.number <= last || !fits || bytes > PROMPT_BYTES {
+            if item.number <= last || item.number > MOST_ITEMS || !fits || bytes > PROMPT_BYTES {
                 return Err("an impossible item");
             }
             last = item.number;
