@@ -2,7 +2,7 @@
 //!
 //! Shared by the crates that decide (`core`, `ops`) and the one that stores (`store`). No database, no runtime, no clock, no I/O.
 //!
-//! Reading order: [`rows`], [`batch`], [`query`], [`error`], [`retention`].
+//! Reading order: [`rows`], [`schedule`], [`batch`], [`query`], [`error`], [`retention`].
 
 mod batch;
 mod error;
@@ -10,6 +10,7 @@ mod query;
 mod repeat;
 mod retention;
 mod rows;
+mod schedule;
 
 pub use batch::{Applied, Batch, Guard, SessionChange, Write};
 pub use error::{Entity, Rejection, StorageLimit, StoreError};
@@ -28,3 +29,6 @@ pub use rows::{
     SpentLimits, TaskOutcome, TaskRow, TemplateRow, UsedLimits, VersionRow,
 };
 pub use rows::{INCOMPLETE, RUN_HEAD_STATE_BYTES, http_audit};
+pub use schedule::{
+    DueSchedule, SCHEDULES_OF_AN_OWNER, ScheduleChange, ScheduleRow, ScheduleSpec, ScheduleState,
+};

@@ -7,14 +7,16 @@ use prelude::*;
 /// The types that the table names: whoever expands a macro with it imports them all.
 pub(crate) mod prelude {
     pub(crate) use std::sync::Arc;
-    pub(crate) use vm_system_protocol::ids::{ExecutionId, ProgramId, SessionId, TaskId, TemplateId};
+    pub(crate) use vm_system_protocol::ids::{
+        ExecutionId, ProgramId, ScheduleId, SessionId, TaskId, TemplateId,
+    };
     pub(crate) use vm_system_protocol::model::{Event, SessionEvent};
     pub(crate) use vm_system_protocol::time::Timestamp;
     pub(crate) use vm_system_record::{
-        AuditEntry, CheckpointRow, ExecutionQuery, ExecutionRow, IdKind, KeyRow, LibraryRow, LiveSessionRow,
-        Owner, Page, PageVersion, PolicySnapshot, ProgramCode, ProgramQuery, ProgramRow, PromptBeginning,
-        RunHead, RunQuery, RunRow, Scope, SessionQuery, SessionRow, StoreError, TaskQuery, TaskRow,
-        TemplateRow, VersionRow,
+        AuditEntry, CheckpointRow, DueSchedule, ExecutionQuery, ExecutionRow, IdKind, KeyRow, LibraryRow,
+        LiveSessionRow, Owner, Page, PageVersion, PolicySnapshot, ProgramCode, ProgramQuery, ProgramRow,
+        PromptBeginning, RunHead, RunQuery, RunRow, ScheduleRow, Scope, SessionQuery, SessionRow, StoreError,
+        TaskQuery, TaskRow, TemplateRow, VersionRow,
     };
 }
 
@@ -84,12 +86,23 @@ macro_rules! for_each_read {
             run_by_name[owner: Owner, name: str]() -> Vec<RunRow>;
             /// Everything that is needed to resume an execution of a program, from one snapshot; none: it runs no program.
             run_head[](execution: ExecutionId) -> Option<Box<RunHead>>;
-            /// Whether an execution of a program runs, or is due by this time: it is to go on without a request.
+            /// Whether an execution of a program runs, or is due by this time, or a schedule is: it is to go on without a request.
             goes_on[](until: Timestamp) -> bool;
             /// Program and version that an execution runs.
             program_run[](execution: ExecutionId) -> Option<(ProgramId, u32)>;
             /// The current execution of an owner's client: the default of its requests.
             current[owner: Owner, client: str]() -> Option<ExecutionId>;
+
+            /// A schedule.
+            schedule[scope: Scope](id: ScheduleId) -> Option<Box<ScheduleRow>>;
+            /// An owner's schedule by its name.
+            schedule_by_name[owner: Owner, name: str]() -> Option<Box<ScheduleRow>>;
+            /// Schedules, newest first.
+            schedules[scope: Scope](page: Page) -> Vec<ScheduleRow>;
+            /// Number of an owner's schedules.
+            schedule_count[owner: Owner]() -> u64;
+            /// At most `limit` schedules that are due by a time, behind a position, in the order of their times.
+            due_schedules[](after: (Timestamp, ScheduleId), until: Timestamp, limit: u32) -> Vec<DueSchedule>;
 
             /// A task.
             task[scope: Scope](id: TaskId) -> Option<Box<TaskRow>>;

@@ -42,6 +42,7 @@ mod restarts;
 mod restorations;
 mod rights;
 mod rollback;
+mod schedules;
 mod service_user;
 mod shares;
 mod storage;
