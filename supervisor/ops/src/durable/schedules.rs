@@ -16,6 +16,7 @@ use vm_system_protocol::control::{
 };
 use vm_system_protocol::ids::{ProgramId, ScheduleId};
 use vm_system_protocol::model::{Overlap, Run, Schedule};
+use vm_system_protocol::time::Timestamp;
 use vm_system_record::{
     Entity, IdKind, Rejection, SCHEDULES_OF_AN_OWNER, ScheduleChange, ScheduleRow, ScheduleSpec,
     ScheduleState, StoreError, Write,
@@ -40,7 +41,7 @@ impl Ops {
         let holder = call.caller.holder();
         let checked = self.checks.blocking(&holder, move || times::checked(rule, created_at)).await?;
         let rule = checked.map_err(invalid)?;
-        let start = self.checked_start(call, start).await?;
+        let start = self.checked_start(call, &name, start).await?;
         self.check_quota(call)?;
         let id = ScheduleId::from_uuid(call.subject);
         let next_at = times::next_after(&rule, created_at, created_at);
@@ -75,7 +76,12 @@ impl Ops {
 
     /// The parameters of each start, checked as far as they can be now: an error now would otherwise come at the first time. The program
     /// keeps its name, by which it is found also when it is deleted and loaded anew, unless the caller has given an id.
-    async fn checked_start(&self, call: &VerbCall<'_>, start: ProgramStart) -> Result<ProgramStart, OpError> {
+    async fn checked_start(
+        &self,
+        call: &VerbCall<'_>,
+        schedule: &str,
+        start: ProgramStart,
+    ) -> Result<ProgramStart, OpError> {
         let program = self.program_at(call, &start.program).await?;
         let reference = start.program.trim();
         let version = reference.strip_prefix(program.name.as_str());
@@ -90,12 +96,13 @@ impl Ops {
         };
         let name = start.name.as_deref().map(|name| checked_name("execution", name)).transpose()?;
         self.is_no_id(call, name).await?;
-        crate::executions::check_program_inputs(&start.args, &start.env)?;
         if let Some((name, _)) = start.env.iter().find(|(name, _)| name.starts_with(ENV_PREFIX)) {
             return Err(invalid(format!(
                 "env: {name} begins as the variables that the schedule sets ({ENV_PREFIX})"
             )));
         }
+        let env = with_variables(&start.env, schedule, Timestamp(0), u64::MAX);
+        crate::executions::check_program_inputs(&start.args, &env)?;
         self.may_use(call, start.worktree_path.as_deref().unwrap_or_default(), start.as_user.clone()).await?;
         let template = match &start.template {
             Some(reference) => Some(self.policy_of(call, Some(reference)).await?.0.to_string()),
@@ -274,6 +281,21 @@ impl Ops {
         let row = self.store.schedule(&caller.scope(), id).await.map_err(stored)?;
         Ok(row.map(|row| view(caller, *row)))
     }
+}
+
+/// The variables of an execution, with those that the schedule sets.
+fn with_variables(
+    env: &[(String, String)],
+    schedule: &str,
+    time: Timestamp,
+    late_ms: u64,
+) -> Vec<(String, String)> {
+    let own = [
+        (format!("{ENV_PREFIX}SCHEDULE"), schedule.to_owned()),
+        (format!("{ENV_PREFIX}SCHEDULED_FOR"), time.to_string()),
+        (format!("{ENV_PREFIX}LATE_MS"), late_ms.to_string()),
+    ];
+    env.iter().cloned().chain(own).collect()
 }
 
 fn is_id(text: &str) -> bool {

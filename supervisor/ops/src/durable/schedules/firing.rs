@@ -5,7 +5,7 @@
 //! The first of the times that passed while no supervisor ran starts an execution, late; the others are passed over. A start that fails is
 //! recorded, and the schedule goes on with its next time.
 
-use super::{ENV_PREFIX, change_of, times};
+use super::{change_of, times, with_variables};
 use crate::errors::stored;
 use crate::ops::VerbCall;
 use crate::{Caller, Ops};
@@ -50,6 +50,38 @@ impl Starts {
         let of_one = self.owners.values().filter(|owner| **owner == due.owner).count();
         !self.owners.contains_key(&due.id) && of_one < STARTS_OF_ONE && self.owners.len() < STARTS
     }
+}
+
+/// A time that is to start an execution.
+struct DueTime {
+    time: Timestamp,
+    /// The next time of the schedule from then on.
+    next_at: Option<Timestamp>,
+    /// It has waited for the end of another execution.
+    is_queued: bool,
+}
+
+/// The change of a schedule of which a start failed: it goes on with its next time. Without capacity the same time is tried once more
+/// before that: a busy moment should not cost a whole night's run.
+fn change_after_failure(
+    row: ScheduleRow,
+    due: &DueTime,
+    failed: FailedStart,
+    has_no_capacity: bool,
+) -> ScheduleChange {
+    let again = Timestamp(failed.at.0.saturating_add(NO_CAPACITY_MS));
+    let mut after = ScheduleRow { next_at: due.next_at, ..row };
+    after.state.error = Some(failed);
+    if !has_no_capacity || due.next_at.is_some_and(|next| next <= again) {
+        return change_of(&after);
+    }
+    if due.is_queued {
+        after.state.queued_for = Some(due.time);
+    } else {
+        after.next_at = Some(due.time);
+    }
+    // For no execution: the one that it waited for has ended, and it would be due at once.
+    ScheduleChange { due_at: Some(again), waits_for: None, ..change_of(&after) }
 }
 
 impl Ops {
@@ -125,10 +157,10 @@ impl Ops {
         let Some(row) = self.store.schedule(&Scope::All, id).await.map_err(stored)? else { return Ok(()) };
         let mut row = *row;
         let running = self.unfinished_of(&row).await.map_err(stored)?;
-        if let Some(queued_for) = row.state.queued_for.filter(|_| running.is_none()) {
+        if let Some(time) = row.state.queued_for.filter(|_| running.is_none()) {
             row.state.queued_for = None;
-            let next_at = row.next_at;
-            return self.start_due(row, next_at, queued_for).await;
+            let due = DueTime { time, next_at: row.next_at, is_queued: true };
+            return self.start_due(row, due).await;
         }
         let now = self.store.now();
         let rule = &row.spec.rule;
@@ -137,11 +169,12 @@ impl Ops {
             return self.store_change(change_of(&row)).await;
         };
         let next_at = times::next_after(rule, row.created_at, now.max(time));
+        let due = DueTime { time, next_at, is_queued: false };
         match (running, rule.overlap) {
-            (None, _) => self.start_due(row, next_at, time).await,
+            (None, _) => self.start_due(row, due).await,
             (Some(running), Overlap::Cancel) => {
                 self.cancel_program(running).await?;
-                self.start_due(row, next_at, time).await
+                self.start_due(row, due).await
             }
             (Some(_), Overlap::Queue) if row.state.queued_for.is_none() => {
                 row.state.queued_for = Some(time);
@@ -159,16 +192,11 @@ impl Ops {
     }
 
     /// Starts an execution for a time, or records why that failed.
-    async fn start_due(
-        &self,
-        row: ScheduleRow,
-        next_at: Option<Timestamp>,
-        time: Timestamp,
-    ) -> Result<(), OpError> {
+    async fn start_due(&self, row: ScheduleRow, due: DueTime) -> Result<(), OpError> {
         let started = match self.owner_as_caller(&row.owner) {
             Ok(caller) => {
                 let call = VerbCall::of_nobody(&caller, ProgramStart::NAME, Uuid::now_v7());
-                Box::pin(self.start_scheduled(&call, &row, next_at, time)).await
+                Box::pin(self.start_scheduled(&call, &row, due.next_at, due.time)).await
             }
             Err(error) => Err(error),
         };
@@ -176,27 +204,13 @@ impl Ops {
         if error.code == ErrorCode::ShuttingDown {
             return Err(error);
         }
-        let now = self.store.now();
         let mut message = error.message;
         message.truncate(message.floor_char_boundary(MESSAGE_BYTES));
-        let code = error.code.as_str().to_owned();
-        let failed = FailedStart { scheduled_for: time, at: now, code, message };
+        let (at, code) = (self.store.now(), error.code.as_str().to_owned());
+        let failed = FailedStart { scheduled_for: due.time, at, code, message };
         tracing::warn!(schedule = %row.id, owner = %row.owner, code = failed.code, "a scheduled start failed");
-        let again = Timestamp(now.0.saturating_add(NO_CAPACITY_MS));
-        // The schedule has gone on from a queued time already.
-        let is_queued = row.next_at == next_at;
-        let mut after = ScheduleRow { next_at, ..row };
-        // The same time once more, later: a busy moment should not cost a whole night's run.
-        let retries = error.code == ErrorCode::CapacityExceeded && next_at.is_none_or(|next| again < next);
-        let change = if retries && !is_queued {
-            after.next_at = Some(time);
-            after.state.error = Some(failed);
-            ScheduleChange { due_at: Some(again), ..change_of(&after) }
-        } else {
-            after.state.error = Some(failed);
-            change_of(&after)
-        };
-        self.store_change(change).await
+        let has_no_capacity = error.code == ErrorCode::CapacityExceeded;
+        self.store_change(change_after_failure(row, &due, failed, has_no_capacity)).await
     }
 
     /// Starts an execution of a schedule, and changes the schedule with it.
@@ -215,12 +229,7 @@ impl Ops {
         let mut after = ScheduleRow { next_at, ..row.clone() };
         after.state.last = Some(ScheduledStart { execution_id, scheduled_for: time, late_ms });
         after.state.error = None;
-        let mut env = row.spec.start.env.clone();
-        env.extend([
-            (format!("{ENV_PREFIX}SCHEDULE"), row.name.clone()),
-            (format!("{ENV_PREFIX}SCHEDULED_FOR"), time.to_string()),
-            (format!("{ENV_PREFIX}LATE_MS"), late_ms.to_string()),
-        ]);
+        let env = with_variables(&row.spec.start.env, &row.name, time, late_ms);
         let start = ProgramStart { env, wait: false, ..row.spec.start.clone() };
         let change = Write::ScheduleChange(Box::new(change_of(&after)));
         self.start_program(call, start, Some(change)).await?;
@@ -254,5 +263,94 @@ impl Ops {
             }
         };
         Ok(Caller { owner: owner.clone(), admin, api: "schedule" })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{DueTime, NO_CAPACITY_MS, STARTS_OF_ONE, Starts, change_after_failure};
+    use vm_system_protocol::control::ProgramStart;
+    use vm_system_protocol::ids::{ExecutionId, ScheduleId};
+    use vm_system_protocol::model::{FailedStart, Overlap, ScheduleRule, ScheduledStart};
+    use vm_system_protocol::time::Timestamp;
+    use vm_system_record::{DueSchedule, Owner, ScheduleRow, ScheduleSpec, ScheduleState};
+
+    const TIME: Timestamp = Timestamp(1_000);
+    const NOW: Timestamp = Timestamp(1_500);
+
+    fn row() -> ScheduleRow {
+        let rule = ScheduleRule {
+            cron: Some("@daily".to_owned()),
+            every_ms: None,
+            time_zone: "UTC".to_owned(),
+            overlap: Overlap::Queue,
+            jitter_ms: 0,
+        };
+        let execution_id = ExecutionId::from_bytes([2; 16]);
+        let last = Some(ScheduledStart { execution_id, scheduled_for: Timestamp(0), late_ms: 0 });
+        ScheduleRow {
+            id: ScheduleId::from_bytes([1; 16]),
+            owner: Owner::new("alice"),
+            name: "s".to_owned(),
+            created_at: Timestamp(0),
+            revision: 7,
+            next_at: Some(TIME),
+            spec: ScheduleSpec { rule, start: ProgramStart::default() },
+            state: ScheduleState { last, ..ScheduleState::default() },
+        }
+    }
+
+    fn failed() -> FailedStart {
+        FailedStart { scheduled_for: TIME, at: NOW, code: String::new(), message: String::new() }
+    }
+
+    #[test]
+    fn schedule_goes_on_after_a_failure_and_waits_a_minute_for_capacity() {
+        let (again, far) = (Timestamp(NOW.0 + NO_CAPACITY_MS), Timestamp(86_400_000));
+        let soon = Timestamp(again.0 - 1);
+        for (next, has_no_capacity, expected) in [
+            (far, false, (far, far)),
+            (far, true, (TIME, again)),
+            (soon, true, (soon, soon)),
+            (soon, false, (soon, soon)),
+        ] {
+            let due = DueTime { time: TIME, next_at: Some(next), is_queued: false };
+            let change = change_after_failure(row(), &due, failed(), has_no_capacity);
+            assert_eq!((change.next_at, change.due_at), (Some(expected.0), Some(expected.1)), "{next}");
+            assert_eq!((change.revision, change.waits_for), (7, None));
+            assert_eq!(change.state.error, Some(failed()));
+            assert_eq!(change.state.last, row().state.last);
+        }
+    }
+
+    #[test]
+    fn queued_time_without_capacity_stays_in_the_queue_and_waits_for_no_execution() {
+        let next = Some(Timestamp(86_400_000));
+        let due = DueTime { time: Timestamp(500), next_at: next, is_queued: true };
+        let change = change_after_failure(row(), &due, failed(), true);
+        assert_eq!((change.next_at, change.waits_for), (next, None));
+        assert_eq!(change.due_at, Some(Timestamp(NOW.0 + NO_CAPACITY_MS)));
+        assert_eq!(change.state.queued_for, Some(Timestamp(500)));
+        let change = change_after_failure(row(), &due, failed(), false);
+        assert_eq!((change.state.queued_for, change.due_at), (None, next), "it is given up");
+    }
+
+    #[tokio::test]
+    async fn starts_of_one_owner_leave_capacity_to_others() {
+        let due = |n: u8, owner: &str| DueSchedule {
+            due_at: TIME,
+            id: ScheduleId::from_bytes([n; 16]),
+            owner: Owner::new(owner),
+        };
+        let mut starts = Starts::default();
+        for n in 0..9 {
+            let next = due(n, "alice");
+            if starts.may_begin(&next) {
+                starts.owners.insert(next.id, next.owner);
+            }
+        }
+        assert_eq!(starts.owners.len(), STARTS_OF_ONE);
+        assert!(starts.may_begin(&due(10, "bob")) && !starts.may_begin(&due(10, "alice")));
+        assert!(!starts.may_begin(&due(0, "bob")), "it is in progress");
     }
 }

@@ -72,6 +72,22 @@ pub(super) fn delete(c: &CountedConnection<'_>, id: ScheduleId) -> Result<u64, S
 
 /// A queued time that has waited for the end of this execution is due.
 pub(super) fn execution_ended(c: &Connection, execution: ExecutionId) -> Result<(), SqliteFailure> {
-    run(c, "UPDATE schedules SET due_at = 0 WHERE waits_for = ?1", [execution.as_bytes()])?;
+    run(c, EXECUTION_ENDED, [execution.as_bytes()])?;
     Ok(())
+}
+
+const EXECUTION_ENDED: &str = "UPDATE schedules SET due_at = 0 WHERE waits_for = ?1";
+
+#[cfg(test)]
+mod tests {
+    use super::EXECUTION_ENDED;
+    use crate::sqlite::read::costs::filled;
+
+    #[test]
+    fn end_of_an_execution_looks_up_who_waits_for_it() {
+        let (_folder, c) = filled();
+        let plan = format!("EXPLAIN QUERY PLAN {EXECUTION_ENDED}");
+        let plan: String = c.query_row(&plan, [[1; 16]], |row| row.get(3)).expect("SQL of ours");
+        assert_eq!(plan, "SEARCH schedules USING INDEX schedules_by_waiting (waits_for=?)");
+    }
 }
