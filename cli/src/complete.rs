@@ -14,8 +14,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 use vm_system_api::mcp::ToolSets;
 use vm_system_protocol::control::{
-    CheckpointList, LibraryCatalog, ListPage, ModuleCatalog, ProgramList, RunList, SessionCheckpoints,
-    SessionList, TaskList, TemplateGet, TemplateList,
+    CheckpointList, LibraryCatalog, ListPage, ModuleCatalog, ProgramList, RunList, ScheduleList,
+    SessionCheckpoints, SessionList, TaskList, TemplateGet, TemplateList,
 };
 use vm_system_protocol::model::ExecutionStatus;
 
@@ -55,6 +55,7 @@ enum Kind {
     Program,
     /// A program, or a file of one.
     ProgramOrFile,
+    Schedule,
     /// An execution of a program.
     Run,
     /// An execution that waits for an answer.
@@ -79,6 +80,7 @@ impl Kind {
             (_, "TEMPLATE") => Self::Template,
             (" program start", "PROGRAM") => Self::ProgramOrFile,
             (_, "PROGRAM") => Self::Program,
+            (_, "SCHEDULE") => Self::Schedule,
             (" task submit", "EXECUTION") => Self::Waiting,
             (_, "EXECUTION") => Self::Run,
             (" session rollback" | " session delete-checkpoint", "CHECKPOINT") => Self::SessionCheckpoint,
@@ -219,6 +221,11 @@ async fn list(daemon: &Backend, kind: Kind, words: &[OsString]) -> Option<Vec<(S
         Kind::Program | Kind::ProgramOrFile => {
             for one in daemon.call(ProgramList { page, ..ProgramList::default() }, None).await.ok()? {
                 put(one.id.to_string(), Some(one.name), format!("program, version {}", one.version));
+            }
+        }
+        Kind::Schedule => {
+            for one in daemon.call(ScheduleList { page, ..ScheduleList::default() }, None).await.ok()? {
+                put(one.id.to_string(), Some(one.name), format!("schedule of {}", one.program));
             }
         }
         Kind::Run | Kind::Waiting => {

@@ -6,7 +6,8 @@ use vm_system_protocol::input::{json_for_script, read_json};
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::limits::CONTROL_FRAME_BYTES;
 use vm_system_protocol::model::{
-    CapabilityKind, Engine, ExecutionStatus, OnCrash, SessionStatus, StartupMode, TaskState, TypeCheck,
+    CapabilityKind, Engine, ExecutionStatus, OnCrash, Overlap, SessionStatus, StartupMode, TaskState,
+    TypeCheck,
 };
 use vm_system_protocol::time::Timestamp;
 
@@ -164,6 +165,12 @@ pub(crate) fn execution_status() -> impl TypedValueParser<Value = ExecutionStatu
 pub(crate) fn task_status() -> impl TypedValueParser<Value = TaskState> {
     PossibleValuesParser::new(TaskState::ALL.iter().map(|state| state.as_str()))
         .try_map(|name| name.parse::<TaskState>())
+}
+
+/// One of the rules about executions that have not ended.
+pub(crate) fn overlap() -> impl TypedValueParser<Value = Overlap> {
+    PossibleValuesParser::new(Overlap::ALL.iter().map(|rule| rule.as_str()))
+        .try_map(|name| name.parse::<Overlap>())
 }
 
 /// One of the statuses of a session.

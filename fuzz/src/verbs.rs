@@ -123,7 +123,14 @@ impl RuntimeApi for NoRuntime {
     }
     fn doctor(&self, _: Option<&Owner>) -> BoxFuture<'_, DoctorReport> {
         let (kernel, layers, host) = (String::new(), Vec::new(), Vec::new());
-        Box::pin(std::future::ready(DoctorReport { kernel, ok: true, problem: None, layers, host, stuck: Vec::new() }))
+        Box::pin(std::future::ready(DoctorReport {
+            kernel,
+            ok: true,
+            problem: None,
+            layers,
+            host,
+            stuck: Vec::new(),
+        }))
     }
 }
 

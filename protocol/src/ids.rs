@@ -89,6 +89,8 @@ id!(/// A durable program: named, versioned source.
     ProgramId);
 id!(/// A task: a pending `CC(prompt)` of an execution.
     TaskId);
+id!(/// A schedule of a program.
+    ScheduleId);
 id!(/// A capability row of a template.
     CapabilityId);
 id!(/// A startup-file row of a template.

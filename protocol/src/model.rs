@@ -6,6 +6,7 @@ mod durable;
 mod event;
 mod execution;
 mod limits;
+mod schedule;
 mod session;
 mod session_facts;
 mod settings;
@@ -24,6 +25,7 @@ pub use execution::{
     SYNTAX_ERROR_CODE,
 };
 pub use limits::{LimitValue, Limits, ZeroLimit};
+pub use schedule::{FailedStart, Overlap, Schedule, ScheduleRule, ScheduledStart, SkippedTime};
 pub use session::{
     InputDifference, RestorationStatus, Session, SessionCheckpoint, SessionEvent, SessionEventType,
     SessionInspection, SessionRestoration, SessionStatus,

@@ -114,6 +114,7 @@ fn current() -> Table {
         RestorationStatus,
         OnCrash,
         TypeCheck,
+        Overlap,
         Engine,
         CapabilityKind,
         StartupMode,

@@ -62,7 +62,8 @@ fn now_ms() -> u128 {
 
 /// The tasks of an execution, in the order in which it created them.
 fn tasks(client: &mut Client, execution: &str) -> Vec<TaskId> {
-    let filter = TaskList { execution: Some(execution.to_owned()), ..TaskList::pending(ListPage::first(10_000)) };
+    let filter =
+        TaskList { execution: Some(execution.to_owned()), ..TaskList::pending(ListPage::first(10_000)) };
     client.op(filter).expect("a list").into_iter().map(|listed| listed.task.id).collect()
 }
 
@@ -84,7 +85,9 @@ fn answers() {
             for task in tasks(&mut client, &execution).into_iter().take(most) {
                 let begin = Instant::now();
                 let (task, result) = (Some(task.to_string()), GivenAnswer::Typed("yes".to_owned()));
-                client.op(TaskSubmit { execution: execution.clone(), task, result, wait: true }).expect("taken");
+                client
+                    .op(TaskSubmit { execution: execution.clone(), task, result, wait: true })
+                    .expect("taken");
                 times.push(micros(begin.elapsed()));
             }
         }
@@ -141,7 +144,10 @@ fn sleepers(count: usize) {
     }
     std::thread::sleep(Duration::from_millis(u64::try_from(left / 2).unwrap_or(0)));
     let memory = observe::anonymous_kib(daemon.pid()).saturating_sub(before);
-    println!("  asleep: {} processes of the daemon, {memory} KiB more in the supervisor", daemon.family().len());
+    println!(
+        "  asleep: {} processes of the daemon, {memory} KiB more in the supervisor",
+        daemon.family().len()
+    );
     let left = moment.saturating_sub(now_ms());
     std::thread::sleep(Duration::from_millis(u64::try_from(left).unwrap_or(0)));
     let begin = Instant::now();
@@ -165,7 +171,8 @@ fn start(count: usize) {
         figure.print(peer);
         (place, figure)
     };
-    let (place, without) = starts(TestDir::new(User::AsStarted), "start of the daemon, nothing stored".to_owned(), None);
+    let (place, without) =
+        starts(TestDir::new(User::AsStarted), "start of the daemon, nothing stored".to_owned(), None);
     let filled = daemon(place);
     filled.client().load(SLEEPER);
     let month = now_ms() + 30 * 24 * 3_600_000;

@@ -14,6 +14,7 @@ mod load;
 mod plan;
 mod rewind;
 mod runs;
+mod schedule;
 mod set;
 pub(crate) mod show;
 mod start;
@@ -45,6 +46,9 @@ pub enum Command {
     Start(start::Args),
     /// Show executions of programs, newest first
     Runs(runs::Args),
+    /// Start programs at certain times
+    #[command(subcommand)]
+    Schedule(schedule::Command),
     /// Show the status of an execution
     Status(status::Args),
     /// Show the variables and the source line of an execution
@@ -77,6 +81,7 @@ pub(crate) async fn run(context: &Context, command: Command) -> Result<u8, CliEr
         Command::Delete(args) => delete::run(context, args).await,
         Command::Start(args) => start::run(context, args).await,
         Command::Runs(args) => runs::run(context, args).await,
+        Command::Schedule(command) => schedule::run(context, command).await,
         Command::Status(args) => status::run(context, args).await,
         Command::State(args) => state::run(context, args).await,
         Command::Set(args) => set::run(context, args).await,

@@ -8,8 +8,8 @@ use vm_system_protocol::control::{
 };
 use vm_system_protocol::model::{
     Capability, CheckpointInfo, Event, Execution, ListedTask, Program, ProgramState, ProgramVersion, Run,
-    Session, SessionCheckpoint, SessionEvent, SessionInspection, SessionRestoration, StartupFile, TaskStatus,
-    Template, TemplateDetail,
+    Schedule, Session, SessionCheckpoint, SessionEvent, SessionInspection, SessionRestoration, StartupFile,
+    TaskStatus, Template, TemplateDetail,
 };
 
 /// Types that can be printed as rows.
@@ -73,6 +73,8 @@ records! {
         program_id program program_version task waiting_for activity abandoned;
     Program: id name version source_hash format created_at modified_at source typescript owner;
     ProgramVersion: version source_hash format created_at;
+    Schedule: id name program cron every_ms time_zone overlap jitter_ms execution_name args env template_id worktree_path
+        as_user created_at paused next_at queued_for last skipped last_error owner;
     ProgramState: frames more_frames globals;
     SessionCheckpoint: number name created_at heap_bytes;
     SessionRestoration: session restored_from status inputs repeated not_repeated different differences error;

@@ -155,7 +155,8 @@ fn answer(op: Op) -> Result<Reply, OpError> {
             status: "ok".into(),
             memory: "normal".into(),
             largest_owner: None,
-            database: None, stuck: None
+            database: None,
+            stuck: None,
         }),
         Op::Shutdown(_) => Shutdown::any_reply(()),
         other => panic!("the fake has no reply to {other:?}"),

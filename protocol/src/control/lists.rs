@@ -2,7 +2,7 @@
 
 use super::ExecutionState;
 use crate::codec::{Decode, Encode};
-use crate::model::{Execution, ListedTask, Program, ProgramVersion, Run, Session, Template};
+use crate::model::{Execution, ListedTask, Program, ProgramVersion, Run, Schedule, Session, Template};
 use crate::time::Timestamp;
 use std::fmt;
 use std::str::FromStr;
@@ -79,6 +79,7 @@ listed! {
     Session: created_at;
     Execution: started_at;
     Program: created_at;
+    Schedule: created_at;
 }
 
 impl Listed for Run {

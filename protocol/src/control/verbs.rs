@@ -11,6 +11,7 @@ mod libraries;
 mod programs;
 mod runs;
 mod runtime;
+mod schedules;
 mod sessions;
 mod tasks;
 mod templates;
@@ -21,6 +22,7 @@ pub use libraries::*;
 pub use programs::*;
 pub use runs::*;
 pub use runtime::*;
+pub use schedules::*;
 pub use sessions::*;
 pub use tasks::*;
 pub use templates::*;
@@ -33,8 +35,8 @@ use super::{
 use crate::codec::{Decode, Encode};
 use crate::model::{
     Capability, CheckpointInfo, Event, Execution, ListedTask, Program, ProgramState, ProgramVersion, Run,
-    Session, SessionCheckpoint, SessionInspection, SessionRestoration, StartupFile, TaskStatus, Template,
-    TemplateDetail,
+    Schedule, Session, SessionCheckpoint, SessionInspection, SessionRestoration, StartupFile, TaskStatus,
+    Template, TemplateDetail,
 };
 use serde::Serialize;
 
@@ -185,6 +187,13 @@ macro_rules! for_each_verb {
             DatabaseCheck, database_check, "ops check", Reads, |_| "" => CheckReport;
             Upgrade, upgrade, "ops upgrade", Reads, |_| "" => UpgradeReport;
             UpgradeDrain, upgrade_drain, "ops upgrade", Changes, |_| "" => UpgradeReport;
+            ScheduleAdd, schedule_add, "program schedule add", ChangesProgram, |it| &it.name => Schedule;
+            ScheduleList, schedule_list, "program schedule list", ReadsMuch, |_| "" => Vec<Schedule>;
+            ScheduleGet, schedule_get, "program schedule get", ReadsMuch, |it| &it.schedule => Schedule;
+            SchedulePause, schedule_pause, "program schedule pause", ChangesProgram, |it| &it.schedule => Schedule;
+            ScheduleResume, schedule_resume, "program schedule resume", ChangesProgram, |it| &it.schedule => Schedule;
+            ScheduleRun, schedule_run, "program schedule run", ChangesProgram, |it| &it.schedule => Run;
+            ScheduleDelete, schedule_delete, "program schedule delete", ChangesProgram, |it| &it.schedule => Schedule;
         }
     };
 }

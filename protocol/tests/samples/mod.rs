@@ -167,7 +167,7 @@ impl Sample for Timestamp {
 macro_rules! ids { ($($id:ident),+ $(,)?) => { $(impl Sample for $id {
     fn sample(from: &mut Source<'_>) -> Self { Self::from_bytes(from.take()) }
 })+ } }
-ids!(TemplateId, SessionId, ExecutionId, ProgramId, TaskId, CapabilityId, StartupFileId);
+ids!(TemplateId, SessionId, ExecutionId, ProgramId, TaskId, ScheduleId, CapabilityId, StartupFileId);
 
 /// Enums with a list of all their members.
 macro_rules! text_enums { ($($name:ident),+ $(,)?) => { $(
@@ -188,6 +188,7 @@ text_enums!(
     ExecutionStatus,
     SessionStatus,
     TaskState,
+    Overlap,
     SessionEventType,
     RestorationStatus,
     OnCrash,

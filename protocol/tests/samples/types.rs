@@ -187,6 +187,21 @@ structs! {
     ImportBegin { kind, name, program_name, template, worktree_path, as_user }
     ProgramStart { program, name, args, env, template, worktree_path, as_user, wait }
     PlanCheck { file, text, parts }
+    ScheduleRule { cron, every_ms, time_zone, overlap, jitter_ms }
+    Schedule {
+        id, name, program, cron, every_ms, time_zone, overlap, jitter_ms, execution_name, args, env, template_id,
+        worktree_path, as_user, created_at, paused, next_at, queued_for, last, skipped, last_error, owner,
+    }
+    ScheduledStart { execution_id, scheduled_for, late_ms }
+    SkippedTime { scheduled_for, reason }
+    FailedStart { scheduled_for, at, code, message }
+    ScheduleAdd { name, rule, start }
+    ScheduleList { owner, page }
+    ScheduleGet { schedule }
+    SchedulePause { schedule }
+    ScheduleResume { schedule }
+    ScheduleRun { schedule }
+    ScheduleDelete { schedule }
     ProgramLoad { name, source, typescript, file, files }
     CompiledPlan { valid, blocks, block_ids, plan }
     ProgramCounts { programs, executions }

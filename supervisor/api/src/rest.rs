@@ -9,7 +9,7 @@
 //! - `gate`: checks of every request before its handler; `tokens`, `auth`, `local_uid`: its caller
 //! - `envelope`, `input`, `query`, `request`: responses, bodies and queries, one verb
 //! - `representation`: entity tags and compression
-//! - `runtime`, `templates`, `parts`, `sessions`, `executions`, `programs`, `durable`, `archives`: the handlers, one file per
+//! - `runtime`, `templates`, `parts`, `sessions`, `executions`, `programs`, `durable`, `schedules`, `archives`: the handlers, one file per
 //!   noun; `sse`: live events
 //! - `routes`, `endpoint`, `shapes`, `openapi`: the table of routes; the signatures of handlers and the shapes of values, of which
 //!   the description of the API is made
@@ -41,6 +41,7 @@ mod request;
 mod restorations;
 mod routes;
 mod runtime;
+mod schedules;
 mod server;
 mod sessions;
 mod shapes;

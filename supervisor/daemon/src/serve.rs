@@ -191,6 +191,8 @@ async fn serve_from(prepared: PreparedServing, mut signals: StopSignals) -> Resu
         }
     };
     let trimming = tokio::spawn(trim::run(state.clone()));
+    // Ends with `stop`.
+    tokio::spawn(Arc::clone(&assembly.ops).run_schedules());
     notify(State::Ready);
     tracing::info!(
         pid = std::process::id(),

@@ -1,7 +1,7 @@
 //! Verbs of durable programs. Reading order: this file (shared functions), `programs`, `runs`
 //! (executions), `tasks` (tasks and their answers), `answers` (threads for checks), `states` (checkpoints, inspecting, rewinding), `current` (a client's
 //! current execution), `archive` (the file of an export), `export`, `import` (receiving a file in parts), `imported` (storing
-//! it), `plans` (plans, and the program that walks through one).
+//! it), `plans` (plans, and the program that walks through one), `schedules` (times at which programs are started).
 
 mod answers;
 mod archive;
@@ -12,6 +12,7 @@ mod imported;
 mod plans;
 mod programs;
 mod runs;
+mod schedules;
 mod states;
 mod tasks;
 
@@ -168,7 +169,7 @@ fn run_reply(caller: &Caller, status: RunStatus, identity: &RunIdentity) -> Run 
     Run {
         waiting_for: Some(status.waiting_for).filter(|waiting| !waiting.is_nothing()),
         activity: None,
-            abandoned: Vec::new(),
+        abandoned: Vec::new(),
         execution: Execution { owner, ..status.record },
         name: identity.name.clone(),
         program_id: Some(identity.program),
@@ -183,7 +184,7 @@ fn shown(caller: &Caller, row: RunRow, task: Option<&ItemRow>) -> Run {
     Run {
         waiting_for: Some(row.waiting_for).filter(|waiting| !waiting.is_nothing()),
         activity: None,
-            abandoned: Vec::new(),
+        abandoned: Vec::new(),
         execution: Execution { owner, ..row.row.execution },
         name: row.row.name,
         program_id: Some(row.program),

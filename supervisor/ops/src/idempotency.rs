@@ -20,7 +20,6 @@ use super::{Caller, Ops, VerbCall};
 use sha2::{Digest, Sha256};
 use std::collections::HashMap;
 use std::pin::pin;
-use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use tokio::sync::watch;
 use uuid::Uuid;
@@ -361,16 +360,7 @@ impl Ops {
 
 /// A call that reads the row of an earlier call with the same key.
 fn repetition<'a>(caller: &'a Caller, op: &Op, subject: [u8; 16]) -> VerbCall<'a> {
-    VerbCall {
-        caller,
-        presence: ClientPresence::default(),
-        verb: op.facts().name,
-        subject: Uuid::from_bytes(subject),
-        follower: None,
-        noted: AtomicBool::default(),
-        key: None,
-        memory: ReplyMemory::default(),
-    }
+    VerbCall::of_nobody(caller, op.facts().name, Uuid::from_bytes(subject))
 }
 
 fn decode(reply: &[u8]) -> Result<VerbResult, OpError> {

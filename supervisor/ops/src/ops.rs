@@ -102,6 +102,22 @@ pub(crate) struct VerbCall<'a> {
     pub(crate) memory: ReplyMemory,
 }
 
+impl<'a> VerbCall<'a> {
+    /// A call without a client.
+    pub(crate) fn of_nobody(caller: &'a Caller, verb: &'static str, subject: Uuid) -> Self {
+        Self {
+            caller,
+            presence: ClientPresence::default(),
+            verb,
+            subject,
+            follower: None,
+            noted: AtomicBool::default(),
+            key: None,
+            memory: ReplyMemory::default(),
+        }
+    }
+}
+
 impl Ops {
     /// `library_store` has the sources of installed libraries; `stop` is cancelled when a caller requests a stop of the
     /// supervisor.

@@ -4,7 +4,8 @@ use super::errors::{invalid, stored};
 use super::{LIST_ROWS, Ops, VerbCall, fitting, rows_of};
 use vm_system_protocol::control::{
     AuditList, AuditRecord, DatabaseSize, Doctor, DoctorReport, ErrorCode, Health, HealthGet, MemoryOwner,
-    OpError, RuntimeInfo, RuntimeInfoGet, RuntimeSummary, RuntimeSummaryGet, SandboxLayer, Shutdown, StuckExecution,
+    OpError, RuntimeInfo, RuntimeInfoGet, RuntimeSummary, RuntimeSummaryGet, SandboxLayer, Shutdown,
+    StuckExecution,
 };
 use vm_system_protocol::ids::SessionId;
 use vm_system_record::StoreError;
@@ -45,7 +46,11 @@ impl Ops {
                     free_bytes: store.bytes_free,
                     gives_back: store.gives_back,
                 }),
-                stuck: self.runtime.durables().filter(|_| call.caller.admin).map(|durables| durables.stuck_number()),
+                stuck: self
+                    .runtime
+                    .durables()
+                    .filter(|_| call.caller.admin)
+                    .map(|durables| durables.stuck_number()),
             }),
             Some(why) => Err(OpError::new(
                 ErrorCode::SandboxUnavailable,

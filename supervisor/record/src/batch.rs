@@ -6,9 +6,10 @@ use super::rows::{
     AuditEntry, Checkpoint, Fence, Incarnation, KeyClaim, LibraryRow, NewProgramVersion, Owner,
     PolicySnapshot, RecordedWorktree, UsedLimits,
 };
+use super::schedule::{ScheduleChange, ScheduleRow};
 use std::sync::Arc;
 use vm_system_protocol::ids::{
-    CapabilityId, ExecutionId, ProgramId, SessionId, StartupFileId, TaskId, TemplateId,
+    CapabilityId, ExecutionId, ProgramId, ScheduleId, SessionId, StartupFileId, TaskId, TemplateId,
 };
 use vm_system_protocol::model::{
     Capability, Event, Execution, ExecutionKind, ExecutionStatus, Metrics, Session, SessionEventType,
@@ -258,6 +259,12 @@ pub enum Write {
     RunDelete { id: ExecutionId },
     /// Sets a client's current execution: the default of its requests.
     CurrentSet { owner: Owner, client: String, execution: ExecutionId, at: Timestamp },
+    /// A new schedule with the time at which it is due first; names are unique among the owner's.
+    ScheduleInsert { schedule: Box<ScheduleRow>, due_at: Option<Timestamp> },
+    /// A change of a schedule, if nobody else has changed it.
+    ScheduleChange(Box<ScheduleChange>),
+    /// Deletes a schedule; its executions continue.
+    ScheduleDelete { id: ScheduleId },
     /// Claims an idempotency key for a request. `Rejected(Conflict)` if it was claimed at `expired_before` or later.
     KeyClaim(Box<KeyClaim>),
     /// Takes a key over that has no response, from a process that has ended. `Rejected(Conflict)` if another one holds it by now, or it

@@ -94,6 +94,8 @@ pub enum Entity {
     Checkpoint,
     /// An idempotency key.
     Key,
+    /// A schedule of a program.
+    Schedule,
 }
 
 impl fmt::Display for Entity {
@@ -110,6 +112,7 @@ impl fmt::Display for Entity {
             Self::Task => "task",
             Self::Checkpoint => "checkpoint",
             Self::Key => "idempotency key",
+            Self::Schedule => "schedule",
         })
     }
 }

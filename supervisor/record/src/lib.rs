@@ -2,7 +2,7 @@
 //!
 //! Shared by the crates that decide (`core`, `ops`) and the one that stores (`store`). No database, no runtime, no clock, no I/O.
 //!
-//! Reading order: [`rows`], [`items`], [`batch`], [`query`], [`error`], [`retention`].
+//! Reading order: [`rows`], [`items`], [`schedule`], [`batch`], [`query`], [`error`], [`retention`].
 
 mod batch;
 mod error;
@@ -11,6 +11,7 @@ mod query;
 mod repeat;
 mod retention;
 mod rows;
+mod schedule;
 
 pub use batch::{Applied, Batch, Guard, SessionChange, Write};
 pub use error::{Entity, Rejection, StorageLimit, StoreError};
@@ -30,4 +31,7 @@ pub use rows::{
     SpentLimits, TemplateRow, UsedLimits, VersionRow,
 };
 pub use rows::{INCOMPLETE, RUN_HEAD_STATE_BYTES, http_audit};
+pub use schedule::{
+    DueSchedule, SCHEDULES_OF_AN_OWNER, ScheduleChange, ScheduleRow, ScheduleSpec, ScheduleState,
+};
 pub use vm_system_protocol::model::WaitKind;

@@ -126,4 +126,5 @@ pub enum IdKind {
     /// Active programs.
     Program,
     Task,
+    Schedule,
 }

@@ -5,11 +5,12 @@ use super::command::CallPart;
 use super::durable::Durables;
 use super::follow::{EventTail, Follower, joined};
 use super::fork::ForkSession;
-use super::interface::{DrainChange, RuntimeApi, RuntimeCondition, RuntimeFacts};
+use super::interface::{DrainChange, OwnerRole, RuntimeApi, RuntimeCondition, RuntimeFacts};
 use super::module_sets::ModuleSets;
 use super::owner_jails::OwnerJails;
 use super::registry::{AdmissionError, LiveSession, Registry};
 use super::task::{RuntimeContext, spawn_failure};
+use super::worktree::WorktreeClient;
 use super::{adoption, doctor, followers, pressure};
 use crate::brokers::Brokers;
 use crate::egress::Egress;
@@ -471,6 +472,14 @@ impl RuntimeApi for Runtime {
 
     fn builds(&self, change: DrainChange) -> BoxFuture<'_, UpgradeReport> {
         Box::pin(self.report_builds(change))
+    }
+
+    fn role_of(&self, owner: &Owner) -> OwnerRole {
+        match self.0.shared.worktree_clients.client_of(owner) {
+            WorktreeClient::Administrator | WorktreeClient::AdministratorAs(_) => OwnerRole::Administrator,
+            WorktreeClient::Revoked => OwnerRole::Revoked,
+            WorktreeClient::User(_) | WorktreeClient::Token { .. } => OwnerRole::User,
+        }
     }
 
     fn session_owner(&self, id: SessionId) -> Option<Owner> {

@@ -24,6 +24,15 @@ pub enum DrainChange {
     Withdraw,
 }
 
+/// The rights of an owner now, which may be others than when it made a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OwnerRole {
+    Administrator,
+    User,
+    /// None any more: its token is gone, or its user may not use the supervisor.
+    Revoked,
+}
+
 /// Facts about the runtime.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RuntimeFacts {
@@ -126,6 +135,10 @@ pub trait RuntimeApi: Send + Sync {
     /// The builds that the workers of all sessions run, after this change of the deadline of those of other builds than the
     /// supervisor's.
     fn builds(&self, change: DrainChange) -> BoxFuture<'_, UpgradeReport>;
+    /// The rights of an owner now.
+    fn role_of(&self, _: &Owner) -> OwnerRole {
+        OwnerRole::User
+    }
     /// The owner of a live session: keeps the store out of the hot path.
     fn session_owner(&self, id: SessionId) -> Option<Owner>;
     /// Sorted.

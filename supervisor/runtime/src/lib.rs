@@ -75,6 +75,6 @@ pub use durable::{CompiledSource, DurableConfig, Durables, RunIdentity, StartPro
 pub use facade::{Runtime, StartError};
 pub use follow::{FOLLOWED_BYTES, FOLLOWED_EVENTS, FollowedBatch, Follower, FollowerClosed, follower};
 pub use fork::ForkSession;
-pub use interface::{DrainChange, RuntimeApi, RuntimeCondition, RuntimeFacts};
+pub use interface::{DrainChange, OwnerRole, RuntimeApi, RuntimeCondition, RuntimeFacts};
 pub use libraries::{Libraries, catalog_name, full_library_name};
 pub use pressure::{LargestOwner, PressureConfig};

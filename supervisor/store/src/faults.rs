@@ -169,6 +169,10 @@ impl Store for FaultyStore {
         self.store.wakes()
     }
 
+    fn schedule_wakes(&self) -> BoxFuture<'_, ()> {
+        self.store.schedule_wakes()
+    }
+
     fn first_fence(&self) -> Fence {
         self.store.first_fence()
     }

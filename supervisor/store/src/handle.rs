@@ -110,6 +110,11 @@ impl StoreHandle {
         self.store.wakes().await;
     }
 
+    /// Resolves when a schedule may be due.
+    pub async fn schedule_wakes(&self) {
+        self.store.schedule_wakes().await;
+    }
+
     /// The fence of the first holder of an execution, who creates it.
     pub fn first_fence(&self) -> Fence {
         self.store.first_fence()

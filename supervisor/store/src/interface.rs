@@ -177,6 +177,8 @@ pub trait Store: StoreReads {
     fn claim(&self, which: ClaimKind, limit: u32) -> BoxFuture<'_, Result<Vec<ClaimedRun>, StoreError>>;
     /// Resolves when a claim may find an execution that is due: when the next one is, or is let go; at the latest after a few seconds.
     fn wakes(&self) -> BoxFuture<'_, ()>;
+    /// Resolves when a schedule may be due: when the first one is, or was changed; at the latest after a few seconds.
+    fn schedule_wakes(&self) -> BoxFuture<'_, ()>;
     /// The fence of the first holder of an execution, who creates it.
     fn first_fence(&self) -> Fence;
     /// The holder with this fence writes nothing more about the execution.

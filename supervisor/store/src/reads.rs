@@ -7,14 +7,16 @@ use prelude::*;
 /// The types that the table names: whoever expands a macro with it imports them all.
 pub(crate) mod prelude {
     pub(crate) use std::sync::Arc;
-    pub(crate) use vm_system_protocol::ids::{ExecutionId, ProgramId, SessionId, TaskId, TemplateId};
+    pub(crate) use vm_system_protocol::ids::{
+        ExecutionId, ProgramId, ScheduleId, SessionId, TaskId, TemplateId,
+    };
     pub(crate) use vm_system_protocol::model::{Event, SessionEvent, WaitingFor};
     pub(crate) use vm_system_protocol::time::Timestamp;
     pub(crate) use vm_system_record::{
-        AuditEntry, CheckpointRow, ExecutionQuery, ExecutionRow, IdKind, ItemRow, KeyRow, LibraryRow,
-        LiveSessionRow, MailRow, Owner, Page, PageVersion, PolicySnapshot, ProgramCode, ProgramQuery,
-        ProgramRow, PromptBeginning, RunHead, RunQuery, RunRow, Scope, SessionQuery, SessionRow, StoreError,
-        TaskQuery, TemplateRow, UnfinishedRun, VersionRow,
+        AuditEntry, CheckpointRow, DueSchedule, ExecutionQuery, ExecutionRow, IdKind, ItemRow, KeyRow,
+        LibraryRow, LiveSessionRow, MailRow, Owner, Page, PageVersion, PolicySnapshot, ProgramCode,
+        ProgramQuery, ProgramRow, PromptBeginning, RunHead, RunQuery, RunRow, ScheduleRow, Scope,
+        SessionQuery, SessionRow, StoreError, TaskQuery, TemplateRow, UnfinishedRun, VersionRow,
     };
 }
 
@@ -84,7 +86,7 @@ macro_rules! for_each_read {
             run_by_name[owner: Owner, name: str]() -> Vec<RunRow>;
             /// Everything that is needed to resume an execution of a program, from one snapshot; none: it runs no program.
             run_head[](execution: ExecutionId) -> Option<Box<RunHead>>;
-            /// Whether an execution of a program runs, or is due by this time: it is to go on without a request.
+            /// Whether an execution of a program runs, or is due by this time, or a schedule is: it is to go on without a request.
             goes_on[](until: Timestamp) -> bool;
             /// Executions of programs that have not ended, by their sessions, behind one of these.
             unfinished_runs[](behind: Option<SessionId>, limit: u32) -> Vec<UnfinishedRun>;
@@ -92,6 +94,17 @@ macro_rules! for_each_read {
             program_run[](execution: ExecutionId) -> Option<(ProgramId, u32)>;
             /// The current execution of an owner's client: the default of its requests.
             current[owner: Owner, client: str]() -> Option<ExecutionId>;
+
+            /// A schedule.
+            schedule[scope: Scope](id: ScheduleId) -> Option<Box<ScheduleRow>>;
+            /// An owner's schedule by its name.
+            schedule_by_name[owner: Owner, name: str]() -> Option<Box<ScheduleRow>>;
+            /// Schedules, newest first.
+            schedules[scope: Scope](page: Page) -> Vec<ScheduleRow>;
+            /// Number of an owner's schedules.
+            schedule_count[owner: Owner]() -> u64;
+            /// At most `limit` schedules that are due by a time, behind a position, in the order of their times.
+            due_schedules[](after: (Timestamp, ScheduleId), until: Timestamp, limit: u32) -> Vec<DueSchedule>;
 
             /// A task.
             task[scope: Scope](id: TaskId) -> Option<Box<ItemRow>>;

@@ -21,6 +21,7 @@ mod read_turns;
 mod readers;
 mod recovery;
 mod saved_copy;
+mod schedule_sleep;
 mod schema;
 mod second_look;
 pub(super) mod space;
@@ -409,6 +410,10 @@ impl Store for SqliteStore {
 
     fn wakes(&self) -> BoxFuture<'_, ()> {
         Box::pin(self.sleep_until_due())
+    }
+
+    fn schedule_wakes(&self) -> BoxFuture<'_, ()> {
+        Box::pin(self.sleep_until_a_schedule_is_due())
     }
 
     fn first_fence(&self) -> Fence {

@@ -4,6 +4,7 @@ use std::path::Path;
 use vm_system_tests::command::CommandOutput;
 use vm_system_tests::daemon::Daemon;
 use vm_system_tests::place::User;
+use vm_system_tests::programs::{ended, result};
 
 /// Copies an example to the worktree, where a client may read it.
 fn copy(daemon: &Daemon, name: &str) -> String {
@@ -88,6 +89,29 @@ fn a_decision_tree_takes_what_fits_and_decides_where_nothing_does() {
     assert!(run.stdout.contains("compare with yesterday's answers\n"), "{run:?}");
     let path = "[\"Does the service answer? yes\",\"Are its answers right? unknown\"]";
     assert!(run.stdout.contains(path), "{run:?}");
+    daemon.stop();
+}
+
+#[test]
+fn a_nightly_report_is_written_for_its_time() {
+    let daemon = Daemon::start(User::AsStarted);
+    let root = daemon.place.worktree().to_string_lossy().into_owned();
+    let program = copy(&daemon, "nightly.ts");
+    for (name, text) in [("a", "first\nsecond"), ("b", "other")] {
+        daemon.place.write(&format!("notes/{name}.txt"), text);
+    }
+    succeeded(daemon.cli(&["program", "load", &program, "--name", "nightly"]));
+    let schedule = ["program", "schedule", "add", "nightly", "--cron", "30 2 * * *", "--tz", "Europe/Berlin"];
+    succeeded(daemon.cli(&[&schedule[..], &["--worktree-path", &root, "--", "notes"]].concat()));
+    let run = succeeded(daemon.cli(&["-q", "program", "schedule", "run", "nightly"]));
+    let run = ended(&mut daemon.client(), run.trim());
+    let report: serde_json::Value = serde_json::from_str(result(&run)).expect("JSON");
+    assert_eq!((&report["notes"], &report["written"]), (&serde_json::json!(2), &serde_json::json!(true)));
+    let path = report["report"].as_str().expect("a path");
+    let text = std::fs::read_to_string(Path::new(&root).join(path)).expect("written");
+    let night = path.trim_start_matches("reports/").trim_end_matches(".md");
+    assert!(text.starts_with(&format!("# {night}\n\n- ")), "{text}");
+    assert!(text.contains("a.txt: first\n") && text.contains("b.txt: other\n"), "{text}");
     daemon.stop();
 }
 

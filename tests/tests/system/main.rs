@@ -43,6 +43,7 @@ mod restarts;
 mod restorations;
 mod rights;
 mod rollback;
+mod schedules;
 mod service_user;
 mod shares;
 mod storage;

@@ -64,6 +64,7 @@ const LIBRARIES: &[(&str, &[&str])] = &[
     ("tokio-rustls", &["cli", "egress"]),
     ("rustls-native-certs", &["cli", "egress"]),
     (concat!("rm", "cp"), &["supervisor/api"]),
+    ("croner", &["supervisor/ops"]),
 ];
 /// Pure crates: no async runtime.
 const PURE: &[&str] = &[

@@ -2,6 +2,7 @@
 
 use crate::codec::{Decode, Encode};
 use crate::control::{ListPage, Period};
+use serde::{Deserialize, Serialize};
 
 /// Compile a source text and store it; another text under the same name creates a new version.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Encode, Decode)]
@@ -50,7 +51,9 @@ pub struct ProgramDelete {
 }
 
 /// Run a program, or with `NAME@VERSION` that version of it. Replies at its first pause or end, or as soon as its start is stored.
-#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+/// A schedule stores it as JSON: another field is another schema version.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct ProgramStart {
     /// The program, or `NAME@VERSION`; a program with exactly that name is meant first.
     pub program: String,
@@ -67,6 +70,7 @@ pub struct ProgramStart {
     /// As in [`SessionCreate`](super::SessionCreate).
     pub as_user: Option<String>,
     /// Reply at the first pause or end (true), or as soon as the start is stored.
+    #[serde(skip)]
     pub wait: bool,
 }
 

@@ -6,6 +6,7 @@ mod hints;
 mod plans;
 mod programs;
 mod restorations;
+mod schedules;
 mod session_tasks;
 mod sessions;
 mod states;
@@ -132,6 +133,7 @@ pub(super) static TOOLS: LazyLock<Vec<ToolRow>> = LazyLock::new(|| {
     rows.extend(executions::rows());
     rows.extend(tasks::rows());
     rows.extend(states::rows());
+    rows.extend(schedules::rows());
     rows.extend(sessions::rows());
     rows.extend(restorations::rows());
     rows

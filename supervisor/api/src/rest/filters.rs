@@ -3,7 +3,9 @@
 use super::envelope::RestError;
 use super::pages;
 use super::query::{Flag, IdText, PageCursor, Positive, query};
-use vm_system_protocol::control::{ListPage, Period, ProgramList, RunList, SessionList, TaskList};
+use vm_system_protocol::control::{
+    ListPage, Period, ProgramList, RunList, ScheduleList, SessionList, TaskList,
+};
 use vm_system_protocol::model::{Engine, ExecutionStatus, SessionStatus, TaskState};
 use vm_system_protocol::time::Timestamp;
 
@@ -147,6 +149,24 @@ impl ProgramQuery {
         let period = Period { since: self.since, until: self.until };
         let page = pages::requested(self.limit, self.cursor, pages::MOST);
         ProgramList { name: self.name, period, owner: self.owner, page }
+    }
+}
+
+query! {
+    /// Schedules.
+    ScheduleQuery {
+        /// Only what belongs to this owner, `uid:1000` or the name of a token; for administrators.
+        owner: Option<String>,
+        /// Elements of a page: at most 1000, also with a larger number; `X-Next-Cursor` continues behind them. Absent: 1000.
+        limit: Option<Positive>,
+        /// `X-Next-Cursor` of the part before.
+        cursor: Option<PageCursor>,
+    }
+}
+
+impl ScheduleQuery {
+    pub(super) fn filter(self) -> ScheduleList {
+        ScheduleList { owner: self.owner, page: pages::requested(self.limit, self.cursor, pages::MOST) }
     }
 }
 

@@ -3,8 +3,8 @@
 use super::endpoint::Endpoint;
 use super::envelope::RestError;
 use super::{
-    App, PREFIX, archives, durable, executions, parts, programs, restorations, runtime, sessions, templates,
-    upgrade,
+    App, PREFIX, archives, durable, executions, parts, programs, restorations, runtime, schedules, sessions,
+    templates, upgrade,
 };
 use axum::Router;
 use axum::extract::{MatchedPath, Request, State};
@@ -257,6 +257,20 @@ routes! {
     POST "/executions/{execution_id}/rewind" durable::rewind, "rewindExecution", "programs", [200];
     /// Start a new execution from a checkpoint; the old one is not changed. The response follows at its next pause or its end.
     POST "/executions/{execution_id}/fork" durable::branch_off, "forkExecution", "programs", [201];
+    /// Schedules, newest first.
+    GET "/schedules" schedules::list, "listSchedules", "schedules", [200];
+    /// Start a program at certain times.
+    POST "/schedules" schedules::add, "addSchedule", "schedules", [201];
+    /// One schedule, by id or name.
+    GET "/schedules/{schedule}" schedules::get, "getSchedule", "schedules", [200];
+    /// Delete a schedule; its executions continue.
+    DELETE "/schedules/{schedule}" schedules::delete, "deleteSchedule", "schedules", [200];
+    /// Start nothing until the schedule is resumed; a time that waits is given up.
+    POST "/schedules/{schedule}/pause" schedules::pause, "pauseSchedule", "schedules", [200];
+    /// Let a paused schedule go on with its next time.
+    POST "/schedules/{schedule}/resume" schedules::resume, "resumeSchedule", "schedules", [200];
+    /// Start the program of a schedule now, beside its times.
+    POST "/schedules/{schedule}/run" schedules::run, "runSchedule", "schedules", [201];
 }
 
 /// Refuses query parameters that a route does not have.

@@ -81,7 +81,8 @@ impl Fake {
                 status: "ok".to_owned(),
                 memory: "normal".to_owned(),
                 largest_owner: None,
-                database: None, stuck: None
+                database: None,
+                stuck: None,
             })),
             Op::ExecCancel(cancel) if cancel.execution == "gate" => {
                 self.pass_gate().await;

@@ -6,7 +6,9 @@ use super::input::{
 };
 use super::items::Items;
 use super::spent::Spent;
-use super::state::{RunActivity, Counters, Gathered, NextStep, Requests, SegmentTimer, Stage, WorkerNotes, WriteQueue};
+use super::state::{
+    Counters, Gathered, NextStep, Requests, RunActivity, SegmentTimer, Stage, WorkerNotes, WriteQueue,
+};
 use crate::{Now, WorkerExitStatus};
 use std::collections::BTreeMap;
 use vm_system_protocol::durable::{DurableLimit, Segment, ToDurable};

@@ -27,10 +27,16 @@ const UNOWNED: &str = "waits until the daemon takes it, within seconds";
 const LIST_MAX: u32 = 1_000;
 
 impl Ops {
-    pub(crate) async fn program_start(
+    pub(crate) async fn program_start(&self, call: &VerbCall<'_>, new: ProgramStart) -> Result<Run, OpError> {
+        self.start_program(call, new, None).await
+    }
+
+    /// Starts a program; `with` becomes durable together with the start.
+    pub(super) async fn start_program(
         &self,
         call: &VerbCall<'_>,
         mut new: ProgramStart,
+        with: Option<Write>,
     ) -> Result<Run, OpError> {
         let program = self.program_at(call, &new.program).await?;
         if program.format == WALK_FORMAT {
@@ -49,7 +55,7 @@ impl Ops {
         let args = JsonText::from_value(&serde_json::json!(new.args));
         let record = fresh_record(id, session, ExecutionStatus::Running, args, redact::env(&new.env), at);
         let policy = Arc::new(policy);
-        let creation = vec![
+        let mut creation = vec![
             Write::SessionInsert {
                 owner: call.caller.owner.clone(),
                 session: Arc::new(session_record(session, template, &worktree_path, at)),
@@ -60,6 +66,7 @@ impl Ops {
             Write::ProgramRun { execution: id, program: program.id, version: program.version },
             line_of(call, &id.to_string()),
         ];
+        creation.extend(with);
         let identity = Arc::new(RunIdentity {
             owner: call.caller.owner.clone(),
             name: name.map(str::to_owned),

@@ -5,9 +5,10 @@ use crate::errors::stored;
 use crate::{Caller, Ops};
 use vm_system_protocol::control::{
     ExecStart, ExecWait, ExecutionState, ImportEnd, ImportedObject, Op, OpError, ProgramStart, Reply,
-    RunFork, RunRewind, SessionCreate, SessionFork, SessionRestore, TemplateCreate, Verb as _,
+    RunFork, RunRewind, ScheduleAdd, ScheduleRun, SessionCreate, SessionFork, SessionRestore, TemplateCreate,
+    Verb as _,
 };
-use vm_system_protocol::ids::{ExecutionId, SessionId, TemplateId};
+use vm_system_protocol::ids::{ExecutionId, ScheduleId, SessionId, TemplateId};
 use vm_system_protocol::model::{ExecutionStatus, Session, SessionEventType, SessionStatus};
 
 /// Events within which a session is ready, if it ever is.
@@ -83,6 +84,11 @@ impl Ops {
                 }
             }
             Op::ProgramStart(_) => run.await?.map(ProgramStart::any_reply),
+            Op::ScheduleAdd(_) => {
+                let made = self.schedule_made(caller, ScheduleId::from_bytes(subject)).await?;
+                made.map(ScheduleAdd::any_reply)
+            }
+            Op::ScheduleRun(_) => run.await?.map(ScheduleRun::any_reply),
             Op::RunFork(_) => run.await?.map(RunFork::any_reply),
             Op::RunRewind(_) => run.await?.map(RunRewind::any_reply),
             Op::ImportEnd(_) => run.await?.map(|run| ImportEnd::any_reply(ImportedObject::Run(run))),

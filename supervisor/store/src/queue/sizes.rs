@@ -56,6 +56,11 @@ pub(crate) fn write_bytes(write: &Write) -> usize {
         Write::ProgramVersion(version) | Write::ProgramImport(version) => {
             version.source.len() + version.code.len()
         }
+        Write::ScheduleInsert { schedule, .. } => {
+            let start = &schedule.spec.start;
+            let env = start.env.iter().map(|(name, value)| name.len() + value.len());
+            2_048 + start.args.iter().map(String::len).chain(env).sum::<usize>()
+        }
         Write::KeyResponse { reply, .. } => reply.len(),
         Write::ItemInsert(task) => {
             let texts = [&task.schema, &task.fallback, &task.answer, &task.name];

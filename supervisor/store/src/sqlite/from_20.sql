@@ -1,5 +1,5 @@
--- The step from schema version 20 to 21: tasks become items; limits and crashes of programs become columns; executions, keys
--- and lines of the audit log are counted by the program. The statements that create tables and indexes are those of schema.sql.
+-- The step from schema version 20 to 21: tasks become items; limits and crashes of programs become columns; programs
+-- get schedules; executions, keys and lines of the audit log are counted by the program. The statements that create tables and indexes are those of schema.sql.
 
 ALTER TABLE sessions ADD COLUMN node BLOB;
 ALTER TABLE idempotency_keys ADD COLUMN holder BLOB;
@@ -77,6 +77,32 @@ CREATE TABLE mailbox (
     at          INTEGER NOT NULL,
     PRIMARY KEY (execution, seq)
 ) STRICT, WITHOUT ROWID;
+
+-- Times at which programs are started.
+CREATE TABLE schedules (
+    id          BLOB    NOT NULL PRIMARY KEY CHECK (length(id) = 16),
+    owner       TEXT    NOT NULL,
+    name        TEXT    NOT NULL,
+    created_at  INTEGER NOT NULL,
+    -- Counts its changes: two that were decided for the same state are not both made.
+    revision    INTEGER NOT NULL,
+    -- The next time, without its jitter; NULL: it is paused.
+    next_at     INTEGER,
+    -- When it is due: 0 at once. NULL: never, as long as it is paused.
+    due_at      INTEGER,
+    -- The execution for whose end a queued time waits.
+    waits_for   BLOB,
+    -- `ScheduleSpec` and `ScheduleState` as JSON; no statement in here reads a part of them.
+    spec        TEXT    NOT NULL,
+    state       TEXT    NOT NULL
+) STRICT;
+CREATE UNIQUE INDEX schedules_name ON schedules (owner, name);
+CREATE INDEX schedules_by_owner ON schedules (owner, created_at, id);
+CREATE INDEX schedules_by_time ON schedules (created_at, id);
+-- One entry for each that is not paused; nothing is read while none is due.
+CREATE INDEX schedules_by_due ON schedules (due_at, id) WHERE due_at IS NOT NULL;
+-- For the end of an execution. Few or no rows have it.
+CREATE INDEX schedules_by_waiting ON schedules (waits_for) WHERE waits_for IS NOT NULL;
 
 -- An execution had one task for each checkpoint; a second one, which only a damaged or forged import can have left, gets a number that
 -- no checkpoint has. An answer is what its execution got, by itself or from a client: the withdrawn ones got none.

@@ -10,6 +10,7 @@ mod executions;
 mod lists;
 mod merge;
 mod pages;
+mod schedules;
 mod sessions;
 mod templates;
 
@@ -24,6 +25,7 @@ pub(super) use durable::{
 pub(super) use executions::{execution, execution_by_name, executions, some_events};
 pub(super) use lists::{programs, runs, tasks};
 pub(super) use pages::state_part;
+pub(super) use schedules::{due_schedules, first_due, schedule, schedule_by_name, schedule_count, schedules};
 pub(super) use sessions::{live_sessions, session, session_events, session_policy, sessions};
 pub(super) use templates::{libraries, template, template_by_name, templates};
 

@@ -309,6 +309,32 @@ CREATE TABLE state_pages (
     PRIMARY KEY (execution, page, checkpoint)
 ) STRICT, WITHOUT ROWID;
 
+-- Times at which programs are started.
+CREATE TABLE schedules (
+    id          BLOB    NOT NULL PRIMARY KEY CHECK (length(id) = 16),
+    owner       TEXT    NOT NULL,
+    name        TEXT    NOT NULL,
+    created_at  INTEGER NOT NULL,
+    -- Counts its changes: two that were decided for the same state are not both made.
+    revision    INTEGER NOT NULL,
+    -- The next time, without its jitter; NULL: it is paused.
+    next_at     INTEGER,
+    -- When it is due: 0 at once. NULL: never, as long as it is paused.
+    due_at      INTEGER,
+    -- The execution for whose end a queued time waits.
+    waits_for   BLOB,
+    -- `ScheduleSpec` and `ScheduleState` as JSON; no statement in here reads a part of them.
+    spec        TEXT    NOT NULL,
+    state       TEXT    NOT NULL
+) STRICT;
+CREATE UNIQUE INDEX schedules_name ON schedules (owner, name);
+CREATE INDEX schedules_by_owner ON schedules (owner, created_at, id);
+CREATE INDEX schedules_by_time ON schedules (created_at, id);
+-- One entry for each that is not paused; nothing is read while none is due.
+CREATE INDEX schedules_by_due ON schedules (due_at, id) WHERE due_at IS NOT NULL;
+-- For the end of an execution. Few or no rows have it.
+CREATE INDEX schedules_by_waiting ON schedules (waits_for) WHERE waits_for IS NOT NULL;
+
 -- Which execution a client means when it names none.
 CREATE TABLE current_executions (
     owner       TEXT    NOT NULL,
@@ -358,7 +384,7 @@ CREATE TABLE staged (
     bytes       INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 
--- Bytes that the rows of each owner take. Those of executions with all that belongs to them, of keys and of lines of the audit log are
+-- Bytes that the rows of each owner take. Those of executions with all that belongs to them, of keys, schedules and lines of the audit log are
 -- counted by the program, once for each batch (write/usage.rs), all others by the triggers below.
 CREATE TABLE owners (
     owner       TEXT    NOT NULL PRIMARY KEY,

@@ -26,6 +26,8 @@ SELECT owner, CAST(total(bytes) AS INTEGER) FROM (
     UNION ALL
     SELECT owner, 512 + octet_length(name) + octet_length(settings) AS bytes FROM templates
     UNION ALL
+    SELECT owner, 2048 + octet_length(name) + octet_length(spec) AS bytes FROM schedules
+    UNION ALL
     SELECT executions.owner, total(CASE WHEN coalesce(length(state_pages.bytes), 0) <= 962 THEN 60
         + coalesce(length(state_pages.bytes), 0) * 3 / 2 ELSE 1024 + (coalesce(length(state_pages.bytes), 0)
         + 3129) / 4092 * 4096 END) AS bytes FROM state_pages

@@ -10,6 +10,7 @@ mod guard;
 mod imports;
 mod items;
 mod keep;
+mod schedules;
 mod sessions;
 mod templates;
 mod usage;
@@ -183,6 +184,9 @@ fn apply_one(
         Write::CurrentSet { owner, client, execution, at } => {
             durable::current_set(c, owner, client, *execution, *at)
         }
+        Write::ScheduleInsert { schedule, due_at } => schedules::insert(c, schedule, *due_at),
+        Write::ScheduleChange(change) => schedules::change(c, change),
+        Write::ScheduleDelete { id } => schedules::delete(c, *id),
         Write::KeyClaim(claim) => keep::claim(c, claim),
         Write::KeyTakeOver { owner, key, from, to } => keep::take_over(c, owner, key, (*from, *to)),
         Write::KeyResponse { owner, key, reply } => keep::respond(c, owner, key, reply),

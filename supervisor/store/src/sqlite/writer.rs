@@ -195,6 +195,7 @@ impl Writer {
             match verdict {
                 Ok(Written::All(applied)) => {
                     self.wake_watches(&job.batch);
+                    self.shared.schedules.committed(&job.batch);
                     job.finish(Ok(applied));
                 }
                 Ok(Written::Part(progress)) => self.queue.put_back(job, progress),

@@ -12,21 +12,22 @@ use rusqlite::Connection;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use vm_system_protocol::ids::{CapabilityId, ProgramId, StartupFileId, TaskId};
+use vm_system_protocol::control::ProgramStart;
+use vm_system_protocol::ids::{CapabilityId, ProgramId, ScheduleId, StartupFileId, TaskId};
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{
     Capability, CapabilityKind, Engine, Event, EventPayload, Execution, ExecutionError, ExecutionKind,
-    ExecutionStatus, JsType, LastCrash, LastRestart, LastRollback, LostCheckpoints, Metrics, RestorationPlan,
-    RestoredInputs, ResultValue, SessionCheckpoint, SessionFacts, SessionStatus, Settings, StartupFile,
-    StartupMode, TemplateDetail,
+    ExecutionStatus, FailedStart, JsType, LastCrash, LastRestart, LastRollback, LostCheckpoints, Metrics,
+    Overlap, RestorationPlan, RestoredInputs, ResultValue, ScheduleRule, ScheduledStart, SessionCheckpoint,
+    SessionFacts, SessionStatus, Settings, SkippedTime, StartupFile, StartupMode, TemplateDetail,
 };
 use vm_system_protocol::reason::CloseReason;
 use vm_system_protocol::time::Timestamp;
 use vm_system_record::{
     AuditEntry, Batch, Checkpoint, ExecutionQuery, Fence, ITEMS_FROM, IdKind, Incarnation, ItemOutcome,
     ItemRow, KeyClaim, LibraryRow, MailRow, NewProgramVersion, Page, PolicySnapshot, ProgramQuery,
-    RecordedWorktree, RunQuery, Scope, SessionQuery, SpentCalls, SpentLimits, TaskQuery, UsedLimits,
-    WaitKind, Write,
+    RecordedWorktree, RunQuery, ScheduleChange, ScheduleRow, ScheduleSpec, ScheduleState, Scope,
+    SessionQuery, SpentCalls, SpentLimits, TaskQuery, UsedLimits, WaitKind, Write,
 };
 
 /// Each released schema version.
@@ -322,6 +323,63 @@ fn program_rows() -> Vec<Write> {
     ]
 }
 
+const SCHEDULE: ScheduleId = ScheduleId::from_bytes([10; 16]);
+
+/// A schedule with a value for every field, which waits for the end of the program's execution.
+fn schedule_rows() -> Vec<Write> {
+    let rule = ScheduleRule {
+        cron: Some("0 3 * * *".to_owned()),
+        every_ms: Some(1_000),
+        time_zone: "UTC".to_owned(),
+        overlap: Overlap::Queue,
+        jitter_ms: 500,
+    };
+    let start = ProgramStart {
+        program: "p".to_owned(),
+        name: Some("nightly".to_owned()),
+        args: vec!["a".to_owned()],
+        env: vec![("KEY".to_owned(), "value".to_owned())],
+        template: Some(template_id(1).to_string()),
+        worktree_path: Some("/w".to_owned()),
+        as_user: Some("alice".to_owned()),
+        wait: false,
+    };
+    let row = ScheduleRow {
+        id: SCHEDULE,
+        owner: owner(1),
+        name: "s".to_owned(),
+        created_at: Timestamp(4_000),
+        revision: 0,
+        next_at: Some(Timestamp(10_000)),
+        spec: ScheduleSpec { rule, start },
+        state: ScheduleState::default(),
+    };
+    let scheduled_for = Timestamp(10_000);
+    let state = ScheduleState {
+        queued_for: Some(Timestamp(20_000)),
+        last: Some(ScheduledStart { execution_id: execution_id(3), scheduled_for, late_ms: 7 }),
+        skipped: Some(SkippedTime { scheduled_for, reason: "because".to_owned() }),
+        error: Some(FailedStart {
+            scheduled_for,
+            at: Timestamp(10_100),
+            code: "PROGRAM_NOT_FOUND".to_owned(),
+            message: "no".to_owned(),
+        }),
+    };
+    let change = ScheduleChange {
+        id: SCHEDULE,
+        revision: 0,
+        next_at: Some(Timestamp(30_000)),
+        due_at: Some(Timestamp(30_400)),
+        waits_for: Some(execution_id(3)),
+        state,
+    };
+    vec![
+        Write::ScheduleInsert { schedule: Box::new(row), due_at: Some(Timestamp(10_200)) },
+        Write::ScheduleChange(Box::new(change)),
+    ]
+}
+
 /// A row in every table, and a value in every column.
 fn rows() -> Batch {
     let mut writes = vec![
@@ -338,6 +396,7 @@ fn rows() -> Batch {
     ];
     writes.extend(script_rows());
     writes.extend(program_rows());
+    writes.extend(schedule_rows());
     writes.extend([
         Write::KeyClaim(Box::new(KeyClaim {
             owner: owner(1),
@@ -422,6 +481,14 @@ async fn content(store: &StoreHandle, version: u32) -> Vec<String> {
     let mut key = store.key(owner, "k").await.expect("readable").expect("it is claimed");
     if version < 21 {
         key.holder = None;
+    }
+    if version >= 21 {
+        texts.extend(texts_of!(store:
+            schedule(all, SCHEDULE),
+            schedule_by_name(owner, "s"),
+            schedules(mine, page),
+            due_schedules((Timestamp(0), SCHEDULE), Timestamp(30_400), 10),
+        ));
     }
     texts.extend([format!("{head:#?}"), format!("{key:?}")]);
     texts.extend(lists);

@@ -7,6 +7,7 @@ mod audit_and_keys;
 mod durable;
 mod executions;
 mod holders;
+mod schedules;
 mod sessions;
 mod templates;
 
@@ -44,6 +45,12 @@ macro_rules! contract_of {
                 error_is_read_with_its_size,
                 events_of_every_kind_are_read_unchanged,
                 execution_name_is_unique_among_the_owners_unfinished_ones,
+            }
+            schedules::{
+                schedule_is_read_as_it_was_stored_by_its_owner_alone,
+                of_two_changes_for_one_revision_the_second_is_refused_with_its_batch,
+                schedules_are_due_in_the_order_of_their_times_and_paused_ones_never,
+                queued_time_is_due_when_the_execution_has_ended,
             }
             sessions::{
                 session_needs_a_template_and_keeps_its_snapshot,

@@ -8,13 +8,14 @@ use crate::StoreHandle;
 use proptest::prelude::*;
 use proptest::sample::select;
 use std::sync::Arc;
-use vm_system_protocol::ids::{ProgramId, TaskId};
-use vm_system_protocol::model::{Execution, ExecutionStatus, Metrics, SessionStatus};
+use vm_system_protocol::control::ProgramStart;
+use vm_system_protocol::ids::{ProgramId, ScheduleId, TaskId};
+use vm_system_protocol::model::{Execution, ExecutionStatus, Metrics, Overlap, ScheduleRule, SessionStatus};
 use vm_system_protocol::reason::CloseReason;
 use vm_system_protocol::time::Timestamp;
 use vm_system_record::{
     Batch, Checkpoint, ExecutionQuery, Incarnation, ItemOutcome, ItemRow, KeyClaim, NewProgramVersion, Page,
-    Scope, SessionQuery, WaitKind, Write,
+    ScheduleRow, ScheduleSpec, ScheduleState, Scope, SessionQuery, WaitKind, Write,
 };
 
 /// Few enough to collide often.
@@ -73,6 +74,28 @@ fn write() -> impl Strategy<Value = Write> {
         }),
         1 => Just(Write::Prune { before: Timestamp(4_500), keys_before: Timestamp(0), max_rows: 1_000 }),
     ]
+}
+
+fn schedule(n: u8, arg: String) -> Write {
+    let rule = ScheduleRule {
+        cron: None,
+        every_ms: Some(1_000),
+        time_zone: "UTC".to_owned(),
+        overlap: Overlap::Skip,
+        jitter_ms: 0,
+    };
+    let start = ProgramStart { args: vec![arg], ..ProgramStart::default() };
+    let row = ScheduleRow {
+        id: ScheduleId::from_bytes([n; 16]),
+        owner: owner(n),
+        name: "s".to_owned(),
+        created_at: Timestamp(1),
+        revision: 0,
+        next_at: None,
+        spec: ScheduleSpec { rule, start },
+        state: ScheduleState::default(),
+    };
+    Write::ScheduleInsert { schedule: Box::new(row), due_at: None }
 }
 
 /// Writes of every kind of row that counts for its owner.
@@ -160,6 +183,8 @@ fn counted_write() -> impl Strategy<Value = Write> {
             key: "k".to_owned(),
             reply: vec![1; bytes],
         }),
+        1 => (number(), text()).prop_map(|(n, arg)| schedule(n, arg)),
+        1 => number().prop_map(|n| Write::ScheduleDelete { id: ScheduleId::from_bytes([n; 16]) }),
         1 => number().prop_map(|n| Write::KeyRelease { owner: owner(n), key: "k".to_owned() }),
         1 => number().prop_map(|n| Write::PruneOwner { owner: owner(n), before: Timestamp(9_000), max_rows: 100 }),
     ]

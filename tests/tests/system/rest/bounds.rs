@@ -60,7 +60,8 @@ impl VerbHandler for Fake {
                     status: "ok".to_owned(),
                     memory: "normal".to_owned(),
                     largest_owner: None,
-                    database: None, stuck: None
+                    database: None,
+                    stuck: None,
                 })),
             }
         })

@@ -6,6 +6,7 @@ use super::people::{self, ALICE, BOB, Belongings, ROOT};
 use serde_json::{Value, json};
 use vm_system_tests::daemon::Daemon;
 use vm_system_tests::http::{Http, Response};
+use vm_system_tests::watch::Watch;
 
 /// The kind of data that a route is about.
 enum About {
@@ -34,9 +35,13 @@ fn about(route: &Route, of: &Belongings, daemon: &Daemon) -> About {
         ) => About::Unowned,
         ("GET", "/runtime/upgrade") => About::Administrators(None),
         ("PUT", "/runtime/upgrade") => About::Administrators(Some(json!({}))),
-        ("GET", "/templates" | "/sessions" | "/programs" | "/tasks") => About::List,
-        ("POST", "/templates" | "/programs" | "/plans" | "/imports/program" | "/imports/execution") => {
-            About::Own
+        ("GET", "/templates" | "/sessions" | "/programs" | "/tasks" | "/schedules") => About::List,
+        (
+            "POST",
+            "/templates" | "/programs" | "/plans" | "/imports/program" | "/imports/execution" | "/schedules",
+        ) => About::Own,
+        ("GET" | "POST" | "DELETE", path) if path.starts_with("/schedules/{schedule}") => {
+            About::Theirs(None, "NOT_FOUND")
         }
         ("PUT", "/clients/{client}/current-execution") => {
             About::Theirs(Some(json!({ "execution_id": of.run })), EXECUTION)
@@ -112,6 +117,7 @@ fn path_of(route: &Route, of: &Belongings) -> String {
         .replace("{session_id}", &of.session)
         .replace("{execution_id}", if of_program { &of.run } else { &of.execution })
         .replace("{program}", &of.program)
+        .replace("{schedule}", &of.schedule)
         .replace("{client}", "me")
         .replace("{checkpoint}", "1")
         .replace("libraries/{name}", "libraries/lodash-4.17.21")
@@ -183,6 +189,31 @@ fn what_belongs_to_alice_does_not_exist_for_bob_on_any_route() {
         alice.post("/api/v1/executions/repl", &json!({ "session_id": of.session, "input": "40 + 2" }));
     assert_eq!(execution.json()["result"]["json"], 42, "{}", execution.text());
     drop((alice, bob));
+    daemon.stop();
+}
+
+#[test]
+fn schedule_of_an_owner_who_has_lost_the_token_starts_nothing() {
+    let daemon = people::daemon(&[]);
+    let mut alice = daemon.http().bearer(ALICE);
+    let source = "function main() { return 1; }";
+    assert_eq!(alice.post("/api/v1/programs", &json!({ "name": "p", "source": source })).status, 201);
+    let made = alice.post("/api/v1/schedules", &json!({ "name": "p", "every_ms": 1_000 })).json();
+    people::write_book(&daemon.place, &people::book(&["bob", "root"]));
+    daemon.hang_up();
+    let mut root = daemon.http().bearer(ROOT);
+    let path = format!("/api/v1/schedules/{}", made["id"].as_str().expect("an id"));
+    let mut watch = Watch::begin();
+    loop {
+        let now = root.get(&path).json();
+        if now["last_error"]["code"] == "NOT_PERMITTED" {
+            assert_eq!(now["owner"], "alice");
+            break;
+        }
+        watch.pause(|| format!("it is started: {now}"));
+    }
+    let run = root.post(&format!("{path}/run"), &json!({}));
+    assert_eq!((run.status, run.code().as_str()), (403, "NOT_PERMITTED"), "{}", run.text());
     daemon.stop();
 }
 

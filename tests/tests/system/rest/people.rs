@@ -59,6 +59,8 @@ pub(super) struct Belongings {
     pub(super) session: String,
     pub(super) execution: String,
     pub(super) program: String,
+    /// A schedule of the program, which cancels the execution before.
+    pub(super) schedule: String,
     /// A waiting execution of the program, and its last checkpoint.
     pub(super) run: String,
     pub(super) checkpoint: u64,
@@ -84,9 +86,11 @@ pub(super) fn belongings(http: &mut Http, daemon: &Daemon, name: &str) -> Belong
     let file = id(&create(&format!("{parts}/startup-files"), &json!({ "path": "app.js" })));
     let source = "function main() { let x = 1; const a = CC('how many?'); return x + Number(a); }";
     let program = id(&create("/programs", &json!({ "name": name, "source": source })));
+    let schedule = json!({ "name": name, "cron": "0 0 29 2 *", "program": program, "overlap": "cancel" });
+    let schedule = id(&create("/schedules", &schedule));
     let run = id(&create("/executions/program", &json!({ "program_id": program })));
     let kept = http.get(&format!("/api/v1/executions/{run}/checkpoints")).json();
     let numbers = kept.as_array().expect("a list").iter().filter_map(|kept| kept["seq"].as_u64());
     let checkpoint = numbers.max().expect("the pause was kept");
-    Belongings { template, capability, file, session, execution, program, run, checkpoint }
+    Belongings { template, capability, file, session, execution, program, schedule, run, checkpoint }
 }

@@ -18,13 +18,14 @@ pub(in crate::sqlite) fn ids(
         IdKind::Execution => "SELECT id FROM executions",
         IdKind::Program => "SELECT id FROM programs",
         IdKind::Task => "SELECT id FROM items",
+        IdKind::Schedule => "SELECT id FROM schedules",
     });
     select.and_value("id >=", from.to_vec()).and_value("id <=", to.to_vec());
     match kind {
         IdKind::Template | IdKind::Program => drop(select.and("is_active = 1")),
         IdKind::Execution => drop(select.and(executions::IS_NOT_BEING_DELETED)),
         IdKind::Task => drop(select.and(durable::IS_QUESTION).and(durable::IS_OF_NO_DELETION)),
-        IdKind::Session => {}
+        IdKind::Session | IdKind::Schedule => {}
     }
     select.scope(scope).text(" ORDER BY id LIMIT").value(i64::from(limit));
     select.rows(c, |row| Ok(row.get(0)?))

@@ -100,7 +100,7 @@ pub(in crate::sqlite) fn goes_on(c: &Connection, until: Timestamp) -> Read<bool>
             return Ok(true);
         }
     }
-    Ok(false)
+    Ok(super::first_due(c)?.0.is_some_and(|due| due <= until))
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use rusqlite::Connection;
 use std::cell::Cell;
 use std::time::Duration;
 use vm_system_protocol::control::Period;
-use vm_system_protocol::ids::{ExecutionId, ProgramId, SessionId};
+use vm_system_protocol::ids::{ExecutionId, ProgramId, ScheduleId, SessionId};
 use vm_system_protocol::model::{ExecutionStatus, TaskState};
 use vm_system_protocol::time::Timestamp;
 use vm_system_record::{
@@ -32,7 +32,11 @@ const OTHERS: u32 = 10_000;
 /// Most instructions of a query for three rows, with all look-ups.
 const FEW: u64 = 3_000;
 
-/// Each owner has a template, a session for each execution, a program, and a task for each waiting execution.
+/// The constant part of a schedule.
+const SCHEDULE: &str = r#"{"rule":{"every_ms":1000,"time_zone":"UTC","overlap":"queue","jitter_ms":0},
+    "start":{"program":"p","name":null,"args":[],"env":[],"template":null,"worktree_path":null,"as_user":null}}"#;
+
+/// Each owner has a template, a session for each execution, a program, a task for each waiting execution, and schedules.
 fn fill(c: &Connection, owner: &str, first: u32, count: u32) {
     let ids = format!(
         "WITH RECURSIVE n(i) AS (VALUES ({first}) UNION ALL SELECT i + 1 FROM n WHERE i + 1 < {first} + {count})"
@@ -56,6 +60,9 @@ fn fill(c: &Connection, owner: &str, first: u32, count: u32) {
              SELECT {key}, {key}, 0, 'question', '{owner}', '?', 0, i, 0 FROM n;
          {ids} INSERT INTO open_items (id, execution, item, kind, owner, created_at)
              SELECT {key}, {key}, 0, 'question', '{owner}', i FROM n;
+         {ids} INSERT INTO schedules (id, owner, name, created_at, revision, next_at, due_at, waits_for, spec, state)
+             SELECT {key}, '{owner}', 's' || i, i, 0, i, i + (1 << 40), {key}, '{SCHEDULE}', '{{}}' FROM n
+             WHERE i < 100 OR i % 5 = 0;
          {ids} INSERT INTO audit_log (at, owner, verb, subject, outcome, api)
              SELECT i, '{owner}', 'v', 's', 'ok', 'rest' FROM n;"
     ))
@@ -146,6 +153,11 @@ fn cost_of_an_owners_lists_does_not_depend_on_others() {
         run_by_id(c, me, one),
         execution_by_name(c, &Owner::new("me"), "p"),
         goes_on(c, Timestamp(i64::MAX)),
+        schedules(c, me, page),
+        schedule_count(c, &Owner::new("me")),
+        schedule_by_name(c, &Owner::new("me"), "s1"),
+        first_due(c),
+        due_schedules(c, (Timestamp(0), ScheduleId::from_bytes([0; 16])), Timestamp(1 << 39), 100),
         first_wake(c, Timestamp(0)),
         claimable(c, ClaimKind::OfEnded, first, Timestamp(i64::MAX), 100),
         claimable(c, ClaimKind::Due, first, Timestamp(i64::MAX), 100),
@@ -245,6 +257,7 @@ fn unreadable_row_does_not_affect_the_others() {
         "UPDATE items SET attempts = 1 << 40 WHERE created_at = 1 AND owner = 'me';
          UPDATE items SET outcome = 'lost' WHERE created_at = 2 AND owner = 'me';
          UPDATE executions SET status = 'lost' WHERE started_at = 2 AND owner = 'me';
+         UPDATE schedules SET spec = '{}' WHERE created_at = 2 AND owner = 'me';
          INSERT INTO programs VALUES (randomblob(16), 'me', 'q', 1, 1 << 40, 0, 0);
          INSERT INTO program_versions SELECT id, 1 << 40, zeroblob(32), 1, 0, '', x'' FROM programs WHERE name = 'q';",
     )
@@ -254,6 +267,7 @@ fn unreadable_row_does_not_affect_the_others() {
     // A status that does not exist is in no list of a status, and all are merged from these.
     assert_eq!(readable(runs(c, me, &RunQuery::default(), page)).len(), 2);
     assert_eq!(readable(programs(c, me, &ProgramQuery::default(), page)).len(), 1);
+    assert_eq!(readable(schedules(c, me, page)).len(), 2);
 }
 
 #[test]

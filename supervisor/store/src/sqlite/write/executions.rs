@@ -6,7 +6,9 @@ use crate::sqlite::failure::{Constrained, SqliteFailure};
 use rusqlite::{Connection, OptionalExtension as _, params};
 use std::borrow::Cow;
 use vm_system_protocol::ids::ExecutionId;
-use vm_system_protocol::model::{Event, EventPayload, Execution, ExecutionError, ExecutionStatus, Metrics};
+use vm_system_protocol::model::{
+    Event, EventPayload, Execution, ExecutionError, ExecutionKind, ExecutionStatus, Metrics,
+};
 use vm_system_record::{Entity, RepeatFacts, SpentLimits, StoreError, UsedLimits};
 
 /// `end`: the same record, or the final one if the execution ends in the same commit.
@@ -203,7 +205,13 @@ pub(super) fn end(c: &CountedConnection<'_>, execution: &Execution) -> Result<u6
         error.and_then(|error| error.exit_code)
     ];
     let rows = c.resize(execution.id, || Ok(run(c, sql, values)?))?;
-    if rows == 0 { Err(missing_or_finished(c, execution.id)) } else { Ok(rows) }
+    if rows == 0 {
+        return Err(missing_or_finished(c, execution.id));
+    }
+    if execution.kind == ExecutionKind::Program {
+        super::schedules::execution_ended(c, execution.id)?;
+    }
+    Ok(rows)
 }
 
 pub(super) fn add_facts(c: &Connection, id: ExecutionId, facts: RepeatFacts) -> Result<u64, SqliteFailure> {

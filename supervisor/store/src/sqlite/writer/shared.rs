@@ -2,6 +2,7 @@
 
 use crate::session_watches::SessionWatches;
 use crate::sqlite::failure::SUSPECTED;
+use crate::sqlite::schedule_sleep::ScheduleSleep;
 use crate::{DatabaseFault, STALLED_AFTER, clock};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -23,6 +24,8 @@ pub(in crate::sqlite) struct WriterShared {
     pub(in crate::sqlite) look_again: OnceLock<Box<dyn Fn() + Send + Sync>>,
     /// Who waits for events of sessions.
     pub(in crate::sqlite) watches: Arc<SessionWatches>,
+    /// Wakes who waits for schedules.
+    pub(in crate::sqlite) schedules: ScheduleSleep,
     /// When the current work began; none while the writer waits for work.
     busy_since: Mutex<Option<Instant>>,
 }
