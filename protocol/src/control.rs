@@ -21,7 +21,7 @@ pub use lists::{ListCursor, ListPage, Listed, NoCursor, Period};
 pub use reply::{
     AuditRecord, BuildUse, DoctorReport, ErrorCode, ExecutionState, Health, HostFinding, ImportedObject,
     LibraryCheck, LibraryInfo, MemoryOwner, ModuleInfo, OpError, RuntimeInfo, RuntimeSummary, SandboxLayer,
-    SessionEventPage, TemplateDeleted, TemplateName, UpgradeReport, ZygoteInfo,
+    SessionEventPage, StuckExecution, TemplateDeleted, TemplateName, UpgradeReport, ZygoteInfo,
 };
 pub use restoration::GivenInput;
 pub use verbs::*;

@@ -134,7 +134,7 @@ fn sleepers(count: usize) {
     let daemon = daemon(TestDir::new(User::AsStarted));
     daemon.client().load(SLEEPER);
     let before = observe::anonymous_kib(daemon.pid());
-    // Enough to start them all; told again below if not.
+    // Enough to start them all; said again below if not.
     let moment = now_ms() + 20_000 + 8 * count as u128;
     let took = start_all(&daemon, count, &moment.to_string());
     println!("durable sleepers: {count} started and asleep after {:.1} s", took.as_secs_f64());

@@ -2,7 +2,7 @@
 
 use super::DatabaseSize;
 use crate::codec::{Decode, Encode};
-use crate::ids::{SessionId, TemplateId};
+use crate::ids::{ExecutionId, SessionId, TemplateId};
 use crate::json::JsonText;
 use crate::model::{Execution, Program, Run, SessionEvent};
 use crate::time::Timestamp;

@@ -60,9 +60,9 @@ pub enum RunActivity {
     Computes,
     /// It waits for the result of a call of its host.
     Calls,
-    /// Its state is being stored.
+    /// The state of a checkpoint is being stored.
     Stores,
-    /// Its worker is being ended.
+    /// The worker is being ended.
     Ends,
 }
 

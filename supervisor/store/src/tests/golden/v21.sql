@@ -191,7 +191,7 @@ CREATE INDEX program_runs_by_program ON program_runs (program, started_at, execu
 CREATE INDEX program_runs_by_version ON program_runs (program, version);
 CREATE TABLE items (
     execution   BLOB    NOT NULL REFERENCES executions (id),
-    -- Counts up in its execution. Of a question it is the number of its checkpoint.
+    -- Counts up in its execution. Of a pause (`CC`) it is the number of its checkpoint, of a pending item a number behind 2^40.
     item        INTEGER NOT NULL,
     id          BLOB    NOT NULL CHECK (length(id) = 16),
     -- `question`, `timer`, `event`.
@@ -208,9 +208,9 @@ CREATE TABLE items (
     answer      TEXT,
     -- The order of the answers to its execution.
     answer_seq  INTEGER,
-    -- The checkpoint that has applied the answer; not of a question, whose answer the next one applies.
+    -- The checkpoint whose state has the answer; not of a pause, whose answer is in the next one.
     taken_at    INTEGER,
-    -- The checkpoint behind which it was created.
+    -- The checkpoint at which it was stored first.
     checkpoint  INTEGER NOT NULL,
     retries     INTEGER,
     fallback    TEXT,
@@ -222,11 +222,16 @@ CREATE TABLE items (
 ) STRICT, WITHOUT ROWID;
 CREATE UNIQUE INDEX items_by_id ON items (id);
 CREATE INDEX items_ended ON items (owner, outcome, created_at, id) WHERE ended_at IS NOT NULL AND kind = 'question';
+CREATE INDEX items_untaken ON items (execution, answer_seq)
+    WHERE ended_at IS NOT NULL AND taken_at IS NULL AND item >= 1099511627776;
+CREATE INDEX items_taken ON items (execution, taken_at) WHERE taken_at IS NOT NULL AND kind <> 'question';
 CREATE TABLE open_items (
     execution   BLOB    NOT NULL,
     item        INTEGER NOT NULL,
     id          BLOB    NOT NULL CHECK (length(id) = 16),
     kind        TEXT    NOT NULL,
+    -- Of an event.
+    name        TEXT,
     owner       TEXT    NOT NULL,
     created_at  INTEGER NOT NULL,
     due_at      INTEGER,
@@ -234,6 +239,15 @@ CREATE TABLE open_items (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX open_items_by_owner ON open_items (owner, created_at, id) WHERE kind = 'question';
 CREATE INDEX open_items_by_due ON open_items (execution, due_at) WHERE due_at IS NOT NULL;
+CREATE INDEX open_items_of_events ON open_items (owner, name, execution) WHERE kind = 'event';
+CREATE TABLE mailbox (
+    execution   BLOB    NOT NULL REFERENCES executions (id),
+    seq         INTEGER NOT NULL,
+    name        TEXT    NOT NULL,
+    event       TEXT    NOT NULL,
+    at          INTEGER NOT NULL,
+    PRIMARY KEY (execution, seq)
+) STRICT, WITHOUT ROWID;
 CREATE TABLE checkpoints (
     execution   BLOB    NOT NULL REFERENCES executions (id),
     seq         INTEGER NOT NULL,
@@ -344,11 +358,11 @@ INSERT INTO startup_files VALUES (X'05050505050505050505050505050505', X'0000000
 INSERT INTO libraries VALUES ('dayjs-1', X'0303030303030303030303030303030303030303030303030303030303030303', 1234, 500, 'dayjs', '1', 'dayjs');
 INSERT INTO policies VALUES (X'4E998AD7F5EEC81C63054D6B2903B383363B619D53697F7D79F4E259D2EDA5DC', '{"engine":"cvm","settings":{"limits":{"cpu_ms":1,"wall_ms":2,"mem_mb":3,"max_events":4,"max_output_kb":5,"max_source_kb":6,"max_steps":7,"max_stack_depth":8,"max_state_mb":9},"resolver":{"roots":["lib"],"extensions":[".js"],"allow_absolute_repo_imports":true},"runtime":{"esm":true,"strict":true,"console":false,"on_crash":"close","ttl_s":10,"idle_timeout_s":11,"typecheck":"off"}},"modules":["fs"],"libraries":["dayjs-1"],"capabilities":[{"id":"04040404-0404-0404-0404-040404040404","vm_id":"00000000-03e8-0101-0101-010101010101","kind":"module","name":"fs","enabled":true,"config":{"read":["**"]}}],"startup_files":[{"id":"05050505-0505-0505-0505-050505050505","vm_id":"00000000-03e8-0101-0101-010101010101","path":"start.js","order_index":-1,"mode":"import"}]}', 'owner-1');
 INSERT INTO policies VALUES (X'A84F06A285A0DA1686DC53D7729123FE1686D75591CF6E349C3652208A355D3C', '{"engine":"quickjs","settings":{"limits":{"cpu_ms":1,"wall_ms":2,"mem_mb":3,"max_events":4,"max_output_kb":5,"max_source_kb":6,"max_steps":7,"max_stack_depth":8,"max_state_mb":9},"resolver":{"roots":["lib"],"extensions":[".js"],"allow_absolute_repo_imports":true},"runtime":{"esm":true,"strict":true,"console":false,"on_crash":"close","ttl_s":10,"idle_timeout_s":11,"typecheck":"off"}},"modules":["fs"],"libraries":["dayjs-1"],"capabilities":[{"id":"04040404-0404-0404-0404-040404040404","vm_id":"00000000-03e8-0101-0101-010101010101","kind":"module","name":"fs","enabled":true,"config":{"read":["**"]}}],"startup_files":[{"id":"05050505-0505-0505-0505-050505050505","vm_id":"00000000-03e8-0101-0101-010101010101","path":"start.js","order_index":-1,"mode":"import"}]}', 'owner-1');
-INSERT INTO sessions VALUES (X'0000000007D001010101010101010101', 'owner-1', 's', X'0000000003E801010101010101010101', X'A84F06A285A0DA1686DC53D7729123FE1686D75591CF6E349C3652208A355D3C', 0, 'w', 'c', '/w', 'crashed', 2001, 5000, 'the keeper is lost', 'keeper_lost', '{"forked_from":"00000000-07d0-0808-0808-080808080808","restored_from":"00000000-07d0-0909-0909-090909090909","restoration":{"inputs":3,"not_repeated":1},"restored":{"inputs":3,"not_repeated":1,"different":2},"generation":3,"last_checkpoint":2,"checkpoints":[{"number":2,"name":"c","created_at":"1970-01-01T00:00:03.100Z","heap_bytes":7}],"checkpoints_lost":{"count":1,"reason":"host_restart"},"rollback":{"at":"1970-01-01T00:00:03.200Z","checkpoint":2,"reason":"request","generation":2,"copy":"00000000-07d0-0707-0707-070707070707","lacks":"a file that was written","recoveries":["1970-01-01T00:00:03.200Z"]},"restart":{"at":"1970-01-01T00:00:03.300Z","reason":"keeper_lost","reported":true,"generation":3,"recoveries":["1970-01-01T00:00:03.200Z","1970-01-01T00:00:03.300Z"]},"crash":{"reason":"keeper_lost","execution_id":"00000000-0bb8-0202-0202-020202020202","cpu_ms":6,"peak_memory_kib":4096},"drain_at":"1970-01-01T00:00:06.000Z"}', X'0000000007D008080808080808080808', 12, 1000, 'alice', '/', 'w', X'0100000009', X'B9A2C511F306D9109831B4779BAF685F');
-INSERT INTO sessions VALUES (X'0000000007D002020202020202020202', 'owner-1', NULL, X'0000000003E801010101010101010101', X'4E998AD7F5EEC81C63054D6B2903B383363B619D53697F7D79F4E259D2EDA5DC', 1, 'w', 'c', '/w', 'ready', 2002, NULL, NULL, NULL, '{}', NULL, 0, 1000, 'alice', '/', 'w', X'0100000009', X'B9A2C511F306D9109831B4779BAF685F');
+INSERT INTO sessions VALUES (X'0000000007D001010101010101010101', 'owner-1', 's', X'0000000003E801010101010101010101', X'A84F06A285A0DA1686DC53D7729123FE1686D75591CF6E349C3652208A355D3C', 0, 'w', 'c', '/w', 'crashed', 2001, 5000, 'the keeper is lost', 'keeper_lost', '{"forked_from":"00000000-07d0-0808-0808-080808080808","restored_from":"00000000-07d0-0909-0909-090909090909","restoration":{"inputs":3,"not_repeated":1},"restored":{"inputs":3,"not_repeated":1,"different":2},"generation":3,"last_checkpoint":2,"checkpoints":[{"number":2,"name":"c","created_at":"1970-01-01T00:00:03.100Z","heap_bytes":7}],"checkpoints_lost":{"count":1,"reason":"host_restart"},"rollback":{"at":"1970-01-01T00:00:03.200Z","checkpoint":2,"reason":"request","generation":2,"copy":"00000000-07d0-0707-0707-070707070707","lacks":"a file that was written","recoveries":["1970-01-01T00:00:03.200Z"]},"restart":{"at":"1970-01-01T00:00:03.300Z","reason":"keeper_lost","reported":true,"generation":3,"recoveries":["1970-01-01T00:00:03.200Z","1970-01-01T00:00:03.300Z"]},"crash":{"reason":"keeper_lost","execution_id":"00000000-0bb8-0202-0202-020202020202","cpu_ms":6,"peak_memory_kib":4096},"drain_at":"1970-01-01T00:00:06.000Z"}', X'0000000007D008080808080808080808', 12, 1000, 'alice', '/', 'w', X'0100000009', X'F90420446ECBDA0F33811F79569E8BB4');
+INSERT INTO sessions VALUES (X'0000000007D002020202020202020202', 'owner-1', NULL, X'0000000003E801010101010101010101', X'4E998AD7F5EEC81C63054D6B2903B383363B619D53697F7D79F4E259D2EDA5DC', 1, 'w', 'c', '/w', 'ready', 2002, NULL, NULL, NULL, '{}', NULL, 0, 1000, 'alice', '/', 'w', X'0100000009', X'F90420446ECBDA0F33811F79569E8BB4');
 INSERT INTO executions VALUES (X'000000000BB801010101010101010101', X'0000000007D001010101010101010101', 'owner-1', 'e', 'repl', 'ok', 0, '1 + 2', NULL, '{}', '{}', 3001, 4001, '3', NULL, NULL, NULL, NULL, 7, 0, 0, 0, 0, 0, 0, NULL, NULL, 0, 0, 0);
 INSERT INTO executions VALUES (X'000000000BB802020202020202020202', X'0000000007D001010101010101010101', 'owner-1', NULL, 'run_file', 'error', 1, NULL, 'a.js', '{}', '{}', 3002, 4002, NULL, 'EXCEPTION', 'no', 'because', 7, 0, 0, 0, 0, 0, 0, 0, NULL, NULL, 0, 0, 0);
-INSERT INTO executions VALUES (X'000000000BB803030303030303030303', X'0000000007D002020202020202020202', 'owner-1', 'run', 'program', 'waiting', 0, '1 + 2', NULL, '{}', '{}', 3003, NULL, NULL, NULL, NULL, NULL, NULL, 5, 4, 0, 0, 0, 0, 0, 9000, '{"wall_ms":1,"cpu_us":2,"events":3,"output_bytes":4,"calls":{"fs":{"calls":5,"denied":6,"refused":7,"bytes_in":8,"bytes_out":9}}}', 2, 1, 1);
+INSERT INTO executions VALUES (X'000000000BB803030303030303030303', X'0000000007D002020202020202020202', 'owner-1', 'run', 'program', 'waiting', 0, '1 + 2', NULL, '{}', '{}', 3003, NULL, NULL, NULL, NULL, NULL, NULL, 5, 4, 0, 0, 0, 0, 0, 9000, '{"wall_ms":1,"cpu_us":2,"events":3,"output_bytes":4,"calls":{"fs":{"calls":5,"denied":6,"refused":7,"bytes_in":8,"bytes_out":9}}}', 2, 1, 2);
 INSERT INTO events VALUES (X'000000000BB801010101010101010101', 1, 3500, 'console', 'log', 'line 1', NULL);
 INSERT INTO events VALUES (X'000000000BB801010101010101010101', 2, 3500, 'input_echo', NULL, '1 + 2', NULL);
 INSERT INTO events VALUES (X'000000000BB801010101010101010101', 3, 3500, 'value', 'number', '3', '3');
@@ -359,8 +373,12 @@ INSERT INTO programs VALUES (X'07070707070707070707070707070707', 'owner-1', 'p'
 INSERT INTO program_versions VALUES (X'07070707070707070707070707070707', 1, X'0606060606060606060606060606060606060606060606060606060606060606', 1, 3000, 'CC(''go on?'')', X'0001FF');
 INSERT INTO program_runs VALUES (X'000000000BB803030303030303030303', X'07070707070707070707070707070707', 1, 'owner-1', 3003);
 INSERT INTO items VALUES (X'000000000BB803030303030303030303', 1, X'08080808080808080808080808080808', 'question', 'owner-1', NULL, 'go on?', '{"type":"boolean"}', 2, 4000, 9000, 4300, 'true', 1, NULL, 1, 3, 'false', 'answered', 4100, 4200);
+INSERT INTO items VALUES (X'000000000BB803030303030303030303', 1099511627777, X'15151515151515151515151515151515', 'event', 'owner-1', 'paid', '', NULL, 0, 4000, 9000, 4350, '[6]', 2, 2, 1, NULL, 'false', 'answered', NULL, NULL);
+INSERT INTO items VALUES (X'000000000BB803030303030303030303', 1099511627778, X'16161616161616161616161616161616', 'event', 'owner-1', 'paid', '', NULL, 0, 4000, 9000, NULL, NULL, NULL, NULL, 1, NULL, 'false', NULL, NULL, NULL);
 INSERT INTO items VALUES (X'000000000BB803030303030303030303', 2, X'09090909090909090909090909090909', 'question', 'owner-1', NULL, 'go on?', '{"type":"boolean"}', 0, 4000, 9000, NULL, NULL, NULL, NULL, 2, 3, 'false', NULL, NULL, NULL);
-INSERT INTO open_items VALUES (X'000000000BB803030303030303030303', 2, X'09090909090909090909090909090909', 'question', 'owner-1', 4000, 9000);
+INSERT INTO open_items VALUES (X'000000000BB803030303030303030303', 1099511627778, X'16161616161616161616161616161616', 'event', 'paid', 'owner-1', 4000, 9000);
+INSERT INTO open_items VALUES (X'000000000BB803030303030303030303', 2, X'09090909090909090909090909090909', 'question', NULL, 'owner-1', 4000, 9000);
+INSERT INTO mailbox VALUES (X'000000000BB803030303030303030303', 4, 'paid', '[7]', 4400);
 INSERT INTO checkpoints VALUES (X'000000000BB803030303030303030303', 1, 4000, 'pause', 144, NULL, 100, 20);
 INSERT INTO checkpoints VALUES (X'000000000BB803030303030303030303', 2, 4000, 'pause', 136, X'0001', 200, 40);
 INSERT INTO state_pages VALUES (X'000000000BB803030303030303030303', 0, 1, X'0101010101010101');
@@ -372,10 +390,10 @@ INSERT INTO current_executions VALUES ('owner-1', 'agent', X'000000000BB80303030
 INSERT INTO idempotency_keys VALUES ('owner-1', 'k', X'0101010101010101010101010101010101010101010101010101010101010101', X'02020202020202020202020202020202', 100, X'010203', X'05050505050505050505050505050505');
 INSERT INTO audit_log VALUES (1, 200, 'owner-1', 'template create', 't', 'ok', 'rest');
 INSERT INTO meta VALUES ('m', X'09');
-INSERT INTO meta VALUES ('node', X'B9A2C511F306D9109831B4779BAF685F');
+INSERT INTO meta VALUES ('node', X'F90420446ECBDA0F33811F79569E8BB4');
 INSERT INTO staged VALUES (X'000000000BB803030303030303030303', 3, 72);
 INSERT INTO owners VALUES ('(commits)', 3);
-INSERT INTO owners VALUES ('owner-1', 18434);
+INSERT INTO owners VALUES ('owner-1', 19606);
 INSERT INTO session_events VALUES (X'0000000007D001010101010101010101', 1, 2001, 'created', NULL, X'0000000007D008080808080808080808', NULL);
 INSERT INTO session_events VALUES (X'0000000007D001010101010101010101', 2, 3001, 'execution_started', NULL, X'000000000BB801010101010101010101', NULL);
 INSERT INTO session_events VALUES (X'0000000007D001010101010101010101', 3, 4001, 'execution_ended', NULL, X'000000000BB801010101010101010101', 'ok');
