@@ -83,7 +83,7 @@ records! {
         answer owner;
     TaskStatus: execution_id name status task more_tasks waiting_for result error;
     AuditRecord: seq at owner api verb subject outcome;
-    Health: status memory largest_owner database;
+    Health: status memory largest_owner database stuck;
     RuntimeSummary: active_sessions active_session_ids;
     RuntimeInfo: version pid uptime_ms keeper_pid sandbox zygotes active_sessions sessions_created executions_started
         durability store_queue store_problem;

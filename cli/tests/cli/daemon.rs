@@ -230,7 +230,7 @@ fn a_daemon_in_the_background_is_ready_when_its_command_returns() {
     let facts: Vec<_> = health.lines().map(|line| line.split_whitespace().next().unwrap_or("")).collect();
     assert_eq!(
         facts,
-        ["status", "memory", "database.used_bytes", "database.free_bytes", "database.gives_back"],
+        ["status", "memory", "database.used_bytes", "database.free_bytes", "database.gives_back", "stuck"],
         "{health}"
     );
     let error = serve(&[]).failed(75);
