@@ -1,7 +1,7 @@
 //! Verbs about the supervisor itself.
 
 use super::errors::{invalid, stored};
-use super::{LIST_ROWS, Ops, VerbCall, fitting, rows_of};
+use super::{Caller, LIST_ROWS, Ops, VerbCall, fitting, rows_of};
 use vm_system_protocol::control::{
     AuditList, AuditRecord, DatabaseSize, Doctor, DoctorReport, ErrorCode, Health, HealthGet, MemoryOwner,
     OpError, RuntimeInfo, RuntimeInfoGet, RuntimeSummary, RuntimeSummaryGet, SandboxLayer, Shutdown,
@@ -71,22 +71,20 @@ impl Ops {
             required: false,
             detail,
         }));
-        if let Some(durables) = self.runtime.durables() {
-            let found = durables.stuck().await.map_err(stored)?;
-            let seen = found.into_iter().filter(|run| call.caller.may_see(&run.owner)).take(STUCK);
-            report.stuck = seen
-                .map(|StuckRun { execution, owner, why }| StuckExecution {
-                    execution_id: execution,
-                    owner: call.caller.shown_owner(&owner),
-                    why: why.to_owned(),
-                })
-                .collect();
-            report.ok &= report.stuck.is_empty();
-        }
         if let Some(error) = problem(&self.store.status()) {
             report.ok = false;
             let hint = error.hint.unwrap_or_default();
             report.problem.get_or_insert(format!("{}; {hint}", error.message));
+        }
+        if let Some(durables) = self.runtime.durables() {
+            match durables.stuck().await {
+                Ok(found) => report.stuck = shown_stuck(call.caller, found),
+                // A store that cannot be read has most often been reported above.
+                Err(error) => {
+                    report.problem.get_or_insert(error.to_string());
+                }
+            }
+            report.ok &= report.stuck.is_empty() && report.problem.is_none();
         }
         Ok(report)
     }
@@ -196,6 +194,17 @@ impl Ops {
             error => stored(error),
         }
     }
+}
+
+/// The stuck executions that a caller may see, with their owners for administrators.
+fn shown_stuck(caller: &Caller, found: Vec<StuckRun>) -> Vec<StuckExecution> {
+    let seen = found.into_iter().filter(|run| caller.may_see(&run.owner)).take(STUCK);
+    let shown = seen.map(|StuckRun { execution, owner, why }| StuckExecution {
+        execution_id: execution,
+        owner: caller.shown_owner(&owner),
+        why: why.to_owned(),
+    });
+    shown.collect()
 }
 
 /// Why the store is not well, the most serious reason first.
