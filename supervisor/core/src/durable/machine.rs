@@ -121,10 +121,9 @@ impl DurableMachine {
             Stage::Starting | Stage::Restoring => RunActivity::Starts,
             Stage::Running | Stage::Setting => RunActivity::Computes,
             Stage::Calling => RunActivity::Calls,
-            Stage::Held => RunActivity::Stores,
             Stage::Exiting => RunActivity::Ends,
             Stage::Cold | Stage::Warm(_) if self.is_at_rest() => RunActivity::Rests,
-            Stage::Cold | Stage::Warm(_) => RunActivity::Stores,
+            Stage::Held | Stage::Cold | Stage::Warm(_) => RunActivity::Stores,
         }
     }
 
