@@ -2,7 +2,7 @@
 //!
 //! An item is *open* until it is answered, or its time has come. Its answer is kept, in the order of acceptance, until a checkpoint whose
 //! state has it: the program gets the answers that are there when it has nothing else to do. An event without an item that waits for it is
-//! in the mailbox.
+//! in the mailbox. The rules and their reasons: docs/decisions/031-answers-are-used-in-order.md.
 
 use super::input::{DurableAction as Action, DurableRefusal, MAILBOX_BYTES, MAILBOX_EVENTS, RunToken};
 use super::machine::{COMMIT_MS, DurableMachine, HOLD_MS};
