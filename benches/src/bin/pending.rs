@@ -6,6 +6,7 @@
 //! `PENDING_SLEEPERS` is the number of programs of `sleepers` (10000), `PENDING_START` that of `start` (100000).
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use vm_system_benches::cost::Cost;
 use vm_system_benches::figure::{Figure, micros};
 use vm_system_benches::floor;
 use vm_system_protocol::control::{GivenAnswer, ListPage, ProgramStart, RunList, TaskList, TaskSubmit};
@@ -76,13 +77,16 @@ fn answers() {
     floor.print(None);
     for pending in [10, 100, 1_000] {
         let mut times = Vec::new();
+        let mut cost = Cost::default();
         while times.len() < ANSWERS {
             let new = ProgramStart { args: vec![pending.to_string()], ..ProgramStart::default() };
             let run = client.start_program(new).expect("started");
             let execution = id(&run);
             // Not the last ones: those would be answers to one of few.
             let most = (ANSWERS - times.len()).min(pending * 4 / 5);
-            for task in tasks(&mut client, &execution).into_iter().take(most) {
+            let tasks = tasks(&mut client, &execution);
+            let before = Cost::of_process(daemon.pid());
+            for task in tasks.into_iter().take(most) {
                 let begin = Instant::now();
                 let (task, result) = (Some(task.to_string()), GivenAnswer::Typed("yes".to_owned()));
                 client
@@ -90,9 +94,12 @@ fn answers() {
                     .expect("taken");
                 times.push(micros(begin.elapsed()));
             }
+            cost = cost.plus(before, Cost::of_process(daemon.pid()));
         }
+        let (cpu_us, sleeps) = cost.each(times.len());
         let name = format!("durable answer to one of {pending}, FULL");
         Figure::new(name, "us", times).print(Some(&floor));
+        println!("  of the supervisor, each: {cpu_us:.0} us on a processor, {sleeps:.1} sleeps");
     }
     daemon.stop();
 }

@@ -11,7 +11,7 @@ use super::spent::Spent;
 use super::state::{NextStep, Stage};
 use super::stored::answer_of;
 use crate::Now;
-use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use vm_system_protocol::durable::{
     ANSWERS, ANSWERS_BYTES, AnsweredItem, CreatedItem, EVENT_NAME_BYTES, ItemContent, PENDING_ITEMS,
     PENDING_ITEMS_BYTES, PROMPT_BYTES, TaskAnswer,
@@ -31,6 +31,10 @@ const MOST_ITEMS: u64 = ITEMS_FROM - 1;
 pub(super) struct Items {
     /// By their numbers.
     open: BTreeMap<u64, ItemRow>,
+    /// The numbers of open items by their ids.
+    numbers: HashMap<TaskId, u64>,
+    /// How many open items there are of each kind.
+    counts: WaitingFor,
     /// The times at which open items end by themselves.
     due: BTreeSet<(Timestamp, u64)>,
     /// Size of the texts of open items (bytes).
@@ -111,6 +115,8 @@ impl Items {
         let number = row.item.saturating_sub(ITEMS_FROM);
         self.bytes += text_bytes(&row);
         self.due.extend(row.deadline.map(|at| (at, number)));
+        self.numbers.insert(row.id, number);
+        *self.count_of(row.kind) += 1;
         self.open.insert(number, row);
     }
 
@@ -118,10 +124,20 @@ impl Items {
     fn close(&mut self, number: u64) -> Option<ItemRow> {
         let row = self.open.remove(&number)?;
         self.bytes = self.bytes.saturating_sub(text_bytes(&row));
+        self.numbers.remove(&row.id);
+        *self.count_of(row.kind) -= 1;
         if let Some(at) = row.deadline {
             self.due.remove(&(at, number));
         }
         Some(row)
+    }
+
+    fn count_of(&mut self, kind: WaitKind) -> &mut u32 {
+        match kind {
+            WaitKind::Question => &mut self.counts.questions,
+            WaitKind::Timer => &mut self.counts.timers,
+            WaitKind::Event => &mut self.counts.events,
+        }
     }
 
     /// Questions that clients can see, oldest first.
@@ -132,7 +148,9 @@ impl Items {
 
     /// The number of an open question with this id.
     pub(super) fn number_of(&self, task: TaskId) -> Option<u64> {
-        self.questions().find(|row| row.id == task).map(|row| row.item.saturating_sub(ITEMS_FROM))
+        let stored = self.unstored_from.unwrap_or(u64::MAX);
+        let number = self.numbers.get(&task).copied().filter(|number| *number < stored)?;
+        self.open.get(&number).is_some_and(|row| row.kind == WaitKind::Question).then_some(number)
     }
 
     pub(super) fn get(&self, number: u64) -> Option<&ItemRow> {
@@ -171,6 +189,7 @@ impl Items {
     pub(super) fn drop_open(&mut self) {
         self.abandoned = self.are_awaited();
         (self.open, self.due, self.bytes, self.unstored_from) = Default::default();
+        (self.numbers, self.counts) = Default::default();
     }
 
     /// Answers that a worker had are lost with it.
@@ -273,14 +292,8 @@ impl DurableMachine {
             return WaitingFor::default();
         }
         let pause = self.task.as_ref().filter(|_| self.next == NextStep::Pause);
-        let mut waiting = WaitingFor { questions: u32::from(pause.is_some()), ..WaitingFor::default() };
-        for row in self.items.open.values() {
-            match row.kind {
-                WaitKind::Question => waiting.questions += 1,
-                WaitKind::Timer => waiting.timers += 1,
-                WaitKind::Event => waiting.events += 1,
-            }
-        }
+        let mut waiting = self.items.counts;
+        waiting.questions += u32::from(pause.is_some());
         waiting.wakes_at = self.wakes_at();
         waiting
     }
