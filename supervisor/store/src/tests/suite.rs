@@ -36,6 +36,7 @@ macro_rules! contract_of {
             holders::{
                 batch_of_a_holder_that_was_fenced_off_changes_nothing,
                 checkpoint_that_goes_on_from_another_one_is_refused,
+                executions_that_nothing_would_wake_are_found,
                 programs_that_run_or_are_due_are_claimed_by_one,
                 use_of_limits_is_read_as_it_was_stored,
             }

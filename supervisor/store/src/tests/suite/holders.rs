@@ -7,8 +7,8 @@ use vm_system_protocol::ids::{ExecutionId, TaskId};
 use vm_system_protocol::model::{Execution, ExecutionKind, ExecutionStatus, Metrics};
 use vm_system_protocol::time::Timestamp;
 use vm_system_record::{
-    Batch, Checkpoint, ClaimKind, Fence, Guard, ItemOutcome, ItemRow, LetGo, Owner, SpentCalls, SpentLimits,
-    StoreError, UsedLimits, WaitKind, Write,
+    Batch, Checkpoint, ClaimKind, Fence, Guard, ITEMS_FROM, ItemOutcome, ItemRow, LetGo, Owner, SpentCalls,
+    SpentLimits, StoreError, UsedLimits, WaitKind, Write,
 };
 
 /// An execution of a program with a status, in the session 1.
@@ -122,6 +122,41 @@ fn task(n: u8, item: u64, deadline: Option<i64>) -> ItemRow {
 async fn claimed(store: &StoreHandle, which: ClaimKind) -> Vec<(ExecutionId, Fence)> {
     let claimed = store.claim(which, 100).await.expect("readable");
     claimed.into_iter().map(|run| (run.execution, run.fence)).collect()
+}
+
+pub(super) async fn executions_that_nothing_would_wake_are_found(store: StoreHandle) {
+    with_program(&store).await;
+    let mut writes: Vec<Write> = (3..=7).map(|n| program(n, ExecutionStatus::Waiting)).collect();
+    let mut insert = |row: ItemRow| writes.push(Write::ItemInsert(Box::new(row)));
+    let item = |n: u8, number: u64, is_answered: bool| ItemRow {
+        item: ITEMS_FROM + number,
+        ended_at: is_answered.then_some(Timestamp(2)),
+        outcome: is_answered.then_some(ItemOutcome::Answered),
+        answer: is_answered.then(|| "yes".to_owned()),
+        ..task(n, number, None)
+    };
+    insert(task(3, 1, None));
+    // 4 waits for nothing. 5 has an answer that it does not use; 6 uses it behind its pause.
+    insert(item(5, 1, true));
+    insert(item(5, 2, false));
+    insert(item(6, 1, true));
+    insert(task(6, 3, None));
+    insert(task(7, 1, Some(9)));
+    for (n, cause) in [(5, "wait"), (6, "pause")] {
+        let (execution, at, cause) = (execution_id(n), Timestamp(1), cause.to_owned());
+        let pages = vec![(0, Some(vec![1; 8]))];
+        let point = Checkpoint { execution, seq: 1, at, cause, pages, unweighed: None, written: 0 };
+        writes.push(Write::Checkpoint(Box::new(point)));
+    }
+    store.apply(Batch(writes)).await.expect("new");
+    let mut found = store.unfinished_runs(None, 100).await.expect("readable");
+    found.sort_by_key(|run| run.execution);
+    let stuck: Vec<_> = found.iter().map(|run| (run.execution, run.runs, run.stuck.is_some())).collect();
+    let expected =
+        [(2, true, false), (3, false, false), (4, false, true), (5, false, true), (6, false, false)];
+    assert_eq!(stuck[..5], expected.map(|(n, runs, is_stuck)| (execution_id(n), runs, is_stuck)));
+    assert_eq!(stuck[5], (execution_id(7), false, false), "it is woken at its time");
+    assert_ne!(found[2].stuck, found[3].stuck, "each has its reason");
 }
 
 pub(super) async fn programs_that_run_or_are_due_are_claimed_by_one(store: StoreHandle) {
