@@ -1,7 +1,8 @@
 //! The tree of commands and the flags that all of them take.
 
 use crate::commands::{
-    check, completions, exec, help, libs, man, mcp, ops, program, repl, run, serve, session, task, template,
+    check, completions, event, exec, help, libs, man, mcp, ops, program, repl, run, serve, session, task,
+    template,
 };
 use clap::{Parser, Subcommand, ValueEnum};
 use std::io::IsTerminal as _;
@@ -142,6 +143,9 @@ pub enum Command {
     /// Tasks of programs that wait for an answer
     #[command(subcommand)]
     Task(task::Command),
+    /// Events for which programs wait
+    #[command(subcommand)]
+    Event(event::Command),
     /// The daemon and its host
     #[command(subcommand)]
     Ops(ops::Command),

@@ -2,6 +2,7 @@
 
 pub(crate) mod check;
 pub(crate) mod completions;
+pub(crate) mod event;
 pub(crate) mod exec;
 pub(crate) mod help;
 pub(crate) mod libs;
@@ -53,6 +54,7 @@ pub(crate) fn run(context: &Context, command: Command) -> Result<u8, CliError> {
         Command::Libs(command) => context.block_on(libs::run(context, command)),
         Command::Program(command) => context.block_on(program::run(context, command)),
         Command::Task(command) => context.block_on(task::run(context, command)),
+        Command::Event(command) => context.block_on(event::run(context, command)),
         Command::Ops(command) => context.block_on(ops::run(context, command)),
         Command::Completions(args) => completions::run(context, &args),
         Command::Man(args) => man::run(context, &args),

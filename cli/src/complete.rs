@@ -80,11 +80,13 @@ impl Kind {
             (_, "TEMPLATE") => Self::Template,
             (" program start", "PROGRAM") => Self::ProgramOrFile,
             (_, "PROGRAM") => Self::Program,
+            (" task submit" | " event emit", "EXECUTION") => Self::Waiting,
             (_, "SCHEDULE") => Self::Schedule,
-            (" task submit", "EXECUTION") => Self::Waiting,
             (_, "EXECUTION") => Self::Run,
             (" session rollback" | " session delete-checkpoint", "CHECKPOINT") => Self::SessionCheckpoint,
-            (" program rewind", "CHECKPOINT") | (" program fork", "N") => Self::RunCheckpoint,
+            (" program rewind" | " program rerun", "CHECKPOINT") | (" program fork", "N") => {
+                Self::RunCheckpoint
+            }
             (" template remove-startup", "FILE") => Self::StartupFile,
             (" mcp", "SETS") => Self::ToolSets,
             (
@@ -178,7 +180,8 @@ fn option(words: &[OsString], flag: &str) -> Option<OsString> {
 
 /// The object behind the name of the command, to which the one that is completed belongs.
 fn parent(words: &[OsString]) -> Option<String> {
-    const COMMANDS: [&str; 5] = ["rollback", "delete-checkpoint", "rewind", "fork", "remove-startup"];
+    const COMMANDS: [&str; 6] =
+        ["rollback", "delete-checkpoint", "rewind", "rerun", "fork", "remove-startup"];
     let is_command = |word: &&OsString| word.to_str().is_some_and(|word| COMMANDS.contains(&word));
     let behind = words.iter().skip_while(|word| !is_command(word)).skip(1);
     behind.filter_map(|word| word.to_str()).find(|word| !word.starts_with('-')).map(str::to_owned)

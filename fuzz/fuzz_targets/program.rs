@@ -6,8 +6,8 @@
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 use vm_system_core::durable::{
-    DurableAction, DurableInput, DurableMachine, DurableSpec, Fresh, RunToken, SubmittedAnswer, Unstored,
-    fresh_record,
+    DurableAction, DurableInput, DurableMachine, DurableSpec, EventWrites, Fresh, RunToken, SubmittedAnswer,
+    Unstored, fresh_record,
 };
 use vm_system_core::{Now, WorkerExitStatus, WriteId};
 use vm_system_fuzz::pieces::{Pieces, number, text};
@@ -225,7 +225,8 @@ impl World {
             21 => {
                 let (token, name) = (self.token(), "e".to_owned());
                 let event = JsonText::from_untrusted("1".to_owned());
-                self.input(DurableInput::Emit { token, name, event, with: Vec::new() });
+                let with = EventWrites { kept: Some(Vec::new()), ..EventWrites::default() };
+                self.input(DurableInput::Emit { token, name, event, with });
             }
             17 => self.input(DurableInput::Pressure),
             18 if listens => self.input(DurableInput::Stalled),

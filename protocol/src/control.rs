@@ -16,7 +16,7 @@ mod verbs;
 
 pub use archive::{ArchiveKind, ExportCursor, ExportPart, ExportPlace, PART_BYTES};
 pub use database::{BackupInfo, CHECK_FINDINGS, CheckFinding, CheckReport, DatabaseSize};
-pub use durable::{CompiledPlan, PendingPrompt, ProgramCounts};
+pub use durable::{CompiledPlan, EmittedEvent, EventReceiver, PendingPrompt, ProgramCounts};
 pub use lists::{ListCursor, ListPage, Listed, NoCursor, Period};
 pub use reply::{
     AuditRecord, BuildUse, DoctorReport, ErrorCode, ExecutionState, Health, HostFinding, ImportedObject,

@@ -24,6 +24,8 @@ pub const PENDING_ITEMS: u32 = 1_000;
 pub const PENDING_ITEMS_BYTES: u64 = 16 * 1024 * 1024;
 /// Longest name of an event (bytes).
 pub const EVENT_NAME_BYTES: usize = 256;
+/// Largest content of an event (bytes of JSON).
+pub const EVENT_BYTES: usize = 1024 * 1024;
 /// Most answers in one order.
 pub const ANSWERS: usize = 128;
 /// Text of the answers in one order (bytes), unless the first is longer.

@@ -12,6 +12,7 @@ mod import;
 mod list;
 mod load;
 mod plan;
+mod rerun;
 mod rewind;
 mod runs;
 mod schedule;
@@ -61,6 +62,8 @@ pub enum Command {
     Rewind(rewind::Args),
     /// Start a new execution from a checkpoint; the old one is not changed
     Fork(fork::Args),
+    /// Continue from a checkpoint with other answers, as a new execution
+    Rerun(rerun::Args),
     /// Write a program, or an execution with all its stored data, to a file
     Export(export::Args),
     /// Create a program or an execution from an exported file
@@ -88,6 +91,7 @@ pub(crate) async fn run(context: &Context, command: Command) -> Result<u8, CliEr
         Command::Checkpoints(args) => checkpoints::run(context, args).await,
         Command::Rewind(args) => rewind::run(context, args).await,
         Command::Fork(args) => fork::run(context, args).await,
+        Command::Rerun(args) => rerun::run(context, args).await,
         Command::Export(args) => export::run(context, args).await,
         Command::Import(args) => import::run(context, args).await,
         Command::Forget(args) => forget::run(context, args).await,

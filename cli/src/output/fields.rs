@@ -3,8 +3,8 @@
 
 use serde::Serialize;
 use vm_system_protocol::control::{
-    AuditRecord, CheckReport, CompiledPlan, DoctorReport, Health, LibraryCheck, LibraryInfo, ModuleInfo,
-    RuntimeInfo, RuntimeSummary, TemplateName, UpgradeReport,
+    AuditRecord, CheckReport, CompiledPlan, DoctorReport, EmittedEvent, Health, LibraryCheck, LibraryInfo,
+    ModuleInfo, RuntimeInfo, RuntimeSummary, TemplateName, UpgradeReport,
 };
 use vm_system_protocol::model::{
     Capability, CheckpointInfo, Event, Execution, ListedTask, Program, ProgramState, ProgramVersion, Run,
@@ -81,6 +81,7 @@ records! {
     CheckpointInfo: seq at cause bytes;
     ListedTask: id execution_id prompt schema attempts created_at deadline first_attempt_at last_attempt_at status ended_at
         answer owner;
+    EmittedEvent: received receivers;
     TaskStatus: execution_id name status task more_tasks waiting_for result error;
     AuditRecord: seq at owner api verb subject outcome;
     Health: status memory largest_owner database stuck;

@@ -36,3 +36,23 @@ pub struct CompiledPlan {
     #[schemars(with = "serde_json::Map<String, serde_json::Value>")]
     pub plan: JsonText,
 }
+
+/// The executions that an event has reached.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize, JsonSchema)]
+pub struct EmittedEvent {
+    /// How many executions got it.
+    pub received: u64,
+    /// Of them the first ones, at most 1 000.
+    pub receivers: Vec<EventReceiver>,
+}
+
+/// An execution that got an event.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize, JsonSchema)]
+pub struct EventReceiver {
+    pub execution_id: ExecutionId,
+    /// The execution's name, if it has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// It waited for the event (true), or keeps it until it does.
+    pub awaited: bool,
+}

@@ -6,6 +6,7 @@
 //! one; the supervisor resolves them among the objects that the caller may see.
 
 mod archives;
+mod events;
 mod executions;
 mod libraries;
 mod programs;
@@ -17,6 +18,7 @@ mod tasks;
 mod templates;
 
 pub use archives::*;
+pub use events::*;
 pub use executions::*;
 pub use libraries::*;
 pub use programs::*;
@@ -28,9 +30,10 @@ pub use tasks::*;
 pub use templates::*;
 
 use super::{
-    AuditRecord, BackupInfo, CheckReport, CompiledPlan, DoctorReport, ErrorCode, ExecutionState, ExportPart,
-    Health, ImportedObject, LibraryCheck, LibraryInfo, ModuleInfo, OpError, PendingPrompt, ProgramCounts,
-    RuntimeInfo, RuntimeSummary, SessionEventPage, TemplateDeleted, TemplateName, UpgradeReport,
+    AuditRecord, BackupInfo, CheckReport, CompiledPlan, DoctorReport, EmittedEvent, ErrorCode,
+    ExecutionState, ExportPart, Health, ImportedObject, LibraryCheck, LibraryInfo, ModuleInfo, OpError,
+    PendingPrompt, ProgramCounts, RuntimeInfo, RuntimeSummary, SessionEventPage, TemplateDeleted,
+    TemplateName, UpgradeReport,
 };
 use crate::codec::{Decode, Encode};
 use crate::model::{
@@ -159,6 +162,7 @@ macro_rules! for_each_verb {
             RunDelete, run_delete, "program forget", ChangesProgram, |it| &it.execution => Run;
             RunRewind, run_rewind, "program rewind", ChangesProgram, |it| &it.execution => Run;
             RunFork, run_fork, "program fork", ChangesProgram, |it| &it.execution => Run;
+            RunRerun, run_rerun, "program rerun", ChangesProgram, |it| &it.execution => Run;
             StateGet, state_get, "program state", ReadsMuch, |it| &it.execution => ProgramState;
             StateSet, state_set, "program set", ChangesProgram, |it| &it.execution => Run;
             CheckpointList, checkpoint_list, "program checkpoints", Reads, |it| &it.execution => Vec<CheckpointInfo>;
@@ -168,6 +172,7 @@ macro_rules! for_each_verb {
             TaskGet, task_get, "task get", ReadsMuch, |it| &it.execution => TaskStatus;
             TaskSubmit, task_submit, "task submit", ChangesProgram, |it| &it.execution => Run;
             TaskPrompts, task_prompts, "task list", ReadsMuch, |_| "" => Vec<PendingPrompt>;
+            EventEmit, event_emit, "event emit", ChangesProgram, |it| it.execution.as_deref().unwrap_or(&it.name) => EmittedEvent;
             ArchiveExport, archive_export, "program export", ReadsMuch, |it| &it.reference => ExportPart;
             // An import stores nothing before its end.
             ImportBegin, import_begin, "program import", Reads, |_| "" => String;

@@ -28,6 +28,9 @@ structs! {
     RunDelete { execution }
     RunRewind { execution, checkpoint }
     RunFork { execution, checkpoint, name }
+    RunRerun { execution, checkpoint, answers, variables, name, end_old }
+    OtherAnswer { task, result }
+    OtherValue { name, value, frame }
     StateGet { execution, checkpoint }
     StateSet { execution, name, value, frame }
     CheckpointList { execution }
@@ -61,6 +64,7 @@ structs! {
     RestorationGet { session, wait_after }
     TaskGet { execution }
     TaskSubmit { execution, task, result, wait }
+    EventEmit { name, event, execution }
     TaskPrompts { executions, bytes }
     TemplateCreate { name, engine, settings, modules }
     TemplateList { page, built_in }
@@ -204,6 +208,8 @@ structs! {
     ScheduleDelete { schedule }
     ProgramLoad { name, source, typescript, file, files }
     CompiledPlan { valid, blocks, block_ids, plan }
+    EmittedEvent { received, receivers }
+    EventReceiver { execution_id, name, awaited }
     ProgramCounts { programs, executions }
     PendingPrompt { execution, task, text }
     StatePage { number, bytes }

@@ -1,16 +1,18 @@
 //! Verbs of durable programs. Reading order: this file (shared functions), `programs`, `runs`
-//! (executions), `tasks` (tasks and their answers), `answers` (threads for checks), `states` (checkpoints, inspecting, rewinding), `current` (a client's
+//! (executions), `tasks` (tasks and their answers), `events` (events for programs), `answers` (threads for checks), `states` (checkpoints, inspecting, rewinding), `reruns` (continuing with other answers), `current` (a client's
 //! current execution), `archive` (the file of an export), `export`, `import` (receiving a file in parts), `imported` (storing
 //! it), `plans` (plans, and the program that walks through one), `schedules` (times at which programs are started).
 
 mod answers;
 mod archive;
 mod current;
+mod events;
 mod export;
 mod import;
 mod imported;
 mod plans;
 mod programs;
+mod reruns;
 mod runs;
 mod schedules;
 mod states;
@@ -264,7 +266,9 @@ fn refused(why: &DurableRefusal, execution: ExecutionId) -> OpError {
         DurableRefusal::NotPending => OpError::new(ErrorCode::TaskNotPending, message)
             .with_details(&details)
             .with_hint("`vm-system task get` shows what it waits for"),
-        DurableRefusal::Ended => OpError::new(ErrorCode::TaskNotPending, message).with_details(&details),
+        DurableRefusal::Ended | DurableRefusal::NotAwaited => {
+            OpError::new(ErrorCode::TaskNotPending, message).with_details(&details)
+        }
         DurableRefusal::Ambiguous { tasks } => ambiguous(execution, tasks),
         DurableRefusal::MailboxFull => {
             OpError::new(ErrorCode::MailboxFull, message).with_details(&details).with_hint(

@@ -439,9 +439,10 @@ impl Queue {
             return Err(StoreError::Closed);
         }
         // Small batches are written at once: only a large one would hold up the batches of other owners.
-        let import = imported(&batch).filter(|_| content_bytes > TURN_BYTES);
-        let in_pieces = import.is_some() || (content_bytes > TURN_BYTES && is_divisible(&batch));
         let is_copy = batch.0.iter().any(|write| matches!(write, Write::CheckpointCopy { .. }));
+        // A copy is written in pieces of its own.
+        let import = imported(&batch).filter(|_| content_bytes > TURN_BYTES && !is_copy);
+        let in_pieces = import.is_some() || (content_bytes > TURN_BYTES && is_divisible(&batch));
         let job = QueuedBatch {
             batch,
             progress: Progress::default(),

@@ -58,6 +58,8 @@ macro_rules! for_each_read {
             ids[scope: Scope](kind: IdKind, from: [u8; 16], to: [u8; 16], limit: u32) -> Vec<[u8; 16]>;
             /// An idempotency key.
             key[owner: Owner, key: str]() -> Option<KeyRow>;
+            /// The subjects of an owner's idempotency keys between two texts (exclusive) that were claimed at or after a time, by key.
+            key_subjects[owner: Owner, from: str, to: str](since: Timestamp, limit: u32) -> Vec<[u8; 16]>;
             /// Audit entries with their numbers, newest first, below a number.
             audit[scope: Scope](before: Option<u64>, limit: u32) -> Vec<(u64, AuditEntry)>;
             /// A meta value of the store.

@@ -1,10 +1,12 @@
 //! The examples of durable programs, through the CLI, with scripted answers.
 
 use std::path::Path;
+use vm_system_tests::client::Client;
 use vm_system_tests::command::CommandOutput;
 use vm_system_tests::daemon::Daemon;
 use vm_system_tests::place::User;
 use vm_system_tests::programs::{ended, result};
+use vm_system_tests::watch::wait_until;
 
 /// Copies an example to the worktree, where a client may read it.
 fn copy(daemon: &Daemon, name: &str) -> String {
@@ -60,6 +62,27 @@ fn two_of_three_reviewers_decide_and_a_deadline_ends_it_without_them() {
     let run = vm_system_tests::programs::ended(&mut client, "late");
     let result = r#"{"outcome":"not decided in time","yes":0,"no":0}"#;
     assert_eq!(vm_system_tests::programs::result(&run), result);
+    daemon.stop();
+}
+
+#[test]
+fn a_queue_handles_its_events_in_their_order() {
+    let daemon = Daemon::start(User::AsStarted);
+    let (program, mut client) = (copy(&daemon, "queue.ts"), daemon.client());
+    succeeded(daemon.cli(&["program", "start", &program, "--name", "queue"]));
+    for job in [r#"{"title": "first"}"#, r#"{"title": "second"}"#, "null"] {
+        succeeded(daemon.cli(&["event", "emit", "job", job, "--execution", "queue"]));
+    }
+    for title in ["first", "second"] {
+        let prompt = format!("Please: {title}");
+        let waits = |client: &mut Client| client.task("queue").task.is_some_and(|task| task.prompt == prompt);
+        wait_until(|| waits(&mut client), || format!("no task for the {title} one"));
+        client.submit("queue", "done").expect("it is pending");
+    }
+    let run = vm_system_tests::programs::ended(&mut client, "queue");
+    assert_eq!(vm_system_tests::programs::result(&run), r#"{"handled":2}"#);
+    let output = succeeded(daemon.cli(&["exec", "events", "queue"]));
+    assert!(output.contains("first: done") && output.contains("second: done"), "{output}");
     daemon.stop();
 }
 

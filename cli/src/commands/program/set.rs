@@ -27,13 +27,18 @@ pub struct Args {
 
 pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
     let Args { execution, name, value, frame } = args;
-    let value = match parse_for_script(&value) {
-        Ok(value) => value,
-        Err(NotForScript::NotJson(_)) => Value::String(value),
-        Err(NotForScript::Unsupported(why)) => return Err(CliError::unfit(format!("the value: {why}"))),
-    };
-    let value = JsonText::from_value(&value);
+    let value = value_of(&value)?;
     let op = StateSet { execution, name, value, frame };
     let run = context.call_once(op, None).await?;
     show::run(context, &run).await
+}
+
+/// The value that a text means: JSON, or the text itself.
+pub(super) fn value_of(text: &str) -> Result<JsonText, CliError> {
+    let value = match parse_for_script(text) {
+        Ok(value) => value,
+        Err(NotForScript::NotJson(_)) => Value::String(text.to_owned()),
+        Err(NotForScript::Unsupported(why)) => return Err(CliError::unfit(format!("the value: {why}"))),
+    };
+    Ok(JsonText::from_value(&value))
 }

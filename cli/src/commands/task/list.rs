@@ -7,9 +7,11 @@ use crate::lists::{LimitArgs, OwnerArgs, PeriodArgs};
 use crate::output::{Rows, with_owners};
 use crate::parse;
 use std::collections::HashMap;
+use std::time::{SystemTime, UNIX_EPOCH};
 use vm_system_protocol::control::{ListPage, RunGet, TaskList};
 use vm_system_protocol::ids::ExecutionId;
 use vm_system_protocol::model::{ListedTask, TaskState};
+use vm_system_protocol::time::Timestamp;
 
 /// Longest part of a prompt in a table that fits a terminal (characters).
 const PROMPT_CHARS: usize = 60;
@@ -62,7 +64,8 @@ pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
         return Ok(exit::OK);
     }
     context.out.list(&tasks, "No pending tasks.", || {
-        let mut rows = Rows::new(["TASK", "EXECUTION", "NAME", "PROGRAM", "CREATED", "DEADLINE", "PROMPT"]);
+        let heads = ["TASK", "EXECUTION", "NAME", "PROGRAM", "CREATED", "AGE", "DEADLINE", "PROMPT"];
+        let (mut rows, now) = (Rows::new(heads), now());
         for ListedTask { task, .. } in &tasks {
             let (name, program) = sources.get(&task.execution_id).cloned().unwrap_or_default();
             rows.row([
@@ -71,6 +74,7 @@ pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
                 name,
                 program,
                 task.created_at.to_string(),
+                age(task.created_at, now),
                 task.deadline.map_or_else(|| "-".to_owned(), |deadline| deadline.to_string()),
                 context.out.cell(&task.prompt, PROMPT_CHARS),
             ]);
@@ -78,6 +82,21 @@ pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
         with_owners(context, rows, owners())
     })?;
     Ok(exit::OK)
+}
+
+/// The clock of this machine.
+fn now() -> Timestamp {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Timestamp(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+}
+
+/// The time since then in its largest unit: `3d`. A daemon on another machine may have another clock.
+fn age(since: Timestamp, now: Timestamp) -> String {
+    let seconds = now.0.saturating_sub(since.0).max(0) / 1_000;
+    let units = [(86_400, "d"), (3_600, "h"), (60, "m")];
+    let unit = units.into_iter().find(|(unit, _)| seconds >= *unit);
+    let (unit, name) = unit.unwrap_or((1, "s"));
+    format!("{}{name}", seconds / unit)
 }
 
 /// The table of tasks that may have ended.
@@ -125,4 +144,19 @@ async fn sources(
         sources.insert(task.execution_id, names);
     }
     Ok(sources)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::age;
+    use vm_system_protocol::time::Timestamp;
+
+    #[test]
+    fn an_age_has_its_largest_unit() {
+        let cases =
+            [(-5, "0s"), (0, "0s"), (59, "59s"), (60, "1m"), (3_599, "59m"), (3_600, "1h"), (172_800, "2d")];
+        for (seconds, shown) in cases {
+            assert_eq!(age(Timestamp(0), Timestamp(seconds * 1_000)), shown);
+        }
+    }
 }

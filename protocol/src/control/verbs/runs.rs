@@ -1,7 +1,7 @@
 //! Verbs of executions of programs: their states, checkpoints, and the current one of a client.
 
 use crate::codec::{Decode, Encode};
-use crate::control::{ListPage, Period};
+use crate::control::{GivenAnswer, ListPage, Period};
 use crate::json::JsonText;
 use crate::model::ExecutionStatus;
 
@@ -47,6 +47,38 @@ pub struct RunFork {
     pub checkpoint: Option<u64>,
     /// The name of the new execution.
     pub name: Option<String>,
+}
+
+/// Create an execution from a checkpoint, with other answers and other values of variables.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub struct RunRerun {
+    pub execution: String,
+    pub checkpoint: u64,
+    /// In the order in which the program gets them.
+    pub answers: Vec<OtherAnswer>,
+    /// Changed before an answer is used.
+    pub variables: Vec<OtherValue>,
+    /// The name of the new execution.
+    pub name: Option<String>,
+    /// The old execution ends as `cancelled`; the new one takes over its name, unless it has one of its own.
+    pub end_old: bool,
+}
+
+/// An answer to a task that was open at a checkpoint.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub struct OtherAnswer {
+    /// The id of the task, or a beginning of it that no other open task has.
+    pub task: String,
+    pub result: GivenAnswer,
+}
+
+/// The value of a variable.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub struct OtherValue {
+    pub name: String,
+    pub value: JsonText,
+    /// As in [`StateSet`].
+    pub frame: Option<u32>,
 }
 
 /// The frames and variables of a program that does not run.

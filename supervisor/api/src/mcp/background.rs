@@ -79,7 +79,7 @@ fn task(run: &Run) -> Task {
         changed.to_string(),
     );
     task.poll_interval_ms = Some(POLL_MS);
-    task.status_message = Some(format!("{}: {}", views::name_of(run), views::legacy(execution.status)));
+    task.status_message = Some(format!("{}: {}", views::name_of(run), views::legacy_of(run)));
     task
 }
 

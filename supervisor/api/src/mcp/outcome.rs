@@ -4,6 +4,7 @@
 use super::call::ToolCall;
 use super::output::{ToolError, prompt, shortened};
 use super::tools::end_text;
+use super::views;
 use vm_system_protocol::control::{ExecEvents, RunGet};
 use vm_system_protocol::model::{EventPayload, ExecutionError, ExecutionStatus, Run, Task};
 
@@ -20,7 +21,11 @@ pub(super) async fn describe(call: &ToolCall<'_>, run: &Run) -> Result<Result<St
     Ok(match execution.status {
         ExecutionStatus::Running => Ok("The program still runs: call getTask later.".to_owned()),
         ExecutionStatus::Waiting => {
-            Ok(run.task.as_ref().map_or_else(|| "Waiting for input".to_owned(), next))
+            let Some(task) = &run.task else { return Ok(Ok(views::waits(run.waiting_for.as_ref()))) };
+            let questions = run.waiting_for.map_or(0, |waiting| waiting.questions);
+            let id = run.execution.id.to_string();
+            let more = views::more_tasks(questions.saturating_sub(1), &id, &call.client.toolsets);
+            Ok(next(task) + &more.map_or_else(String::new, |more| format!("\n\n{more}")))
         }
         ended => match end_text(ended, execution.result.as_ref(), execution.error.as_ref()) {
             Ok(text) => Ok(text),

@@ -105,6 +105,11 @@ impl ToolError {
                 let task = details["task_id"].as_str().unwrap_or_default();
                 Some(format!("The pending task is {task}; getTask shows it."))
             }
+            ErrorCode::TaskAmbiguous if details["task_ids"].is_array() => {
+                let ids = details["task_ids"].as_array().into_iter().flatten();
+                let ids: Vec<&str> = ids.filter_map(Value::as_str).collect();
+                Some(format!("Name one of them as taskId: {}.", ids.join(", ")))
+            }
             code => next_step(code, sets),
         };
         if let Some(next) = next {

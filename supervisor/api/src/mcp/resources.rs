@@ -51,7 +51,7 @@ pub(super) async fn list(call: &ToolCall<'_>) -> Result<Vec<Resource>, ToolError
         let about = format!(
             "Execution of {}: {}",
             run.program.as_deref().unwrap_or("a deleted program"),
-            views::legacy(run.execution.status)
+            views::legacy_of(&run)
         );
         let resource = Resource::new(format!("{EXECUTIONS}{id}"), views::name_of(&run));
         listed.push(resource.with_description(about).with_mime_type("application/json"));

@@ -3,14 +3,16 @@
 
 use super::output::{PROMPT_BYTES, listed, shortened};
 use super::schema::{JsonSchema, schemars};
+use super::tools::ToolSets;
 use serde::Serialize;
 use serde_json::Value;
+use std::borrow::Cow;
 use vm_system_protocol::counted::counted;
 use vm_system_protocol::ids::{ExecutionId, ProgramId, SessionId, TaskId, TemplateId};
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{
     Engine, Event, EventPayload, ExecutionError, ExecutionStatus, Program, ProgramState, ResultValue, Run,
-    Session, SessionStatus, Task, TaskStatus, Variable,
+    Session, SessionStatus, Task, TaskStatus, Variable, WaitingFor,
 };
 use vm_system_protocol::time::Timestamp;
 
@@ -23,14 +25,73 @@ const VALUE_BYTES: usize = 4 * 1024;
 /// Most variables of one frame in a response.
 const VARIABLES: usize = 200;
 
-/// The original system's name of a status.
-pub(super) fn legacy(status: ExecutionStatus) -> &'static str {
+/// The original system's name of a status. An execution that waits for no answer, but for a time or an event, needs nothing of an agent.
+pub(super) fn legacy(status: ExecutionStatus, has_task: bool) -> &'static str {
     match status {
-        ExecutionStatus::Running => "RUNNING",
-        ExecutionStatus::Waiting => "AWAITING_COGNITIVE_RESULT",
+        ExecutionStatus::Waiting if has_task => "AWAITING_COGNITIVE_RESULT",
+        ExecutionStatus::Running | ExecutionStatus::Waiting => "RUNNING",
         ExecutionStatus::Ok => "COMPLETED",
         ExecutionStatus::Error | ExecutionStatus::Timeout | ExecutionStatus::Cancelled => "ERROR",
     }
+}
+
+/// The same of an execution.
+pub(super) fn legacy_of(run: &Run) -> &'static str {
+    let has_task = run.task.is_some() || run.waiting_for.is_some_and(|waiting| waiting.questions > 0);
+    legacy(run.execution.status, has_task)
+}
+
+/// The number of things that an execution waits for. Its fields are in no schema: the list of basic tools has a size.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct WaitingView {
+    /// Tasks without an answer.
+    questions: u32,
+    /// Calls of `sleep`.
+    timers: u32,
+    /// Calls of `waitFor`.
+    events: u32,
+    /// When the first of them ends by itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    wakes_at: Option<Timestamp>,
+}
+
+impl JsonSchema for WaitingView {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "WaitingView".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({ "type": "object" })
+    }
+}
+
+impl WaitingView {
+    pub(super) fn new(waiting: &WaitingFor) -> Self {
+        let WaitingFor { questions, timers, events, wakes_at } = *waiting;
+        Self { questions, timers, events, wakes_at }
+    }
+}
+
+/// The text about an execution that waits and has no task for an agent.
+pub(super) fn waits(waiting: Option<&WaitingFor>) -> String {
+    let Some(waiting) = waiting else { return "Waiting for input".to_owned() };
+    let parts = [(waiting.timers, "timer"), (waiting.events, "event")].into_iter();
+    let parts = parts.filter(|(number, _)| *number > 0);
+    let parts: Vec<String> = parts.map(|(number, what)| counted(u64::from(number), what)).collect();
+    let until = waiting.wakes_at.map_or_else(String::new, |at| format!(", until {at} at the latest"));
+    format!("Waiting for {}{until}: no answer is needed, call getTask again later", parts.join(" and "))
+}
+
+/// The text about tasks besides the one that is shown; none: there are none.
+pub(super) fn more_tasks(more: u32, execution: &str, sets: &ToolSets) -> Option<String> {
+    let list = sets.named("list_tasks");
+    let more = (more > 0).then(|| counted(u64::from(more), "more task"))?;
+    Some(format!("{more} pending, which may be answered first: {list} executionId={execution} shows them"))
 }
 
 /// The name of an execution, or its id.
@@ -72,9 +133,12 @@ pub(super) struct ExecutionView {
     result: ResultView,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<ErrorView>,
-    /// The task that it waits for
+    /// The oldest task that it waits for
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) task: Option<TaskView>,
+    /// The numbers of `questions`, `timers` and `events` for which it waits, and `wakesAt`, when the first of them ends by itself
+    #[serde(skip_serializing_if = "Option::is_none")]
+    waiting_for: Option<WaitingView>,
     /// Whether tools without executionId use this execution
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) is_current: Option<bool>,
@@ -92,17 +156,23 @@ impl ExecutionView {
             id: execution.id,
             program_version: program_id.as_ref().and(run.program_version),
             program_id,
-            state: legacy(execution.status),
+            state: legacy_of(run),
             status: execution.status,
             created: execution.started_at,
             ended: execution.ended_at,
             result: ResultView::new(execution.result.as_ref()),
             error: execution.error.as_ref().map(ErrorView::new),
             task: run.task.as_ref().map(TaskView::new),
+            waiting_for: run.waiting_for.as_ref().map(WaitingView::new),
             is_current: None,
             owner: execution.owner.clone(),
         }
     }
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde calls")]
+fn is_zero(number: &u32) -> bool {
+    *number == 0
 }
 
 /// Data of `getTask`.
@@ -122,9 +192,15 @@ pub(super) struct TaskStatusView {
     result: ResultView,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<ErrorView>,
-    /// The task that it waits for
+    /// The oldest task that it waits for
     #[serde(skip_serializing_if = "Option::is_none")]
     task: Option<TaskView>,
+    /// How many more tasks are pending
+    #[serde(skip_serializing_if = "is_zero")]
+    more_tasks: u32,
+    /// The numbers of `questions`, `timers` and `events` for which it waits, and `wakesAt`, when the first of them ends by itself
+    #[serde(skip_serializing_if = "Option::is_none")]
+    waiting_for: Option<WaitingView>,
     #[serde(flatten)]
     pub(super) output: Option<OutputView>,
     /// Calls in progress, innermost first, where `stack` is requested
@@ -165,11 +241,13 @@ impl TaskStatusView {
         Self {
             execution_id: status.name.clone().unwrap_or_else(|| id.to_string()),
             id,
-            state: legacy(status.status),
+            state: legacy(status.status, status.task.is_some()),
             status: status.status,
             result: ResultView::new(status.result.as_ref()),
             error: status.error.as_ref().map(ErrorView::new),
             task: status.task.as_ref().map(TaskView::new),
+            more_tasks: status.more_tasks,
+            waiting_for: status.waiting_for.as_ref().map(WaitingView::new),
             output: None,
             stack: None,
         }

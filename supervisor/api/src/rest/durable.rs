@@ -8,7 +8,7 @@ use super::input::{JsonBody, OptionalJsonBody, PathSegments, id, required, whole
 use super::pages;
 use super::query::{Flag, Query, Sequence, query};
 use super::request::RestRequest;
-use super::shapes::{FolderPath, Name, NotBlank, NotEmpty, Reference, Uuid, Variables};
+use super::shapes::{EventName, FolderPath, Name, NotBlank, NotEmpty, Reference, Uuid, Variables};
 use axum::http::StatusCode;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -16,8 +16,9 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 use vm_system_protocol::control::{
-    CheckpointList, CurrentGet, CurrentSet, ErrorCode, GivenAnswer, OpError, ProgramStart, RunDelete,
-    RunFork, RunRewind, StateGet, StateSet, TaskGet, TaskSubmit,
+    CheckpointList, CurrentGet, CurrentSet, EmittedEvent, ErrorCode, EventEmit, GivenAnswer, OpError,
+    OtherAnswer, OtherValue, ProgramStart, RunDelete, RunFork, RunRerun, RunRewind, StateGet, StateSet,
+    TaskGet, TaskSubmit,
 };
 use vm_system_protocol::ids::ExecutionId;
 use vm_system_protocol::input::json_for_script;
@@ -82,6 +83,32 @@ pub(super) struct AnswerBody {
     result: Option<Box<RawValue>>,
 }
 
+/// An event for programs.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(extend("required" = ["name", "event"]))]
+#[schemars(extend("x-forms" = {
+    "EventForOne": { "required": ["execution_id"], "without": ["all"] },
+    "EventForAll": { "required": ["all"], "without": ["execution_id"] },
+}))]
+pub(super) struct EventBody {
+    /// The name with which programs wait for it: at most 256 bytes.
+    #[schemars(with = "EventName")]
+    name: Option<String>,
+    /// The content: any JSON, also `null`; at most 1 MiB.
+    #[serde(default, deserialize_with = "present")]
+    #[schemars(with = "JsonText")]
+    event: Option<Box<RawValue>>,
+    /// Id or name of the execution that gets it; if it does not wait for it, it keeps it until it does.
+    #[schemars(with = "Reference")]
+    #[serde(default)]
+    execution_id: Option<String>,
+    /// true: all executions of the caller that wait for it now.
+    #[schemars(extend("enum" = [true]))]
+    #[serde(default)]
+    all: bool,
+}
+
 /// A change of one variable.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -125,6 +152,43 @@ pub(super) struct ForkBody {
     /// A name for the new execution.
     #[schemars(with = "Option<Name>")]
     name: Option<String>,
+}
+
+/// Where a new execution continues, and with which answers and values.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(extend("required" = ["checkpoint"]))]
+pub(super) struct RerunBody {
+    /// `seq` of a checkpoint.
+    #[serde(default, deserialize_with = "whole")]
+    #[schemars(required, range(max = i64::MAX))]
+    checkpoint: Option<u64>,
+    /// Answers to tasks that were open at the checkpoint, in the order in which the program gets them.
+    #[serde(default)]
+    answers: Vec<OtherAnswerBody>,
+    /// Values of variables, changed before an answer is used; for a checkpoint at which the execution waits.
+    #[serde(default)]
+    variables: Vec<VariableBody>,
+    /// A name for the new execution; absent: none, or with `end_old` that of the old one.
+    #[schemars(with = "Option<Name>")]
+    name: Option<String>,
+    /// true: the old execution ends as `cancelled`.
+    #[serde(default)]
+    end_old: bool,
+}
+
+/// An answer to a task that was open at a checkpoint.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(extend("required" = ["task_id", "result"]))]
+pub(super) struct OtherAnswerBody {
+    /// Id of the task of the old execution.
+    #[schemars(with = "Uuid")]
+    task_id: Option<String>,
+    /// As of an answer to a pending task.
+    #[serde(default, deserialize_with = "present")]
+    #[schemars(with = "JsonText")]
+    result: Option<Box<RawValue>>,
 }
 
 query! {
@@ -229,14 +293,40 @@ pub(super) async fn submit(
 ) -> RestResult<Run> {
     let wait = query.wait.0;
     let task = body.task_id.map(|task| id("task_id", &task)).transpose()?;
-    let result = body.result.ok_or_else(|| RestError::invalid("result is missing"))?;
-    // The parser of raw text accepts what no value is: unpaired surrogates, numbers out of range, any nesting.
-    json_for_script(result.get())
-        .map_err(|why| RestError::request(StatusCode::BAD_REQUEST, format!("result: {why}")))?;
-    let result = GivenAnswer::Json(JsonText::from_untrusted(result.get().to_owned()));
+    let result = answer(body.result)?;
     let op = TaskSubmit { execution: execution.clone(), task, result, wait };
     let status = if wait { StatusCode::OK } else { StatusCode::ACCEPTED };
     json(status, &request.op(op).await?)
+}
+
+/// The answer of a body.
+fn answer(result: Option<Box<RawValue>>) -> Result<GivenAnswer, RestError> {
+    let result = result.ok_or_else(|| RestError::invalid("result is missing"))?;
+    // The parser of raw text accepts what no value is: unpaired surrogates, numbers out of range, any nesting.
+    json_for_script(result.get())
+        .map_err(|why| RestError::request(StatusCode::BAD_REQUEST, format!("result: {why}")))?;
+    Ok(GivenAnswer::Json(JsonText::from_untrusted(result.get().to_owned())))
+}
+
+/// The name and the value of a body.
+fn variable(body: VariableBody) -> Result<OtherValue, RestError> {
+    let name = required("name", body.name)?;
+    let value = body.value.ok_or_else(|| RestError::invalid("value is missing"))?;
+    Ok(OtherValue { name, value: JsonText::from_untrusted(value.get().to_owned()), frame: body.frame })
+}
+
+pub(super) async fn emit(
+    request: RestRequest,
+    JsonBody(body): JsonBody<EventBody>,
+) -> RestResult<EmittedEvent> {
+    // Any text: a program may wait for a blank one.
+    let name = body.name.ok_or_else(|| RestError::invalid("name is missing"))?;
+    let event = body.event.ok_or_else(|| RestError::invalid("event is missing"))?;
+    if body.all == body.execution_id.is_some() {
+        return Err(RestError::invalid("give one of execution_id and all"));
+    }
+    let event = JsonText::from_untrusted(event.get().to_owned());
+    ok(&request.op(EventEmit { name, event, execution: body.execution_id }).await?)
 }
 
 pub(super) async fn tasks(
@@ -271,11 +361,8 @@ pub(super) async fn set(
     PathSegments(execution): PathSegments<String>,
     JsonBody(body): JsonBody<VariableBody>,
 ) -> RestResult<Run> {
-    let name = required("name", body.name)?;
-    let value = body.value.ok_or_else(|| RestError::invalid("value is missing"))?;
-    let value = JsonText::from_untrusted(value.get().to_owned());
-    let op = StateSet { execution: execution.clone(), name, value, frame: body.frame };
-    ok(&request.op(op).await?)
+    let OtherValue { name, value, frame } = variable(body)?;
+    ok(&request.op(StateSet { execution, name, value, frame }).await?)
 }
 
 pub(super) async fn checkpoints(
@@ -302,4 +389,20 @@ pub(super) async fn branch_off(
     let ForkBody { checkpoint, name } = body;
     let op = RunFork { execution: execution.clone(), checkpoint, name };
     created(&request.op(op).await?)
+}
+
+pub(super) async fn rerun(
+    request: RestRequest,
+    PathSegments(execution): PathSegments<String>,
+    JsonBody(body): JsonBody<RerunBody>,
+) -> RestResult<Run> {
+    let RerunBody { checkpoint, answers, variables, name, end_old } = body;
+    let checkpoint = checkpoint.ok_or_else(|| RestError::invalid("checkpoint is missing"))?;
+    let answers = answers.into_iter().map(|body| {
+        let task = id("task_id", &required("task_id", body.task_id)?)?;
+        Ok(OtherAnswer { task, result: answer(body.result)? })
+    });
+    let answers = answers.collect::<Result<_, RestError>>()?;
+    let variables = variables.into_iter().map(variable).collect::<Result<_, RestError>>()?;
+    created(&request.op(RunRerun { execution, checkpoint, answers, variables, name, end_old }).await?)
 }

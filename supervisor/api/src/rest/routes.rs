@@ -246,6 +246,8 @@ routes! {
     POST "/executions/{execution_id}/task" durable::submit, "submitAnswer", "tasks", [200, 202];
     /// Pending tasks, oldest first; with a `status`, tasks that have ended, newest first.
     GET "/tasks" durable::tasks, "listTasks", "tasks", [200] or [404];
+    /// Give an execution of a program an event, or all that wait for it. The response follows when it is stored.
+    POST "/events" durable::emit, "emitEvent", "tasks", [200];
     /// Frames and variables of a program that waits or has ended.
     GET "/executions/{execution_id}/state" durable::state, "getState", "programs", [200];
     /// Change a variable of a waiting execution.
@@ -257,6 +259,9 @@ routes! {
     POST "/executions/{execution_id}/rewind" durable::rewind, "rewindExecution", "programs", [200];
     /// Start a new execution from a checkpoint; the old one is not changed. The response follows at its next pause or its end.
     POST "/executions/{execution_id}/fork" durable::branch_off, "forkExecution", "programs", [201];
+    /// Start a new execution from a checkpoint with other answers and other values of variables, all of it or nothing. The response
+    /// follows at its next pause or its end.
+    POST "/executions/{execution_id}/rerun" durable::rerun, "rerunExecution", "programs", [201];
     /// Schedules, newest first.
     GET "/schedules" schedules::list, "listSchedules", "schedules", [200];
     /// Start a program at certain times.

@@ -46,6 +46,8 @@ shapes! {
     });
     /// An id or a name.
     Reference = json_schema!({ "type": "string", "minLength": 1, "maxLength": 200, "pattern": r"[^\s\u0085]" });
+    /// The name of an event.
+    EventName = json_schema!({ "type": "string", "minLength": 1, "maxLength": 256 });
     /// A text with anything but white space.
     NotBlank = json_schema!({ "type": "string", "minLength": 1, "pattern": r"[^\s\u0085]" });
     /// A text with anything.

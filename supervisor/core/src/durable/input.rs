@@ -113,8 +113,7 @@ pub enum DurableInput {
         name: String,
         /// Valid JSON.
         event: JsonText,
-        /// Writes for the same batch, if the event is accepted.
-        with: Vec<Write>,
+        with: EventWrites,
     },
     /// Change a variable of a program that waits.
     Set {
@@ -185,6 +184,15 @@ pub enum DurableInput {
     Pressure,
     /// The supervisor stops.
     Stop,
+}
+
+/// Writes for the batch of an event that is accepted.
+#[derive(Debug, Clone, Default)]
+pub struct EventWrites {
+    /// If the execution waits for it.
+    pub awaited: Vec<Write>,
+    /// If the execution keeps it until it waits for it; none: then it is refused.
+    pub kept: Option<Vec<Write>>,
 }
 
 impl DurableInput {
@@ -293,6 +301,9 @@ pub enum DurableRefusal {
     /// More events than the mailbox of an execution keeps.
     #[error("the execution has {MAILBOX_EVENTS} events, or {} KiB of them, for which it has not waited yet", MAILBOX_BYTES >> 10)]
     MailboxFull,
+    /// An event only for an execution that waits for it.
+    #[error("the execution does not wait for this event")]
+    NotAwaited,
     /// The execution has ended.
     #[error("the execution has ended")]
     Ended,

@@ -4,7 +4,9 @@
 //! state has it: the program gets the answers that are there when it has nothing else to do. An event without an item that waits for it is
 //! in the mailbox. The rules and their reasons: docs/decisions/031-answers-are-used-in-order.md.
 
-use super::input::{DurableAction as Action, DurableRefusal, MAILBOX_BYTES, MAILBOX_EVENTS, RunToken};
+use super::input::{
+    DurableAction as Action, DurableRefusal, EventWrites, MAILBOX_BYTES, MAILBOX_EVENTS, RunToken,
+};
 use super::machine::{COMMIT_MS, DurableMachine, HOLD_MS};
 use super::options::{TIMEOUT_MAX_MS, item_id, new_item, task_of_pause};
 use super::spent::Spent;
@@ -163,6 +165,11 @@ impl Items {
 
     pub(super) fn has_open(&self) -> bool {
         !self.open.is_empty()
+    }
+
+    /// Whether an item waits for an event.
+    pub(super) fn has_event(&self) -> bool {
+        self.open.values().any(|row| row.kind == WaitKind::Event)
     }
 
     /// Whether something is left to wait for, besides what the state has already.
@@ -539,7 +546,7 @@ impl DurableMachine {
         &mut self,
         token: RunToken,
         (name, event): (String, JsonText),
-        with: Vec<Write>,
+        with: EventWrites,
         now: Now,
         actions: &mut Vec<Action>,
     ) {
@@ -551,9 +558,14 @@ impl DurableMachine {
         }
         let waiter = self.items.waiter(&name);
         let event = event.as_str().to_owned();
-        if let Some(number) = waiter {
+        let with = if let Some(number) = waiter {
             self.accept_item(number, ItemOutcome::Answered, Some(event), now);
+            with.awaited
         } else {
+            let Some(with) = with.kept else {
+                actions.push(Action::Reply { token, result: Err(DurableRefusal::NotAwaited) });
+                return;
+            };
             let seq = self.items.last_mail + 1;
             let mail = MailRow { seq, name, event, at: Timestamp(now.unix_ms) };
             if !self.items.add_mail(mail.clone()) {
@@ -561,7 +573,8 @@ impl DurableMachine {
                 return;
             }
             self.writes.unwritten.push(Write::MailInsert { execution: self.spec.execution, mail });
-        }
+            with
+        };
         // In the batch of the event: a repeated request finds the mark of its key exactly if the event is stored.
         self.writes.unwritten.extend(with);
         self.requests.emitters.push((token, waiter.is_some()));

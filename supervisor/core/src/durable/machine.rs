@@ -556,9 +556,10 @@ impl DurableMachine {
         }
     }
 
-    /// Replies to callers that wait until the program needs them: not while it waits for times and events alone.
+    /// Replies to callers that wait until the program needs something of a client, an answer or an event: not while it waits for times
+    /// alone.
     pub(super) fn reply_at_rest(&mut self, actions: &mut Vec<Action>) {
-        if self.ended || self.task().is_some() {
+        if self.ended || self.task().is_some() || self.items.has_event() {
             self.reply_all(actions);
         }
     }

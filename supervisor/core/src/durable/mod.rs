@@ -40,7 +40,7 @@ mod tests;
 pub use answers::SubmittedAnswer;
 pub(super) use answers::{unfit, when_due};
 pub use input::{
-    DurableAction, DurableInput, DurableRefusal, DurableSpec, Fresh, HostCallRequest, LoadFrom,
+    DurableAction, DurableInput, DurableRefusal, DurableSpec, EventWrites, Fresh, HostCallRequest, LoadFrom,
     MAILBOX_BYTES, MAILBOX_EVENTS, RequestEffect, RunStatus, RunToken, StoredExecution, Unstored, life,
 };
 pub use machine::DurableMachine;

@@ -180,8 +180,10 @@ impl World {
             DurableAction::Reply { token, result } if self.resuming.remove(&token) => {
                 if let Ok(status) = result {
                     self.resumed += 1;
-                    let RunStatus { record, task, .. } = *status;
-                    let rests = record.status.is_final() || task.is_some_and(|task| task.ended_at.is_none());
+                    let RunStatus { record, task, waiting_for, .. } = *status;
+                    let needs = task.is_some_and(|task| task.ended_at.is_none()) || waiting_for.events > 0;
+                    let rests =
+                        record.status.is_final() || record.status == ExecutionStatus::Waiting && needs;
                     assert!(rests, "the reply is not the program's rest: {:?}", record.status);
                 }
             }

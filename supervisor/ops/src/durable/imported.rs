@@ -14,6 +14,7 @@ use std::sync::Arc;
 use uuid::Uuid;
 use vm_system_core::durable::{DurableRefusal, fresh_record, item_id, session_record, task_id};
 use vm_system_protocol::control::{ErrorCode, ImportBegin, OpError, ProgramGet};
+use vm_system_protocol::durable::{PENDING_ITEMS, PENDING_ITEMS_BYTES};
 use vm_system_protocol::ids::{ExecutionId, ProgramId, SessionId};
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{
@@ -219,7 +220,7 @@ fn program_version(
 }
 
 /// Checks relations between records.
-fn consistent(
+pub(super) fn consistent(
     from: &ExecutionPart,
     checkpoints: &[CheckpointPart],
     tasks: &[TaskPart],
@@ -250,7 +251,12 @@ fn consistent(
     let env = from.env.to_value().is_some_and(|env| env.is_object());
     // Of an ended one the states may be gone that its tasks came from.
     let known = from.status.is_final() || tasks.iter().all(|task| task.checkpoint <= newest);
-    if fits && args && env && known {
+    let open_items = || tasks.iter().filter(is_open).filter(|task| task.item.is_some());
+    let json = |json: &Option<JsonText>| json.as_ref().map_or(0, |json| json.as_str().len());
+    let texts =
+        open_items().map(|task| (task.prompt.len() + json(&task.schema) + json(&task.fallback)) as u64);
+    let few = open_items().count() <= PENDING_ITEMS as usize && texts.sum::<u64>() <= 2 * PENDING_ITEMS_BYTES;
+    if fits && args && env && known && few {
         return Ok(());
     }
     Err(invalid("the parts of the file contradict each other"))

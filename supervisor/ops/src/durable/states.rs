@@ -3,6 +3,7 @@
 use super::{checked_name, refused};
 use crate::errors::{invalid, not_found, stored};
 use crate::{Ops, VerbCall};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use uuid::Uuid;
 use vm_system_core::durable::{DurableRefusal, fresh_record, item_id, session_record};
@@ -16,9 +17,10 @@ use vm_system_protocol::model::{
 };
 use vm_system_protocol::time::Timestamp;
 use vm_system_record::{
-    CheckpointRow, Entity, ITEMS_FROM, ItemOutcome, ItemRow, Rejection, RunRow, Scope, StoreError, Write,
-    is_rest,
+    Checkpoint, CheckpointRow, Entity, ITEMS_FROM, ItemOutcome, ItemRow, Rejection, RunRow, Scope,
+    StoreError, Write, is_rest,
 };
+use vm_system_store::StoreHandle;
 
 /// Largest value of a variable (bytes of JSON).
 const VALUE_BYTES: usize = 8 << 20;
@@ -102,17 +104,27 @@ impl Ops {
         let name = old.row.name.clone();
         let (seq, cause) = self.sound_checkpoint(call, old_id, Some(checkpoint)).await?;
         let mut writes = vec![Write::ExecutionUnname { id: old_id }];
-        let (id, rests) = self.branch(call, &old, name, seq, &cause, &mut writes).await?;
-        let durables = self.durables()?;
-        let result = match durables.cancel(old_id, writes.clone()).await {
-            Ok(_) => Ok(()),
-            // The execution has ended: the rows can be written directly.
-            Err(DurableRefusal::Ended) => self.store_of(call).apply(writes).await.map(|_| ()).map_err(stored),
-            Err(why) => Err(refused(&why, old_id)),
-        };
+        let from = BranchPoint::new(seq, cause);
+        let (id, rests) = self.branch(call, &old, name, from, &mut writes).await?;
+        let result = self.end_old(old_id, self.store_of(call), writes).await;
         self.audit(call, old_id, &result).await;
         result?;
         self.begin_branch(call, id, rests).await
+    }
+
+    /// Stores a branch together with the end of the execution from which it is.
+    pub(super) async fn end_old(
+        &self,
+        old: ExecutionId,
+        store: StoreHandle,
+        writes: Vec<Write>,
+    ) -> Result<(), OpError> {
+        match self.durables()?.cancel(old, writes.clone()).await {
+            Ok(_) => Ok(()),
+            // The execution has ended: the rows can be written directly.
+            Err(DurableRefusal::Ended) => store.apply(writes).await.map(|_| ()).map_err(branch_refused(old)),
+            Err(why) => Err(refused(&why, old)),
+        }
     }
 
     pub(crate) async fn run_fork(
@@ -130,13 +142,9 @@ impl Ops {
         self.durables()?.admit(&call.caller.owner)?;
         let (seq, cause) = self.sound_checkpoint(call, old.row.execution.id, checkpoint).await?;
         let mut writes = Vec::new();
-        let (id, rests) = self.branch(call, &old, name, seq, &cause, &mut writes).await?;
-        let result = self.store_of(call).apply(writes).await.map(|_| ()).map_err(|error| match error {
-            StoreError::Rejected(Rejection::Conflict(Entity::Execution)) => {
-                refused(&DurableRefusal::NameTaken, id)
-            }
-            other => stored(other),
-        });
+        let from = BranchPoint::new(seq, cause);
+        let (id, rests) = self.branch(call, &old, name, from, &mut writes).await?;
+        let result = self.store_of(call).apply(writes).await.map(|_| ()).map_err(branch_refused(id));
         self.audit(call, old.row.execution.id, &result).await;
         result?;
         self.begin_branch(call, id, rests).await
@@ -144,7 +152,12 @@ impl Ops {
 
     /// A new execution at a checkpoint: loads it if it continues by itself, now or when its task's deadline has passed. As at a
     /// start, the response follows when it has a task or has ended.
-    async fn begin_branch(&self, call: &VerbCall<'_>, id: ExecutionId, rests: bool) -> Result<Run, OpError> {
+    pub(super) async fn begin_branch(
+        &self,
+        call: &VerbCall<'_>,
+        id: ExecutionId,
+        rests: bool,
+    ) -> Result<Run, OpError> {
         if rests {
             // It may have a deadline.
             self.durables()?.wake(id);
@@ -162,15 +175,15 @@ impl Ops {
 
     /// The writes that create an execution from a checkpoint of another one; its id, and whether it does not
     /// continue by itself.
-    async fn branch(
+    pub(super) async fn branch(
         &self,
         call: &VerbCall<'_>,
         old: &RunRow,
         name: Option<String>,
-        seq: u64,
-        cause: &str,
+        point: BranchPoint,
         writes: &mut Vec<Write>,
     ) -> Result<(ExecutionId, bool), OpError> {
+        let BranchPoint { seq, cause, mut answers, edited } = point;
         let from = &old.row.execution;
         let id = ExecutionId::from_uuid(call.subject);
         let session = self.store.session(&Scope::All, from.session_id).await.map_err(stored)?;
@@ -179,26 +192,36 @@ impl Ops {
             return Err(not_found(Entity::Execution, &from.id.to_string()));
         };
         let (at, store) = (self.store.now(), self.reads_of(call.caller));
-        let is_pause = matches!(cause, "pause" | "edit");
-        let mut items = Vec::new();
-        if is_pause {
-            let question = store.task_of(from.id, Some(seq)).await.map_err(stored)?;
-            let question = *question.ok_or_else(|| no_checkpoint(seq, &[]))?;
-            items.push(ItemRow {
-                id: TaskId::from_uuid(Uuid::now_v7()),
-                item: seq,
-                checkpoint: seq,
-                ..anew(question, id, at)
-            });
+        let is_pause = is_pause(&cause);
+        let (mut items, mut answered) = (Vec::new(), Vec::new());
+        for old_item in self.items_of_checkpoint(call, from.id, (seq, &cause)).await? {
+            let of_old = old_item.id;
+            let (item, task) = if old_item.is_pause() {
+                (seq, TaskId::from_uuid(Uuid::now_v7()))
+            } else {
+                (old_item.item, item_id(id, old_item.item - ITEMS_FROM))
+            };
+            let row = ItemRow { id: task, item, checkpoint: seq, ..anew(old_item, id, at) };
+            match answers.iter_mut().find(|(task, _)| *task == of_old) {
+                Some((task, _)) => {
+                    *task = row.id;
+                    answered.push(row);
+                }
+                None => items.push(row),
+            }
         }
-        for row in store.items_at(from.id, seq).await.map_err(stored)? {
-            items.push(ItemRow {
-                id: item_id(id, row.item - ITEMS_FROM),
-                checkpoint: seq,
-                ..anew(row, id, at)
-            });
+        // The store counts answers in the order of these writes.
+        for (task, answer) in answers {
+            let row = answered.extract_if(.., |row| row.id == task).next();
+            items.extend(row.map(|row| ItemRow {
+                ended_at: Some(at),
+                outcome: Some(ItemOutcome::Answered),
+                answer: Some(answer),
+                ..row
+            }));
         }
-        let waits = is_pause || is_rest(cause) && items.iter().all(|item| item.ended_at.is_none());
+        let waits = (is_pause && items.iter().all(|item| !item.is_pause() || item.ended_at.is_none()))
+            || (!is_pause && is_rest(&cause) && items.iter().all(|item| item.ended_at.is_none()));
         let mail = store.mailbox(from.id).await.map_err(stored)?;
         let session_id = SessionId::from_uuid(Uuid::now_v7());
         let status = if waits { ExecutionStatus::Waiting } else { ExecutionStatus::Running };
@@ -211,6 +234,12 @@ impl Ops {
         writes.push(Write::ExecutionStarted { name, execution: Arc::new(record) });
         writes.push(Write::ProgramRun { execution: id, program: old.program, version: old.version });
         writes.push(Write::CheckpointCopy { from: from.id, checkpoint: seq, to: id, at });
+        if let Some(EditedState { pages, written }) = edited {
+            let cause = if is_pause { "edit" } else { "wait_edit" }.to_owned();
+            let pages = pages.into_iter().collect();
+            let edit = Checkpoint { execution: id, seq: seq + 1, at, cause, pages, unweighed: None, written };
+            writes.push(Write::Checkpoint(Box::new(edit)));
+        }
         let origin = Event {
             execution_id: id,
             seq: 1,
@@ -233,9 +262,26 @@ impl Ops {
         Ok((id, waits))
     }
 
+    /// The question of the pause at a checkpoint, and the pending items there, as they are stored now.
+    pub(super) async fn items_of_checkpoint(
+        &self,
+        call: &VerbCall<'_>,
+        execution: ExecutionId,
+        (seq, cause): (u64, &str),
+    ) -> Result<Vec<ItemRow>, OpError> {
+        let store = self.reads_of(call.caller);
+        let mut items = Vec::new();
+        if is_pause(cause) {
+            let question = store.task_of(execution, Some(seq)).await.map_err(stored)?;
+            items.push(*question.ok_or_else(|| no_checkpoint(seq, &[]))?);
+        }
+        items.extend(store.items_at(execution, seq).await.map_err(stored)?);
+        Ok(items)
+    }
+
     /// As [`Self::checkpoint`], of one that a worker can restore. A branch of another would take an answer, and fail; a rewinding
     /// would also have ended the execution that is there.
-    async fn sound_checkpoint(
+    pub(super) async fn sound_checkpoint(
         &self,
         call: &VerbCall<'_>,
         id: ExecutionId,
@@ -277,9 +323,47 @@ impl Ops {
     }
 }
 
+/// The state of a checkpoint with other values of variables.
+pub(super) struct EditedState {
+    /// Changed pages by number; none: the page is removed.
+    pub(super) pages: BTreeMap<u64, Option<Vec<u8>>>,
+    /// Bytes that the program had written to files.
+    pub(super) written: u64,
+}
+
+/// Where a branch begins, and in what it differs from the execution from which it is.
+pub(super) struct BranchPoint {
+    pub(super) seq: u64,
+    pub(super) cause: String,
+    /// By the ids of that execution's tasks, in the order in which the branch gets them.
+    pub(super) answers: Vec<(TaskId, String)>,
+    pub(super) edited: Option<EditedState>,
+}
+
+impl BranchPoint {
+    fn new(seq: u64, cause: String) -> Self {
+        Self { seq, cause, answers: Vec::new(), edited: None }
+    }
+}
+
+/// Whether a checkpoint with this cause waits for the answer of a pause.
+fn is_pause(cause: &str) -> bool {
+    matches!(cause, "pause" | "edit")
+}
+
+/// The error of a branch that was not stored.
+pub(super) fn branch_refused(id: ExecutionId) -> impl Fn(StoreError) -> OpError {
+    move |error| match error {
+        StoreError::Rejected(Rejection::Conflict(Entity::Execution)) => {
+            refused(&DurableRefusal::NameTaken, id)
+        }
+        other => stored(other),
+    }
+}
+
 /// An item of an execution for a branch of it, which waits from now on, as long as the execution was to wait at first. A wrong one stays
 /// wrong.
-fn anew(row: ItemRow, execution: ExecutionId, at: Timestamp) -> ItemRow {
+pub(super) fn anew(row: ItemRow, execution: ExecutionId, at: Timestamp) -> ItemRow {
     let is_refused = !row.is_pause() && row.outcome == Some(ItemOutcome::Failed) && row.attempts == 0;
     let waiting = ItemRow {
         execution,

@@ -5,8 +5,8 @@ use crate::errors::stored;
 use crate::{Caller, Ops};
 use vm_system_protocol::control::{
     ExecStart, ExecWait, ExecutionState, ImportEnd, ImportedObject, Op, OpError, ProgramStart, Reply,
-    RunFork, RunRewind, ScheduleAdd, ScheduleRun, SessionCreate, SessionFork, SessionRestore, TemplateCreate,
-    Verb as _,
+    RunFork, RunRerun, RunRewind, ScheduleAdd, ScheduleRun, SessionCreate, SessionFork, SessionRestore,
+    TemplateCreate, Verb as _,
 };
 use vm_system_protocol::ids::{ExecutionId, ScheduleId, SessionId, TemplateId};
 use vm_system_protocol::model::{ExecutionStatus, Session, SessionEventType, SessionStatus};
@@ -90,6 +90,7 @@ impl Ops {
             }
             Op::ScheduleRun(_) => run.await?.map(ScheduleRun::any_reply),
             Op::RunFork(_) => run.await?.map(RunFork::any_reply),
+            Op::RunRerun(_) => run.await?.map(RunRerun::any_reply),
             Op::RunRewind(_) => run.await?.map(RunRewind::any_reply),
             Op::ImportEnd(_) => run.await?.map(|run| ImportEnd::any_reply(ImportedObject::Run(run))),
             _ => None,

@@ -53,10 +53,11 @@ use tokio::sync::{Notify, Semaphore};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use vm_system_core::durable::{
-    DurableInput as Input, DurableMachine, DurableRefusal, DurableSpec, Fresh, RunActivity, RunStatus,
-    SubmittedAnswer,
+    DurableInput as Input, DurableMachine, DurableRefusal, DurableSpec, EventWrites, Fresh, RunActivity,
+    RunStatus, SubmittedAnswer,
 };
 use vm_system_policy::{EffectivePolicy, Operator, Snapshot, effective};
+use vm_system_protocol::control::OtherValue;
 use vm_system_protocol::ids::{ExecutionId, ProgramId, SessionId, TaskId};
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{Diagnostic, Execution, ProgramState};
@@ -241,7 +242,7 @@ impl Durables {
         self: &Arc<Self>,
         execution: ExecutionId,
         (name, event): (String, JsonText),
-        with: Vec<Write>,
+        with: EventWrites,
     ) -> Result<RunStatus, DurableRefusal> {
         self.request(execution, None, |token| Input::Emit { token, name, event, with }).await
     }
@@ -281,6 +282,16 @@ impl Durables {
     /// Frames and variables of a program at a checkpoint.
     pub async fn look(&self, execution: ExecutionId, checkpoint: u64) -> Result<ProgramState, RuntimeError> {
         single_request::inspect(self, execution, checkpoint).await
+    }
+
+    /// The pages of a stored checkpoint that change with these variables; the inner error is the first one that cannot be set.
+    pub async fn edit(
+        &self,
+        execution: ExecutionId,
+        checkpoint: u64,
+        variables: &[OtherValue],
+    ) -> Result<Result<BTreeMap<u64, Option<Vec<u8>>>, String>, RuntimeError> {
+        single_request::edit(self, execution, checkpoint, variables).await
     }
 
     /// Checks that a worker can restore a stored checkpoint; the inner error is the reason as text.

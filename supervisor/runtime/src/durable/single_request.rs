@@ -7,7 +7,10 @@ use crate::shares::Share;
 use std::collections::BTreeMap;
 use std::time::Duration;
 use vm_system_core::durable::{LoadFrom, life};
-use vm_system_protocol::durable::{DurableLimits, FromDurable, PAGE_BATCH_BYTES, StatePage, ToDurable};
+use vm_system_protocol::control::OtherValue;
+use vm_system_protocol::durable::{
+    Cause, DurableLimits, FromDurable, PAGE_BATCH_BYTES, StatePage, ToDurable,
+};
 use vm_system_protocol::ids::ExecutionId;
 use vm_system_protocol::model::{Diagnostic, Limits, ProgramState};
 use vm_system_protocol::worker::FromWorker;
@@ -19,6 +22,13 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// Memory and CPU time of a compilation.
 const COMPILE_BYTES: u64 = 512 << 20;
 const COMPILE_CPU: Duration = Duration::from_secs(20);
+/// Pages that changes of variables may change (bytes): they are written at once.
+const EDITED_BYTES: usize = 16 << 20;
+/// Memory of a page besides its content (bytes).
+const PAGE_ROW_BYTES: usize = 64;
+
+/// Pages by number; none: the page is removed.
+pub(super) type EditedPages = BTreeMap<u64, Option<Vec<u8>>>;
 
 impl From<WorkerStartError> for RuntimeError {
     fn from(error: WorkerStartError) -> Self {
@@ -81,6 +91,33 @@ impl WorkerRequest for Inspect {
             _ => None,
         }
     }
+}
+
+/// Changes a variable; the reply is none if it cannot be set, and otherwise a part of the changed pages.
+enum Set {}
+
+impl WorkerRequest for Set {
+    type Reply = Option<ChangedPages>;
+
+    fn reply_from(message: FromDurable) -> Option<Self::Reply> {
+        match message {
+            FromDurable::NotSet => Some(None),
+            FromDurable::Pages(pages) => Some(Some(ChangedPages { pages, is_last: false })),
+            FromDurable::SmallCheckpoint { pages, stop } if stop.cause == Cause::Edited => {
+                Some(Some(ChangedPages { pages, is_last: true }))
+            }
+            FromDurable::Checkpoint(stop) if stop.cause == Cause::Edited => {
+                Some(Some(ChangedPages { pages: Vec::new(), is_last: true }))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// A part of the pages that the change of a variable has changed.
+struct ChangedPages {
+    pages: Vec<StatePage>,
+    is_last: bool,
 }
 
 /// The worker's reply to a request that it has. A worker may send anything: what is no such reply is an error here, and nowhere else.
@@ -207,6 +244,20 @@ async fn first_refused(
     Ok(None)
 }
 
+/// The pages of a stored checkpoint that change with these variables, `None` for one that is removed; the inner error is the first
+/// variable that cannot be set.
+pub(super) async fn edit(
+    durables: &Durables,
+    execution: ExecutionId,
+    checkpoint: u64,
+    variables: &[OtherValue],
+) -> Result<Result<EditedPages, String>, RuntimeError> {
+    let mut stored = StoredState::load(durables, execution, checkpoint).await?;
+    let edited = stored.edit(variables).await;
+    stored.end().await?;
+    edited
+}
+
 /// A worker that restores a stored checkpoint.
 struct StoredState<'a> {
     durables: &'a Durables,
@@ -239,6 +290,33 @@ impl<'a> StoredState<'a> {
         }
         self.handle.sender.send(&order(ToDurable::Inspect)).await.map_err(WorkerStartError::from)?;
         receive::<Inspect>(&mut self.handle).await
+    }
+
+    async fn edit(&mut self, variables: &[OtherValue]) -> Result<Result<EditedPages, String>, RuntimeError> {
+        let state = self.inspect().await?.map_err(RuntimeError::Invalid)?;
+        let (mut edited, mut bytes) = (EditedPages::new(), 0);
+        for OtherValue { name, value, frame } in variables {
+            let frame = frame.unwrap_or_else(|| state.frame_with(name));
+            let set = ToDurable::Set { frame, name: name.clone(), value: value.clone() };
+            self.handle.sender.send(&order(set)).await.map_err(WorkerStartError::from)?;
+            loop {
+                let Some(changed) = receive::<Set>(&mut self.handle).await? else {
+                    return Ok(Err(name.clone()));
+                };
+                for StatePage { number, bytes: page } in changed.pages {
+                    bytes += page.len() + PAGE_ROW_BYTES;
+                    if !StatePage::is_possible(number) || bytes > EDITED_BYTES {
+                        let message = "the variables change more of the state than permitted";
+                        return Err(RuntimeError::Invalid(message.to_owned()));
+                    }
+                    edited.insert(number, (!page.is_empty()).then_some(page));
+                }
+                if changed.is_last {
+                    break;
+                }
+            }
+        }
+        Ok(Ok(edited))
     }
 
     /// Ends the worker. An error: the checkpoint was deleted meanwhile, so that the worker may not have had all of it.

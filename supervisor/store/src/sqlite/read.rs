@@ -14,7 +14,7 @@ mod schedules;
 mod sessions;
 mod templates;
 
-pub(super) use audit_and_keys::{audit, ids, key, meta};
+pub(super) use audit_and_keys::{audit, ids, key, key_subjects, meta};
 pub(super) use claims::{claimable, first_wake, goes_on, unfinished_runs};
 pub(super) use durable::{
     abandoned, checkpoints, current, event_waiters, items_at, items_of_run, last_checkpoint, mailbox,

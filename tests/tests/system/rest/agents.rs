@@ -371,7 +371,7 @@ fn a_session_lists_the_sets_of_tools_that_its_address_names() {
     };
     let count = |reply: &Value| reply["result"]["tools"].as_array().map(Vec::len);
     assert_eq!(count(&listed("")), Some(10));
-    assert_eq!(count(&listed("?toolsets=branch")), Some(13));
+    assert_eq!(count(&listed("?toolsets=branch")), Some(14));
     let unknown = listed("?toolsets=nonsense");
     assert!(
         unknown["error"]["message"].as_str().is_some_and(|why| why.contains("the sets are")),

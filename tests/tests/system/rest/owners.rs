@@ -95,7 +95,10 @@ fn about(route: &Route, of: &Belongings, daemon: &Daemon) -> About {
         ("PATCH", "/executions/{execution_id}/state") => {
             About::Theirs(Some(json!({ "name": "x", "value": 2 })), EXECUTION)
         }
-        ("POST", "/executions/{execution_id}/rewind") => {
+        ("POST", "/events") => {
+            About::Theirs(Some(json!({ "name": "e", "event": 1, "execution_id": of.run })), EXECUTION)
+        }
+        ("POST", "/executions/{execution_id}/rewind" | "/executions/{execution_id}/rerun") => {
             About::Theirs(Some(json!({ "checkpoint": of.checkpoint })), EXECUTION)
         }
         ("GET" | "POST" | "DELETE", path) if path.starts_with("/executions/{execution_id}") => {
@@ -106,7 +109,7 @@ fn about(route: &Route, of: &Belongings, daemon: &Daemon) -> About {
 }
 
 fn path_of(route: &Route, of: &Belongings) -> String {
-    let parts = ["/task", "/state", "/checkpoints", "/rewind", "/fork", "/export"];
+    let parts = ["/task", "/state", "/checkpoints", "/rewind", "/fork", "/rerun", "/export"];
     let forgets = route.method == "DELETE" && route.path.ends_with("/executions/{execution_id}");
     let of_program = forgets || parts.iter().any(|part| route.path.ends_with(part));
     let path = route

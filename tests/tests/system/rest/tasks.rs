@@ -1,5 +1,6 @@
-//! Answers and changed variables over REST: which task an answer is for, and JSON that JavaScript would change.
+//! Answers, changed variables and events over REST: which task an answer is for, and JSON that JavaScript would change.
 
+use super::people;
 use serde_json::json;
 use std::sync::Barrier;
 use vm_system_tests::daemon::Daemon;
@@ -107,5 +108,26 @@ fn a_variable_of_an_outer_call_is_changed_without_its_frame() {
     assert_eq!(changed.status, 200, "{}", changed.text());
     let ended = http.post(TASK, &json!({ "result": "go on" }));
     assert_eq!(ended.json()["result"]["json"], 7, "{}", ended.text());
+    daemon.stop();
+}
+
+#[test]
+fn events_of_one_owner_do_not_reach_another() {
+    let daemon = people::daemon(&[]);
+    let mut of = [people::ALICE, people::BOB].map(|token| daemon.http().bearer(token));
+    let source = "async function main() { return await waitFor('paid') }";
+    for http in &mut of {
+        assert_eq!(http.post("/api/v1/programs", &json!({ "name": "p", "source": source })).status, 201);
+        let start = http.post("/api/v1/executions/program", &json!({ "name": "p", "execution_id": "run" }));
+        assert_eq!(start.status, 201, "{}", start.text());
+    }
+    let [alice, bob] = &mut of;
+    let id = alice.get("/api/v1/executions/run").json()["id"].clone();
+    let theirs = bob.post("/api/v1/events", &json!({ "name": "paid", "event": 1, "execution_id": id }));
+    assert_eq!((theirs.status, theirs.code()), (404, "EXECUTION_NOT_FOUND".to_owned()));
+    let all = bob.post("/api/v1/events", &json!({ "name": "paid", "event": 1, "all": true }));
+    assert_eq!((all.status, all.json()["received"].as_u64()), (200, Some(1)), "{}", all.text());
+    let waits = &alice.get("/api/v1/executions/run").json()["waiting_for"];
+    assert_eq!(waits["events"], 1, "{waits}");
     daemon.stop();
 }

@@ -348,6 +348,9 @@ struct ListedExecution {
     /// The same in more detail
     #[schemars(with = "String")]
     status: ExecutionStatus,
+    /// The numbers of `questions`, `timers` and `events` for which it waits, and `wakesAt`, when the first of them ends by itself
+    #[serde(skip_serializing_if = "Option::is_none")]
+    waiting_for: Option<views::WaitingView>,
     /// When it was started
     created: String,
     /// Whether tools without executionId use this execution
@@ -386,8 +389,9 @@ async fn list(call: &ToolCall<'_>) -> ToolResult {
         execution_id: views::name_of(run),
         id: run.execution.id.to_string(),
         program_id: views::program_of(run),
-        state: views::legacy(run.execution.status),
+        state: views::legacy_of(run),
         status: run.execution.status,
+        waiting_for: run.waiting_for.as_ref().map(views::WaitingView::new),
         created: run.execution.started_at.to_string(),
         is_current: current == Some(run.execution.id),
         owner: run.execution.owner.clone(),

@@ -1,5 +1,6 @@
 //! Tools that inspect states, change variables, rewind and fork.
 
+use super::tasks::given;
 use super::{Effect, ToolResult, ToolRow, ToolSet};
 use crate::mcp::call::{ToolCall, exact_json};
 use crate::mcp::outcome;
@@ -8,7 +9,9 @@ use crate::mcp::schema::{self, JsonSchema, schemars};
 use crate::mcp::views::{self, ExecutionView};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use vm_system_protocol::control::{CheckpointList, RunFork, RunGet, RunRewind, StateGet, StateSet};
+use vm_system_protocol::control::{
+    CheckpointList, OtherAnswer, OtherValue, RunFork, RunGet, RunRerun, RunRewind, StateGet, StateSet,
+};
 use vm_system_protocol::model::Variable;
 
 /// Most checkpoints in a response, the newest ones.
@@ -62,6 +65,18 @@ pub(super) fn rows() -> Vec<ToolRow> {
             set: ToolSet::Branch,
             reads_files: false,
             run: |call| Box::pin(branch_off(call)),
+        },
+        ToolRow {
+            name: "rerun",
+            title: "Continue with another answer",
+            description: "Start a new execution from a checkpoint of this one, with other answers to the tasks that were open \
+                there and other values of variables; all of it or nothing. The old one is not changed, unless endOld is true.",
+            input: schema::input::<Rerun>,
+            output: schema::output::<ExecutionView>,
+            effect: Effect::Destroys,
+            set: ToolSet::Branch,
+            reads_files: false,
+            run: |call| Box::pin(rerun(call)),
         },
     ]
 }
@@ -232,6 +247,77 @@ async fn branch_off(call: &ToolCall<'_>) -> ToolResult {
     let note = if current { " (set as current)" } else { "" };
     let done = ToolOutput::new(format!("Execution forked: {}{note}", views::name_of(&run)), &data);
     Ok(done.and(earlier_output(&old)).with_outcome(outcome::describe(call, &run).await?))
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct Rerun {
+    /// Name or id of the execution; the current one if absent
+    execution_id: Option<String>,
+    /// Number of the checkpoint, as get_state lists it
+    checkpoint: u64,
+    /// Answers to tasks that were open there, in the order in which the program gets them
+    #[serde(default)]
+    answers: Vec<Answer>,
+    /// Values of variables, changed before an answer is used; for a checkpoint at which the execution waits
+    #[serde(default)]
+    variables: Vec<VariableValue>,
+    /// A name for the new execution
+    new_execution_id: Option<String>,
+    /// The old execution ends, and the new one takes over its name (default: false)
+    #[serde(default)]
+    end_old: bool,
+    /// Make the new one the current execution (default: false)
+    #[serde(default)]
+    set_current: bool,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct Answer {
+    /// Id of the task of the old execution
+    task_id: String,
+    /// As of submitTask
+    #[schemars(with = "String")]
+    result: Value,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct VariableValue {
+    /// Name of the variable
+    name: String,
+    /// New value, any JSON
+    value: Value,
+    /// Frame of the variable, 0 is the innermost; absent: the innermost frame that has the variable
+    frame: Option<u32>,
+}
+
+async fn rerun(call: &ToolCall<'_>) -> ToolResult {
+    let input: Rerun = call.input()?;
+    let execution = call.which(input.execution_id).await?;
+    let old = call.perform(RunGet { execution }).await?;
+    let was_current = call.current().await?.is_some_and(|current| current.execution.id == old.execution.id);
+    let mut answers = Vec::with_capacity(input.answers.len());
+    for Answer { task_id, result } in input.answers {
+        answers.push(OtherAnswer { task: task_id, result: given(result)? });
+    }
+    let mut variables = Vec::with_capacity(input.variables.len());
+    for VariableValue { name, value, frame } in input.variables {
+        variables.push(OtherValue { name, value: exact_json(&value)?, frame });
+    }
+    let old = old.execution.id.to_string();
+    let (checkpoint, name, end_old) = (input.checkpoint, input.new_execution_id, input.end_old);
+    let op = RunRerun { execution: old.clone(), checkpoint, answers, variables, name, end_old };
+    let run = call.long(op).await?;
+    let mut data = call.give_run(&run);
+    // The client of an execution that has ended continues with the new one.
+    let current = (input.set_current || end_old && was_current) && call.make_current(&run).await?;
+    data.is_current = Some(current);
+    let note = if current { " (set as current)" } else { "" };
+    let text = format!("Execution continues from checkpoint {checkpoint}: {}{note}", views::name_of(&run));
+    let done = ToolOutput::new(text, &data).and(earlier_output(&old));
+    Ok(done.with_outcome(outcome::describe(call, &run).await?))
 }
 
 /// Where the output before a branch's checkpoint is.

@@ -1,4 +1,4 @@
-//! Tools for tasks: read the pending task, submit its answer.
+//! Tools for tasks and events: read the pending task, submit its answer; send an event.
 
 use super::{Effect, ToolResult, ToolRow, ToolSet, console};
 use crate::mcp::call::{ToolCall, exact_json};
@@ -9,7 +9,7 @@ use crate::mcp::schema::{self, JsonSchema, schemars};
 use crate::mcp::views::{self, ExecutionView, OutputView, RESULT_BYTES, TaskStatusView};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use vm_system_protocol::control::{GivenAnswer, StateGet, TaskGet, TaskList, TaskSubmit};
+use vm_system_protocol::control::{EventEmit, GivenAnswer, StateGet, TaskGet, TaskList, TaskSubmit};
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{ExecutionError, ExecutionStatus, ListedTask, ResultValue, TaskState};
 
@@ -31,6 +31,18 @@ pub(super) fn rows() -> Vec<ToolRow> {
             set: ToolSet::Admin,
             reads_files: false,
             run: |call| Box::pin(list(call)),
+        },
+        ToolRow {
+            name: "emit_event",
+            title: "Send an event",
+            description: "Give an execution of a program the event for which it waits, or will wait, with waitFor(name); or \
+                all of your executions that wait for it now.",
+            input: schema::input::<Emit>,
+            output: schema::output::<EmittedView>,
+            effect: Effect::Adds,
+            set: ToolSet::Admin,
+            reads_files: false,
+            run: |call| Box::pin(emit(call)),
         },
         ToolRow {
             name: "getTask",
@@ -190,9 +202,10 @@ async fn get(call: &ToolCall<'_>) -> ToolResult {
         ExecutionStatus::Waiting => match &status.task {
             Some(task) => {
                 more.extend(outcome::schema(task));
+                more.extend(views::more_tasks(status.more_tasks, &id, &call.client.toolsets));
                 prompt(task)
             }
-            None => "Waiting for input".to_owned(),
+            None => views::waits(status.waiting_for.as_ref()),
         },
         ExecutionStatus::Running => "Execution is running: call getTask again later".to_owned(),
         ended => match end_text(ended, status.result.as_ref(), status.error.as_ref()) {
@@ -262,13 +275,17 @@ struct Submit {
     task_id: Option<String>,
 }
 
-async fn submit(call: &ToolCall<'_>) -> ToolResult {
-    let Submit { execution_id, result, task_id } = call.input()?;
-    // The original system accepts texts only; agents send the object itself where a schema requires one.
-    let result = match result {
+/// The original system accepts texts only; agents send the object itself where a schema requires one.
+pub(super) fn given(result: Value) -> Result<GivenAnswer, ToolError> {
+    Ok(match result {
         Value::String(text) => GivenAnswer::Typed(text),
         other => GivenAnswer::Json(exact_json(&other)?),
-    };
+    })
+}
+
+async fn submit(call: &ToolCall<'_>) -> ToolResult {
+    let Submit { execution_id, result, task_id } = call.input()?;
+    let result = given(result)?;
     let execution = call.which(execution_id).await?;
     let task = match task_id {
         Some(task) => Some(task),
@@ -279,4 +296,66 @@ async fn submit(call: &ToolCall<'_>) -> ToolResult {
     let current = call.current().await?.is_some_and(|current| current.execution.id == run.execution.id);
     data.is_current = Some(current);
     Ok(ToolOutput::new("Execution resumed", &data).with_outcome(outcome::describe(call, &run).await?))
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct Emit {
+    /// Name of the event
+    name: String,
+    /// The content, any JSON
+    event: Value,
+    /// Name or id of the execution; the current one if absent
+    execution_id: Option<String>,
+    /// All of your executions that wait for it now, instead of one (default: false)
+    #[serde(default)]
+    all: bool,
+}
+
+/// Data of `emit_event`.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct EmittedView {
+    /// How many executions got it
+    received: u64,
+    /// Of them the first ones, at most 1 000
+    receivers: Vec<ReceiverView>,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct ReceiverView {
+    /// Name of the execution, or its id if it has none
+    execution_id: String,
+    /// Id of the execution
+    id: String,
+    /// It waited for the event; false: it keeps it until it does
+    awaited: bool,
+}
+
+async fn emit(call: &ToolCall<'_>) -> ToolResult {
+    let Emit { name, event, execution_id, all } = call.input()?;
+    let execution = match (all, execution_id) {
+        (true, None) => None,
+        (true, Some(_)) => return Err(ToolError::invalid("pass executionId or all, not both")),
+        (false, execution) => Some(call.which(execution).await?),
+    };
+    let event = exact_json(&event)?;
+    let emitted = call.long(EventEmit { name, event, execution }).await?;
+    let receivers = emitted.receivers.into_iter().map(|receiver| {
+        let id = receiver.execution_id.to_string();
+        ReceiverView {
+            execution_id: receiver.name.unwrap_or_else(|| id.clone()),
+            id,
+            awaited: receiver.awaited,
+        }
+    });
+    let data = EmittedView { received: emitted.received, receivers: receivers.collect() };
+    let text = match &data.receivers[..] {
+        [] => "No execution waits for this event".to_owned(),
+        [one] if one.awaited => format!("Event received: {} waited for it", one.execution_id),
+        [one] => format!("Event kept: {} gets it when it waits for it", one.execution_id),
+        _ => format!("Event received by {} executions", data.received),
+    };
+    Ok(ToolOutput::new(text, &data))
 }

@@ -3,7 +3,7 @@
 //! items do not change; an execution that has not ended can always go on.
 
 use super::{World, json};
-use crate::durable::DurableInput;
+use crate::durable::{DurableInput, EventWrites};
 use std::collections::BTreeSet;
 use vm_system_protocol::durable::{
     AnsweredItem, Cause, CreatedItem, End, FromDurable, HostCall, ItemContent, StatePage, Stop, TaskAnswer,
@@ -160,7 +160,8 @@ impl World {
         let event = format!("{}", self.submitted);
         let token = self.token();
         self.undelivered.insert(token.number(), event.clone());
-        let (name, event, with) = ("e".to_owned(), json(&event), Vec::new());
+        let with = EventWrites { kept: Some(Vec::new()), ..EventWrites::default() };
+        let (name, event) = ("e".to_owned(), json(&event));
         self.step(DurableInput::Emit { token, name, event, with });
     }
 

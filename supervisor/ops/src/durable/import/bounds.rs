@@ -137,7 +137,11 @@ fn item(item: &ItemPart, part: &TaskPart) -> Bounds {
     let is_answered = matches!(part.outcome.as_deref(), Some("answered" | "defaulted"));
     let fits = match kind {
         WaitKind::Question => name == 0,
-        WaitKind::Timer => name == 0 && part.prompt.is_empty() && part.answer.is_none(),
+        // Nothing else would ever end it.
+        WaitKind::Timer => {
+            let ends = part.deadline.is_some() || part.ended_at.is_some();
+            name == 0 && part.prompt.is_empty() && part.answer.is_none() && ends
+        }
         WaitKind::Event => {
             (1..=EVENT_NAME_BYTES).contains(&name)
                 && part.prompt.is_empty()
@@ -145,7 +149,13 @@ fn item(item: &ItemPart, part: &TaskPart) -> Bounds {
                 && (!is_answered || json(&part.answer))
         }
     };
-    if fits && (1..1 << 40).contains(&item.number) && item.answer_seq.is_none_or(|seq| seq < 1 << 40) {
+    let is_small = |number: Option<u64>| number.is_none_or(|number| number < 1 << 40);
+    let taken = item.taken_at.is_none() || part.ended_at.is_some();
+    if fits
+        && taken
+        && item.number > 0
+        && [Some(item.number), item.answer_seq, item.taken_at].map(is_small) == [true; 3]
+    {
         Ok(())
     } else {
         Err("an item that no program can have".to_owned())

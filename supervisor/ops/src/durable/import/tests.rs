@@ -1,9 +1,10 @@
 //! Files that are damaged, truncated, forged or reformatted.
 
-use super::super::archive::{Bytes, Header, ProgramPart, Sheet};
+use super::super::archive::{Bytes, Header, ItemPart, ProgramPart, Sheet};
+use super::super::imported::consistent;
 use super::*;
 use crate::durable::tasks::ANSWER_BYTES;
-use vm_system_protocol::durable::PROMPT_BYTES;
+use vm_system_protocol::durable::{EVENT_NAME_BYTES, PROMPT_BYTES};
 use vm_system_protocol::ids::ExecutionId;
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{ConsoleLevel, EventPayload, ExecutionStatus, Metrics};
@@ -296,4 +297,99 @@ fn values_that_are_null_are_kept() {
     let written = serde_json::to_string(&TaskPart { fallback: null(), ..task(1, true) }).expect("JSON");
     let read: TaskPart = serde_json::from_str(&written).expect("as written");
     assert_eq!((read.fallback, read.schema), (null(), None));
+}
+
+fn timer(number: u64) -> TaskPart {
+    let item = ItemPart { number, kind: "timer".to_owned(), name: None, answer_seq: None, taken_at: None };
+    TaskPart { item: Some(item), prompt: String::new(), deadline: Some(Timestamp(1 << 41)), ..task(6, false) }
+}
+
+fn awaited(number: u64, name: &str) -> TaskPart {
+    let mut part = TaskPart { deadline: None, ..timer(number) };
+    part.item =
+        part.item.map(|item| ItemPart { kind: "event".to_owned(), name: Some(name.to_owned()), ..item });
+    part
+}
+
+fn mail(name: &str, event: &str) -> ArchiveRecord {
+    let event = JsonText::from_untrusted(event.to_owned());
+    ArchiveRecord::Mail(MailPart { name: name.to_owned(), event, at: Timestamp(0) })
+}
+
+/// A file whose execution has these items and events, besides its pauses.
+fn with_items(items: Vec<TaskPart>, kept: Vec<ArchiveRecord>) -> String {
+    let mut all = records();
+    let more = items.into_iter().map(ArchiveRecord::Task).chain(kept);
+    all.splice(8..8, more);
+    sealed(&all)
+}
+
+#[test]
+fn items_and_events_are_read_and_those_that_no_program_can_have_are_refused() {
+    let (items, kept) = (vec![timer(1), awaited(2, "paid")], vec![mail("paid", "1"), mail("e", "null")]);
+    let file = read(with_items(items, kept).as_bytes(), 4_096).expect("as it was written");
+    assert_eq!((file.tasks.len(), file.mail.len()), (4, 2));
+    let item = |change: &dyn Fn(&mut TaskPart)| {
+        let mut part = awaited(3, "paid");
+        change(&mut part);
+        refused(&with_items(vec![part], Vec::new()));
+    };
+    let of_item =
+        |change: &dyn Fn(&mut ItemPart)| item(&|part| part.item.as_mut().into_iter().for_each(change));
+    of_item(&|item| item.kind = "wish".to_owned());
+    of_item(&|item| item.number = 0);
+    of_item(&|item| item.number = 1 << 40);
+    of_item(&|item| item.answer_seq = Some(u64::MAX));
+    of_item(&|item| item.taken_at = Some(u64::MAX));
+    of_item(&|item| item.taken_at = Some(6));
+    of_item(&|item| item.name = None);
+    of_item(&|item| item.name = Some("x".repeat(EVENT_NAME_BYTES + 1)));
+    of_item(&|item| item.kind = "timer".to_owned());
+    item(&|part| part.prompt = "why?".to_owned());
+    item(&|part| part.schema = Some(JsonText::from_untrusted("{}".to_owned())));
+    item(&|part| {
+        (part.ended_at, part.outcome) = (Some(Timestamp(1)), Some("answered".to_owned()));
+        part.answer = Some("no JSON".to_owned());
+    });
+    let endless = TaskPart { deadline: None, ..timer(1) };
+    refused(&with_items(vec![endless], Vec::new()));
+    let answered = TaskPart { answer: Some("1".to_owned()), ..timer(1) };
+    refused(&with_items(vec![answered], Vec::new()));
+    refused(&with_items(vec![timer(2), timer(1)], Vec::new()));
+    refused(&with_items(vec![timer(1), timer(1)], Vec::new()));
+
+    refused(&with_items(Vec::new(), vec![mail("", "1")]));
+    refused(&with_items(Vec::new(), vec![mail(&"x".repeat(EVENT_NAME_BYTES + 1), "1")]));
+    let one = format!("{:?}", "x".repeat(600 << 10));
+    refused(&with_items(Vec::new(), vec![mail("e", &one), mail("e", &one)]));
+    let many = |number: usize| with_items(Vec::new(), (0..number).map(|_| mail("e", "1")).collect());
+    read(many(1_000).as_bytes(), 4_096).expect("as many as an execution keeps");
+    refused(&many(1_001));
+    let late = MailPart { at: Timestamp(i64::MAX), name: "e".to_owned(), event: JsonText::empty_object() };
+    refused(&with_items(Vec::new(), vec![ArchiveRecord::Mail(late)]));
+    // The events that are kept follow the items.
+    let mut swapped = records();
+    swapped.insert(6, mail("e", "1"));
+    refused(&sealed(&swapped));
+}
+
+#[test]
+fn an_execution_waits_for_as_many_items_as_a_program_may_have() {
+    let ArchiveRecord::Execution(part) = records().swap_remove(3) else { panic!("the fourth record") };
+    let waits = vec![CheckpointPart { seq: 6, at: Timestamp(0), cause: "wait".to_owned() }];
+    let fits = |tasks: &[TaskPart]| consistent(&part, &waits, tasks).is_ok();
+    let timers = |count: u64| (1..=count).map(timer).collect::<Vec<_>>();
+    assert!(fits(&timers(1)) && fits(&timers(1_000)));
+    assert!(!fits(&timers(1_001)) && !fits(&[]), "too many, and nothing to wait for");
+    let mut unused = timers(2);
+    (unused[0].ended_at, unused[0].outcome) = (Some(Timestamp(1)), Some("expired".to_owned()));
+    assert!(!fits(&unused), "it would have gone on with that");
+    unused[0].item = unused[0].item.take().map(|item| ItemPart { taken_at: Some(6), ..item });
+    assert!(fits(&unused));
+    let question = |number: u64| {
+        let mut part = timer(number);
+        part.item = part.item.map(|item| ItemPart { kind: "question".to_owned(), ..item });
+        TaskPart { prompt: "x".repeat(PROMPT_BYTES), ..part }
+    };
+    assert!(!fits(&(1..=40).map(question).collect::<Vec<_>>()), "more text than permitted");
 }

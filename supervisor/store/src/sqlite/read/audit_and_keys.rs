@@ -2,6 +2,7 @@
 
 use super::{Read, ReadError, Select, count, durable, executions, moment};
 use rusqlite::Connection;
+use vm_system_protocol::time::Timestamp;
 use vm_system_record::{AuditEntry, IdKind, Incarnation, KeyRow, Owner, Scope};
 
 pub(in crate::sqlite) fn ids(
@@ -44,6 +45,25 @@ pub(in crate::sqlite) fn key(c: &Connection, owner: &Owner, key: &str) -> Read<O
             holder: row.get::<_, Option<[u8; 16]>>(4)?.map(Incarnation),
         })
     })
+}
+
+pub(in crate::sqlite) fn key_subjects(
+    c: &Connection,
+    owner: &Owner,
+    from: &str,
+    to: &str,
+    since: Timestamp,
+    limit: u32,
+) -> Read<Vec<[u8; 16]>> {
+    let mut select = Select::new("SELECT subject FROM idempotency_keys");
+    select
+        .and_value("owner =", owner.as_str().to_owned())
+        .and_value("key >", from.to_owned())
+        .and_value("key <", to.to_owned())
+        .and_value("created_at >=", since.0);
+    select.paged = true;
+    select.text(" ORDER BY key LIMIT").value(i64::from(limit));
+    select.rows(c, |row| Ok(row.get(0)?))
 }
 
 pub(in crate::sqlite) fn audit(
