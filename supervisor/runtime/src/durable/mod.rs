@@ -73,7 +73,7 @@ pub struct DurableConfig {
     pub warm: Duration,
     /// Most workers of durable executions at a time; others wait.
     pub workers: usize,
-    /// Most workers that are being started and loaded at a time.
+    /// Most workers that are being started and loaded at a time, of one owner; of all owners together twice as many.
     pub starts: usize,
     /// A checkpoint after computing this long without one.
     pub checkpoint: Duration,
@@ -142,7 +142,8 @@ pub struct Durables {
     code: Mutex<code::Codes>,
     /// Workers.
     slots: Arc<Shares>,
-    starts: Arc<Semaphore>,
+    /// In turns of their owners: many programs of one that go on at once do not delay the next one of another.
+    starts: Arc<Shares>,
     wakes: Arc<Semaphore>,
     compilations: Arc<Shares>,
     inspections: Arc<Shares>,
@@ -169,7 +170,7 @@ impl Durables {
             stuck: stuck::Findings::default(),
             code: Mutex::default(),
             slots: Shares::new("workers of programs", "durable", ShareLimits::at_most(config.workers.max(1))),
-            starts: Arc::new(Semaphore::new(config.starts.max(1))),
+            starts: unreserved("starts of workers", 2 * config.starts.max(1)),
             wakes: Arc::new(Semaphore::new(2 * config.starts.max(1))),
             compilations: unreserved("compilations", COMPILATIONS),
             inspections: unreserved("inspections", INSPECTIONS),

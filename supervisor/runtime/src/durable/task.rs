@@ -59,7 +59,7 @@ pub(super) struct RunWorker {
     pub(super) allowed_s: u64,
     pub(super) jail: Spawner,
     pub(super) slot: Share,
-    pub(super) start_permit: Option<OwnedSemaphorePermit>,
+    pub(super) start_permit: Option<Share>,
 }
 
 /// A call of the host, and the input that reports its result.

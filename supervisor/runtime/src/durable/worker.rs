@@ -5,7 +5,6 @@ use crate::shares::{Holder, Share};
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::OwnedSemaphorePermit;
 use uuid::Uuid;
 use vm_system_core::durable::{DurableRefusal, LoadFrom};
 use vm_system_protocol::durable::{DurableLimits, PAGE_BATCH_BYTES, StatePage, ToDurable};
@@ -59,7 +58,7 @@ pub(super) struct LoadedWorker {
     /// The slot among all workers.
     pub(super) slot: Share,
     /// The start slot; released once the state is restored.
-    pub(super) start_permit: OwnedSemaphorePermit,
+    pub(super) start_permit: Share,
 }
 
 /// Why no worker was started.
@@ -131,10 +130,7 @@ impl Durables {
     }
 
     /// The slots of a worker; if its owner gets none, warm workers are released. Only who has the first waits for the second.
-    pub(super) async fn start_slot(
-        &self,
-        holder: &Holder,
-    ) -> Result<(Share, OwnedSemaphorePermit), WorkerStartError> {
+    pub(super) async fn start_slot(&self, holder: &Holder) -> Result<(Share, Share), WorkerStartError> {
         let mut slot = pin!(self.slots.wait(holder, 1));
         let slot = tokio::select! {
             biased;
@@ -146,8 +142,7 @@ impl Durables {
             }
         };
         let slot = slot.ok_or(WorkerStartError::Stopping)?;
-        let start_permit =
-            Arc::clone(&self.starts).acquire_owned().await.map_err(|_| WorkerStartError::Stopping)?;
+        let start_permit = self.starts.wait(holder, 1).await.ok_or(WorkerStartError::Stopping)?;
         Ok((slot, start_permit))
     }
 
