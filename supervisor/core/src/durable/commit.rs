@@ -257,7 +257,7 @@ impl DurableMachine {
                 // Only now, because clients see its questions from here on.
                 self.items.are_stored();
                 if self.is_at_rest() {
-                    self.reply_at_rest(actions);
+                    self.reply_at_rest(now, actions);
                 }
             }
             AfterCommit::Edited(token) => {

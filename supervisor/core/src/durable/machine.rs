@@ -30,6 +30,8 @@ pub(super) const KILLS_MAX: u32 = 10;
 const RESTORE_MS: u64 = 30_000;
 /// While a program waits for the store, its owner looks this often whether the store fails (milliseconds).
 const LOOK_MS: u64 = 1_000;
+/// Callers wait for a program that sleeps, unless it sleeps for longer than this (milliseconds).
+const WAITED_MS: i64 = 60_000;
 /// Events that the machine itself may add to one segment, beyond `max_events`.
 pub(super) const OWN_EVENTS: u64 = 8;
 
@@ -276,7 +278,7 @@ impl DurableMachine {
         }
         let at_rest = self.ended || self.is_at_rest() && self.writes.writing.is_empty();
         if at_rest && token.is_some() {
-            self.reply_at_rest(actions);
+            self.reply_at_rest(now, actions);
         }
     }
 
@@ -557,9 +559,11 @@ impl DurableMachine {
     }
 
     /// Replies to callers that wait until the program needs something of a client, an answer or an event: not while it waits for times
-    /// alone.
-    pub(super) fn reply_at_rest(&mut self, actions: &mut Vec<Action>) {
-        if self.ended || self.task().is_some() || self.items.has_event() {
+    /// alone, unless the next one is far.
+    pub(super) fn reply_at_rest(&mut self, now: Now, actions: &mut Vec<Action>) {
+        let until = now.unix_ms.saturating_add(WAITED_MS);
+        let is_far = self.wakes_at().is_none_or(|at| at.0 > until);
+        if self.ended || self.task().is_some() || self.items.has_event() || is_far {
             self.reply_all(actions);
         }
     }

@@ -181,7 +181,9 @@ impl World {
                 if let Ok(status) = result {
                     self.resumed += 1;
                     let RunStatus { record, task, waiting_for, .. } = *status;
-                    let needs = task.is_some_and(|task| task.ended_at.is_none()) || waiting_for.events > 0;
+                    let is_far = waiting_for.wakes_at.is_none_or(|at| at.0 > self.now.unix_ms + 60_000);
+                    let needs =
+                        task.is_some_and(|task| task.ended_at.is_none()) || waiting_for.events > 0 || is_far;
                     let rests =
                         record.status.is_final() || record.status == ExecutionStatus::Waiting && needs;
                     assert!(rests, "the reply is not the program's rest: {:?}", record.status);

@@ -3,14 +3,14 @@
 //! items do not change; an execution that has not ended can always go on.
 
 use super::{World, json};
-use crate::durable::{DurableInput, EventWrites};
+use crate::durable::{DurableInput, DurableMachine, EventWrites, Fresh, RunToken};
 use std::collections::BTreeSet;
 use vm_system_protocol::durable::{
     AnsweredItem, Cause, CreatedItem, End, FromDurable, HostCall, ItemContent, StatePage, Stop, TaskAnswer,
     ToDurable,
 };
 use vm_system_protocol::model::ExecutionStatus;
-use vm_system_record::{ITEMS_FROM, ItemOutcome, ItemRow};
+use vm_system_record::{ITEMS_FROM, ItemOutcome, ItemRow, Write};
 
 /// Items of the model's program; it does not wait for the last two of them.
 const ITEMS: u64 = 14;
@@ -230,4 +230,34 @@ fn every_answer_is_used_once_in_its_order_despite_any_crash() {
     assert!(delivered > 1_000, "hardly an event was acknowledged: {delivered}");
     assert!(crashes > 1_000, "the model hardly crashed: {crashes}");
     assert!(stops > 300 && lost > 100, "the model hardly stopped ({stops}) or lost anything ({lost})");
+}
+
+/// A caller that waits, and a program that sleeps for so long after its start; whether the caller has its reply.
+fn is_answered_while_it_sleeps(duration_ms: u64) -> bool {
+    let mut world = World::new(1);
+    world.has_items = true;
+    let creation =
+        vec![Write::ExecutionStarted { name: None, execution: std::sync::Arc::new(super::record()) }];
+    let fresh = Fresh { args: Vec::new(), env: Vec::new(), seed: 1, creation };
+    world.machine = Some(DurableMachine::fresh(world.spec(), super::record(), fresh));
+    world.step(DurableInput::Start { token: RunToken::new(1), wait: true });
+    world.resuming.insert(RunToken::new(1));
+    world.spawned();
+    world.sent.clear();
+    let item = CreatedItem { number: 1, at_us: 0, content: ItemContent::Timer { duration_ms } };
+    world.step(DurableInput::Message(FromDurable::Items(vec![item])));
+    for message in ItemProgram::default().stop(Cause::Wait) {
+        world.step(DurableInput::Message(message));
+    }
+    while let Some((write, batch)) = world.writing.pop_front() {
+        world.rows.apply(batch);
+        world.step(DurableInput::Stored(write));
+    }
+    world.resumed == 1
+}
+
+#[test]
+fn callers_wait_for_a_sleep_that_ends_soon_and_for_no_long_one() {
+    assert!(!is_answered_while_it_sleeps(59_000));
+    assert!(is_answered_while_it_sleeps(61_000));
 }
