@@ -213,7 +213,7 @@ pub struct AbandonedItem {
     /// Of a question.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task_id: Option<TaskId>,
-    /// The answer or event that had come and that the program did not use; absent if none had come.
+    /// The answer or event that had come and that the program did not use, or its first 4 KiB with its size; absent if none had come.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer: Option<String>,
 }

@@ -37,6 +37,8 @@ use vm_system_runtime::{Durables, RunIdentity};
 const ABANDONED: u32 = 100;
 /// The part of an abandoned question that is shown (bytes).
 const SHOWN_PROMPT_BYTES: usize = 200;
+/// The part of an answer that was not used that is shown (bytes); `task list --all` has all of it.
+const SHOWN_ANSWER_BYTES: usize = 4 << 10;
 /// Longest name of a program or an execution (characters).
 const NAME_CHARS: usize = 200;
 
@@ -241,11 +243,7 @@ fn ambiguous(execution: ExecutionId, tasks: &[TaskId]) -> OpError {
 /// An item that a program which has ended did not use, as clients see it.
 fn abandoned_view(row: ItemRow) -> AbandonedItem {
     let name = match row.kind {
-        WaitKind::Question => {
-            let end = row.prompt.floor_char_boundary(SHOWN_PROMPT_BYTES);
-            let more = if end < row.prompt.len() { "…" } else { "" };
-            Some(format!("{}{more}", &row.prompt[..end]))
-        }
+        WaitKind::Question => Some(beginning(&row.prompt, SHOWN_PROMPT_BYTES)),
         WaitKind::Timer => None,
         WaitKind::Event => row.name,
     };
@@ -254,8 +252,14 @@ fn abandoned_view(row: ItemRow) -> AbandonedItem {
         kind: row.kind,
         name,
         task_id: (row.kind == WaitKind::Question).then_some(row.id),
-        answer: row.answer.filter(|_| is_answered),
+        answer: row.answer.filter(|_| is_answered).map(|answer| beginning(&answer, SHOWN_ANSWER_BYTES)),
     }
+}
+
+/// A text, or its beginning with its size.
+fn beginning(text: &str, most: usize) -> String {
+    let end = text.floor_char_boundary(most);
+    if end == text.len() { text.to_owned() } else { format!("{}… ({} bytes)", &text[..end], text.len()) }
 }
 
 /// The error for callers.
@@ -288,7 +292,7 @@ fn refused(why: &DurableRefusal, execution: ExecutionId) -> OpError {
         DurableRefusal::NameTaken => OpError::new(ErrorCode::Conflict, message).with_hint(
             "choose another name, or end the other execution first: cancel (`vm-system exec cancel NAME`)",
         ),
-        DurableRefusal::NoWorker(_) | DurableRefusal::Busy => {
+        DurableRefusal::NoWorker(_) | DurableRefusal::Busy | DurableRefusal::AnswersFull => {
             OpError::new(ErrorCode::CapacityExceeded, message).with_details(&details)
         }
         DurableRefusal::OwnerGone(_) => OpError::new(ErrorCode::OwnerGone, message)

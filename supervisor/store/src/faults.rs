@@ -177,6 +177,10 @@ impl Store for FaultyStore {
         self.store.first_fence()
     }
 
+    fn expect(&self, execution: ExecutionId, fence: Fence) {
+        self.store.expect(execution, fence);
+    }
+
     fn let_go(&self, execution: ExecutionId, fence: Fence, left: LetGo) {
         self.store.let_go(execution, fence, left);
     }

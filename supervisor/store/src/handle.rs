@@ -120,6 +120,11 @@ impl StoreHandle {
         self.store.first_fence()
     }
 
+    /// The holder with this fence, which has read the execution, is about to take it: it is not claimed meanwhile.
+    pub fn expect(&self, execution: ExecutionId, fence: Fence) {
+        self.store.expect(execution, fence);
+    }
+
     /// The holder with this fence writes nothing more about the execution.
     pub fn let_go(&self, execution: ExecutionId, fence: Fence, left: LetGo) {
         self.store.let_go(execution, fence, left);

@@ -81,6 +81,15 @@ impl Holds {
         Some(fence)
     }
 
+    /// The holder with this fence is about to take an execution: nobody claims it until that lets it go. It is the newest one, which drew
+    /// its fence as it read the rows.
+    pub(crate) fn expect(&self, execution: ExecutionId, fence: Fence) {
+        let mut table = self.table();
+        if table.get(&execution).and_then(|hold| hold.fence()).is_none_or(|held| held < fence) {
+            table.insert(execution, Hold::Held(fence));
+        }
+    }
+
     /// Whether a batch with this guard may be applied, as far as the fence decides. A batch that is repeated after a failure of the disk
     /// may take what it has taken.
     pub(crate) fn admits(&self, guard: &Guard) -> bool {
@@ -175,6 +184,19 @@ mod tests {
         holds.let_go(EXECUTION, third, LetGo::Rests(None));
         assert!(!holds.admits(&held(third)));
         assert!(holds.table().is_empty(), "what rests takes no memory");
+    }
+
+    #[test]
+    fn what_is_about_to_be_taken_is_not_claimed() {
+        let (holds, now) = (Holds::default(), Instant::now());
+        let claimed = holds.claim(EXECUTION, now).expect("nobody holds it");
+        let reader = next_fence();
+        holds.expect(EXECUTION, reader);
+        holds.let_go(EXECUTION, claimed, LetGo::Failed);
+        assert_eq!(holds.claim(EXECUTION, now), None, "the claim on its way to the reader ends nothing");
+        assert!(holds.admits(&take(reader)));
+        holds.let_go(EXECUTION, reader, LetGo::Rests(None));
+        assert!(holds.table().is_empty());
     }
 
     #[test]

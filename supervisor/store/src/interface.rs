@@ -181,6 +181,8 @@ pub trait Store: StoreReads {
     fn schedule_wakes(&self) -> BoxFuture<'_, ()>;
     /// The fence of the first holder of an execution, who creates it.
     fn first_fence(&self) -> Fence;
+    /// The holder with this fence, which has read the execution, is about to take it: it is not claimed meanwhile.
+    fn expect(&self, execution: ExecutionId, fence: Fence);
     /// The holder with this fence writes nothing more about the execution.
     fn let_go(&self, execution: ExecutionId, fence: Fence, left: LetGo);
     /// Health and size; cheap.

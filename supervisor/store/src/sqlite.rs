@@ -420,6 +420,10 @@ impl Store for SqliteStore {
         holds::next_fence()
     }
 
+    fn expect(&self, execution: ExecutionId, fence: Fence) {
+        self.holds.expect(execution, fence);
+    }
+
     fn let_go(&self, execution: ExecutionId, fence: Fence, left: LetGo) {
         self.holds.let_go(execution, fence, left);
     }

@@ -80,7 +80,7 @@ fn text(run: &Run, stack: &str) -> String {
             text,
             "Abandoned: {} {}",
             item.kind.as_str(),
-            escape::for_message(&format!("{name}{answer}"))
+            escape::for_message(&format!("{name}{answer}")).replace('\n', " ")
         );
     }
     text

@@ -143,7 +143,8 @@ async fn answer_all(context: &Context, run: Run, answers: &mut Answers) -> Resul
         };
         match answered {
             Ok(next) => run = next,
-            Err(error) if error.is_about_the_answer() => {
+            // The task may have expired meanwhile.
+            Err(error) if error.is_about_the_answer() || error.has_code(ErrorCode::TaskNotPending) => {
                 let now = settled_run(context, &run).await?;
                 if now.execution.status == ExecutionStatus::Waiting && !answers.may_be_more() {
                     return Err(error);

@@ -13,7 +13,7 @@ use vm_system_protocol::input::{NotForScript, json_for_script, parse_for_script}
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{ExecutionError, ExecutionStatus};
 use vm_system_protocol::time::Timestamp;
-use vm_system_record::{ItemOutcome, ItemRow, Write};
+use vm_system_record::{ItemOutcome, ItemRow, WaitKind, Write};
 
 /// Requests that may wait for the batch that is being written. One answer is accepted; all others are from clients that were late.
 pub(super) const DEFERRED: usize = 64;
@@ -87,6 +87,9 @@ impl DurableMachine {
             return;
         };
         match checked {
+            Ok(answer) if item.is_some() && !self.items.has_space_for(answer.len()) => {
+                actions.push(Action::Reply { token, result: Err(DurableRefusal::AnswersFull) });
+            }
             Ok(answer) => {
                 // A program that waits at a pause does not go on with the answer of an item.
                 let wait = wait && !(item.is_some() && self.next == NextStep::Pause);
@@ -294,7 +297,10 @@ pub(crate) fn unfit(row: &mut ItemRow, why: &str, at: Timestamp) -> (DurableRefu
 pub(crate) fn when_due(row: &ItemRow) -> (ItemOutcome, String) {
     match &row.fallback {
         Some(json) => (ItemOutcome::Defaulted, json.clone()),
-        None => (ItemOutcome::Expired, "no answer came in time".to_owned()),
+        None => {
+            let what = if row.kind == WaitKind::Event { "event" } else { "answer" };
+            (ItemOutcome::Expired, format!("no {what} came in time"))
+        }
     }
 }
 

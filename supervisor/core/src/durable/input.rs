@@ -304,6 +304,11 @@ pub enum DurableRefusal {
     /// An event only for an execution that waits for it.
     #[error("the execution does not wait for this event")]
     NotAwaited,
+    /// More unused answers than are kept.
+    #[error(
+        "the execution has many MiB of answers that it has not used yet: submit this one when it has gone on"
+    )]
+    AnswersFull,
     /// The execution has ended.
     #[error("the execution has ended")]
     Ended,

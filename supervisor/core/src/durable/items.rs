@@ -25,6 +25,8 @@ use vm_system_protocol::model::{EventPayload, ExecutionStatus, WaitingFor};
 use vm_system_protocol::time::Timestamp;
 use vm_system_record::{ITEMS_FROM, ItemOutcome, ItemRow, MailRow, WaitKind, Write};
 
+/// Text of the answers that an execution has and has not used (bytes): they are in the supervisor's memory.
+const UNUSED_ANSWERS_BYTES: usize = 16 << 20;
 /// Highest number of an item.
 const MOST_ITEMS: u64 = ITEMS_FROM - 1;
 
@@ -43,6 +45,8 @@ pub(super) struct Items {
     bytes: u64,
     /// In the order of acceptance.
     answers: VecDeque<KeptAnswer>,
+    /// Size of the texts of these answers (bytes).
+    answer_bytes: usize,
     /// How many of the answers, from the first, the worker has.
     sent: usize,
     /// How many of these are applied in a state of which no checkpoint is made yet.
@@ -107,7 +111,7 @@ impl Items {
             if row.ended_at.is_none() {
                 found.add_open(row);
             } else {
-                found.answers.push_back(KeptAnswer::of_row(&row));
+                found.add_answer(&row);
             }
         }
         found
@@ -120,6 +124,17 @@ impl Items {
         self.numbers.insert(row.id, number);
         *self.count_of(row.kind) += 1;
         self.open.insert(number, row);
+    }
+
+    fn add_answer(&mut self, row: &ItemRow) {
+        let answer = KeptAnswer::of_row(row);
+        self.answer_bytes += answer.bytes();
+        self.answers.push_back(answer);
+    }
+
+    /// Whether an answer of this size may be kept until it is used; one alone always may.
+    pub(super) fn has_space_for(&self, answer: usize) -> bool {
+        self.answer_bytes == 0 || self.answer_bytes.saturating_add(answer) <= UNUSED_ANSWERS_BYTES
     }
 
     /// Removes an item that ends.
@@ -282,7 +297,8 @@ impl DurableMachine {
 
     /// When an open item ends by itself, or the pause.
     pub fn wakes_at(&self) -> Option<Timestamp> {
-        let pause = self.task.as_ref().and_then(|task| task.deadline);
+        let pause =
+            self.task.as_ref().filter(|_| self.next == NextStep::Pause).and_then(|task| task.deadline);
         let item = self.items.next_due().map(|(at, _)| at);
         [pause, item].into_iter().flatten().min()
     }
@@ -372,7 +388,7 @@ impl DurableMachine {
             if row.ended_at.is_none() {
                 self.items.add_open(row);
             } else {
-                self.items.answers.push_back(KeptAnswer::of_row(&row));
+                self.items.add_answer(&row);
             }
         }
     }
@@ -437,8 +453,10 @@ impl DurableMachine {
 
     /// The answers in the state of this checkpoint are taken with it.
     pub(super) fn take_answers(&mut self, checkpoint: u64) {
-        let taken = self.items.answers.drain(..self.items.applied);
-        let mut taken: HashSet<u64> = taken.map(|kept| ITEMS_FROM + kept.number).collect();
+        let taken: Vec<KeptAnswer> = self.items.answers.drain(..self.items.applied).collect();
+        let bytes: usize = taken.iter().map(KeptAnswer::bytes).sum();
+        self.items.answer_bytes = self.items.answer_bytes.saturating_sub(bytes);
+        let mut taken: HashSet<u64> = taken.iter().map(|kept| ITEMS_FROM + kept.number).collect();
         self.items.forget_sent();
         if taken.is_empty() {
             return;
@@ -477,7 +495,7 @@ impl DurableMachine {
         row.answer.clone_from(&answer);
         let (execution, id) = (row.execution, row.id);
         self.writes.unwritten.push(Write::ItemEnd { execution, id, outcome, answer, at, taken_at: None });
-        self.items.answers.push_back(KeptAnswer::of_row(&row));
+        self.items.add_answer(&row);
         // Stored with the checkpoint that has it, but soon. A worker for a small state is started within this time.
         let soon = if matches!(self.stage, Stage::Cold | Stage::Exiting) { HOLD_MS } else { COMMIT_MS };
         self.writes.commit_at = self.writes.commit_at.or(Some(now.mono_ms + soon));
@@ -558,6 +576,10 @@ impl DurableMachine {
         }
         let waiter = self.items.waiter(&name);
         let event = event.as_str().to_owned();
+        if waiter.is_some() && !self.items.has_space_for(event.len()) {
+            actions.push(Action::Reply { token, result: Err(DurableRefusal::AnswersFull) });
+            return;
+        }
         let with = if let Some(number) = waiter {
             self.accept_item(number, ItemOutcome::Answered, Some(event), now);
             with.awaited

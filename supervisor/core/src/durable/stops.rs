@@ -318,6 +318,8 @@ impl DurableMachine {
             }
         };
         self.stage = Stage::Held;
+        // Used by the program, though no checkpoint has them.
+        self.take_answers(self.seq + 1);
         self.end(status, failure, now, actions);
         Ok(())
     }

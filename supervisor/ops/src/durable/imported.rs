@@ -231,13 +231,13 @@ pub(super) fn consistent(
         ExecutionStatus::Waiting => {
             let waits = match checkpoints.last().map(|last| last.cause.as_str()) {
                 Some("pause" | "edit") => tasks.iter().filter(is_open).any(|task| task.item.is_none()),
-                // An answer that is not used would have made it run.
+                // A pause has its answer behind its checkpoint, and an answer of an item that is not used would have made it run.
                 Some("wait" | "wait_edit") => {
-                    let is_used = |task: &TaskPart| {
-                        let taken = task.item.as_ref().is_none_or(|item| item.taken_at.is_some());
-                        task.ended_at.is_none() || taken
+                    let fits = |task: &TaskPart| match &task.item {
+                        None => task.ended_at.is_some(),
+                        Some(item) => task.ended_at.is_none() || item.taken_at.is_some(),
                     };
-                    pending && tasks.iter().all(is_used)
+                    pending && tasks.iter().all(fits)
                 }
                 _ => false,
             };

@@ -220,6 +220,11 @@ impl Ops {
                 ..row
             }));
         }
+        if is_rest(&cause) && items.is_empty() {
+            return Err(invalid(format!(
+                "nothing is stored of what checkpoint {seq} waits for: no execution can continue from there"
+            )));
+        }
         let waits = (is_pause && items.iter().all(|item| !item.is_pause() || item.ended_at.is_none()))
             || (!is_pause && is_rest(&cause) && items.iter().all(|item| item.ended_at.is_none()));
         let mail = store.mailbox(from.id).await.map_err(stored)?;

@@ -12,6 +12,8 @@ pub(super) struct RunHold {
     fence: Fence,
     /// The store has it as the holder.
     is_taken: bool,
+    /// The store knows that it is about to take the execution: a claim on its way to it is not needed.
+    is_expected: bool,
     /// The newest checkpoint that is stored; 0: none.
     after: u64,
     /// The batch that is being stored: its fence, and its checkpoint.
@@ -22,15 +24,29 @@ pub(super) struct RunHold {
 impl RunHold {
     /// Of an execution that was found in the store, or that begins: the first batch takes it.
     pub(super) fn new(store: StoreHandle, execution: ExecutionId, fence: Fence, after: u64) -> Self {
-        Self { store, execution, fence, is_taken: false, after, storing: None, left: LetGo::Failed }
+        Self {
+            store,
+            execution,
+            fence,
+            is_taken: false,
+            is_expected: false,
+            after,
+            storing: None,
+            left: LetGo::Failed,
+        }
+    }
+
+    /// The execution was read for this hold, with its fence.
+    pub(super) fn expect(&mut self) {
+        self.store.expect(self.execution, self.fence);
+        self.is_expected = true;
     }
 
     /// The execution was claimed for this owner task.
     pub(super) fn adopt(&mut self, mut claim: RunClaim) {
-        // One that is taken has overtaken the claim.
-        if !self.is_taken
-            && let Some(fence) = claim.fence.take()
-        {
+        let Some(fence) = claim.fence.take() else { return };
+        // One that is taken, or soon will be, has overtaken the claim.
+        if !self.is_taken && !self.is_expected {
             (self.fence, self.is_taken) = (fence, true);
         }
     }

@@ -57,7 +57,8 @@ pub(super) async fn find(durables: &Durables, execution: ExecutionId) -> Result<
     let spec = durables.spec(&record, &policy);
     let (after, written) = checkpoint.as_ref().map_or((0, 0), |row| (row.seq, row.written));
     let whole = checkpoint.as_ref().map(|row| row.seq).zip(state);
-    let hold = RunHold::new(durables.shared.store.clone(), execution, fence, after);
+    let mut hold = RunHold::new(durables.shared.store.clone(), execution, fence, after);
+    hold.expect();
     let used = (calls_of(&limits.spent), SessionUsage { written_bytes: written });
     let found = StoredExecution { record, checkpoint, task, items, last_item, mailbox, limits };
     let machine = DurableMachine::from_stored(spec, found);

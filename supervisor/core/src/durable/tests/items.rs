@@ -179,6 +179,8 @@ impl World {
         let log: Vec<&str> = result.trim_matches('"').split(',').collect();
         let by_items: Vec<&str> = log.iter().copied().filter(|entry| !entry.starts_with("0=")).collect();
         let accepted: Vec<String> = used.iter().map(text).take(by_items.len()).collect();
+        let taken = used.iter().filter(|item| item.taken_at.is_some()).count();
+        assert_eq!(taken, by_items.len(), "seed {seed}: answers that the program has used are not abandoned");
         assert_eq!(
             by_items, accepted,
             "seed {seed}: answers are used in the order in which they were accepted"
@@ -260,4 +262,19 @@ fn is_answered_while_it_sleeps(duration_ms: u64) -> bool {
 fn callers_wait_for_a_sleep_that_ends_soon_and_for_no_long_one() {
     assert!(!is_answered_while_it_sleeps(59_000));
     assert!(is_answered_while_it_sleeps(61_000));
+}
+
+#[test]
+fn answers_that_are_not_used_have_a_largest_size() {
+    let mut world = World::new(1);
+    world.has_items = true;
+    world.begin();
+    while !world.rows.items().any(|item| item.name.is_none() && item.ended_at.is_none()) {
+        world.go(false);
+    }
+    let Some(machine) = &mut world.machine else { panic!("it waits") };
+    let open = machine.items.questions().next().cloned().expect("a question");
+    let number = machine.items.number_of(open.id).expect("it is open");
+    machine.accept_item(number, ItemOutcome::Answered, Some("x".repeat(10 << 20)), world.now);
+    assert!(machine.items.has_space_for(5 << 20) && !machine.items.has_space_for((6 << 20) + 1));
 }

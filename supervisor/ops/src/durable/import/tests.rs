@@ -381,6 +381,8 @@ fn an_execution_waits_for_as_many_items_as_a_program_may_have() {
     let timers = |count: u64| (1..=count).map(timer).collect::<Vec<_>>();
     assert!(fits(&timers(1)) && fits(&timers(1_000)));
     assert!(!fits(&timers(1_001)) && !fits(&[]), "too many, and nothing to wait for");
+    assert!(!fits(&[task(6, false)]), "a question of a pause, where none is");
+    assert!(fits(&[task(5, true), timer(1)]), "an earlier pause");
     let mut unused = timers(2);
     (unused[0].ended_at, unused[0].outcome) = (Some(Timestamp(1)), Some("expired".to_owned()));
     assert!(!fits(&unused), "it would have gone on with that");

@@ -75,9 +75,11 @@ pub(in crate::sqlite) fn unfinished_runs(
     })
 }
 
-/// The cause of the last checkpoint says whether an answer of an item makes the execution go on: at a pause it does not.
+/// The cause of the last checkpoint says what the execution waits for: the answer of its pause, or one of an item.
 const UNFINISHED: &str = "SELECT id, owner, status = 'running',
-        EXISTS (SELECT 1 FROM open_items WHERE execution = executions.id),
+        EXISTS (SELECT 1 FROM open_items WHERE execution = executions.id AND CASE
+            WHEN (SELECT cause FROM checkpoints WHERE execution = executions.id ORDER BY seq DESC LIMIT 1)
+                IN ('wait', 'wait_edit') THEN item >= 1099511627776 ELSE item < 1099511627776 END),
         EXISTS (SELECT 1 FROM items INDEXED BY items_untaken WHERE execution = executions.id
             AND ended_at IS NOT NULL AND taken_at IS NULL AND item >= 1099511627776)
             AND (SELECT cause FROM checkpoints WHERE execution = executions.id ORDER BY seq DESC LIMIT 1)

@@ -126,7 +126,7 @@ async fn claimed(store: &StoreHandle, which: ClaimKind) -> Vec<(ExecutionId, Fen
 
 pub(super) async fn executions_that_nothing_would_wake_are_found(store: StoreHandle) {
     with_program(&store).await;
-    let mut writes: Vec<Write> = (3..=7).map(|n| program(n, ExecutionStatus::Waiting)).collect();
+    let mut writes: Vec<Write> = (3..=8).map(|n| program(n, ExecutionStatus::Waiting)).collect();
     let mut insert = |row: ItemRow| writes.push(Write::ItemInsert(Box::new(row)));
     let item = |n: u8, number: u64, is_answered: bool| ItemRow {
         item: ITEMS_FROM + number,
@@ -142,7 +142,9 @@ pub(super) async fn executions_that_nothing_would_wake_are_found(store: StoreHan
     insert(item(6, 1, true));
     insert(task(6, 3, None));
     insert(task(7, 1, Some(9)));
-    for (n, cause) in [(5, "wait"), (6, "pause")] {
+    // The question of a pause, of an execution that does not pause.
+    insert(task(8, 1, None));
+    for (n, cause) in [(5, "wait"), (6, "pause"), (8, "wait")] {
         let (execution, at, cause) = (execution_id(n), Timestamp(1), cause.to_owned());
         let pages = vec![(0, Some(vec![1; 8]))];
         let point = Checkpoint { execution, seq: 1, at, cause, pages, unweighed: None, written: 0 };
@@ -156,6 +158,7 @@ pub(super) async fn executions_that_nothing_would_wake_are_found(store: StoreHan
         [(2, true, false), (3, false, false), (4, false, true), (5, false, true), (6, false, false)];
     assert_eq!(stuck[..5], expected.map(|(n, runs, is_stuck)| (execution_id(n), runs, is_stuck)));
     assert_eq!(stuck[5], (execution_id(7), false, false), "it is woken at its time");
+    assert!(stuck[6].2, "{:?}", found[6]);
     assert_ne!(found[2].stuck, found[3].stuck, "each has its reason");
 }
 
