@@ -295,13 +295,11 @@ pub(crate) fn unfit(row: &mut ItemRow, why: &str, at: Timestamp) -> (DurableRefu
 
 /// The outcome of a task at its deadline.
 pub(crate) fn when_due(row: &ItemRow) -> (ItemOutcome, String) {
-    match &row.fallback {
-        Some(json) => (ItemOutcome::Defaulted, json.clone()),
-        None => {
-            let what = if row.kind == WaitKind::Event { "event" } else { "answer" };
-            (ItemOutcome::Expired, format!("no {what} came in time"))
-        }
+    if let Some(json) = &row.fallback {
+        return (ItemOutcome::Defaulted, json.clone());
     }
+    let what = if row.kind == WaitKind::Event { "event" } else { "answer" };
+    (ItemOutcome::Expired, format!("no {what} came in time"))
 }
 
 /// An answer as it was submitted. Whether one fits a schema takes too long for a state machine: that is found out before.

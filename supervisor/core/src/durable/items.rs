@@ -4,9 +4,7 @@
 //! state has it: the program gets the answers that are there when it has nothing else to do. An event without an item that waits for it is
 //! in the mailbox. The rules and their reasons: docs/decisions/031-answers-are-used-in-order.md.
 
-use super::input::{
-    DurableAction as Action, DurableRefusal, EventWrites, MAILBOX_BYTES, MAILBOX_EVENTS, RunToken,
-};
+use super::input::{DurableAction as Action, MAILBOX_BYTES, MAILBOX_EVENTS};
 use super::machine::{COMMIT_MS, DurableMachine, HOLD_MS};
 use super::options::{TIMEOUT_MAX_MS, item_id, new_item, task_of_pause};
 use super::spent::Spent;
@@ -58,7 +56,7 @@ pub(super) struct Items {
     /// Since when the program has had nothing to do (Unix milliseconds), as long as that time has not restored limits.
     rest_since: Option<i64>,
     mailbox: VecDeque<MailRow>,
-    last_mail: u64,
+    pub(super) last_mail: u64,
     abandoned: bool,
 }
 
@@ -256,13 +254,13 @@ impl Items {
     }
 
     /// The oldest open item that waits for an event of this name.
-    fn waiter(&self, name: &str) -> Option<u64> {
+    pub(super) fn waiter(&self, name: &str) -> Option<u64> {
         let waits = |row: &ItemRow| row.kind == WaitKind::Event && row.name.as_deref() == Some(name);
         self.open.iter().find(|(_, row)| waits(row)).map(|(number, _)| *number)
     }
 
     /// Keeps an event until it is awaited; false: the mailbox is full.
-    fn add_mail(&mut self, mail: MailRow) -> bool {
+    pub(super) fn add_mail(&mut self, mail: MailRow) -> bool {
         let bytes = |mail: &MailRow| mail.name.len() + mail.event.len();
         let all = self.mailbox.iter().map(bytes).sum::<usize>() + bytes(&mail);
         if self.mailbox.len() >= MAILBOX_EVENTS || all > MAILBOX_BYTES {
@@ -557,52 +555,5 @@ impl DurableMachine {
             };
             self.accept_item(number, outcome, answer, now);
         }
-    }
-
-    /// An event for this execution.
-    pub(super) fn emit(
-        &mut self,
-        token: RunToken,
-        (name, event): (String, JsonText),
-        with: EventWrites,
-        now: Now,
-        actions: &mut Vec<Action>,
-    ) {
-        // An item whose time has come has its result already.
-        self.expire_if_due(now, actions);
-        if self.ended {
-            actions.push(Action::Reply { token, result: Err(DurableRefusal::Ended) });
-            return;
-        }
-        let waiter = self.items.waiter(&name);
-        let event = event.as_str().to_owned();
-        if waiter.is_some() && !self.items.has_space_for(event.len()) {
-            actions.push(Action::Reply { token, result: Err(DurableRefusal::AnswersFull) });
-            return;
-        }
-        let with = if let Some(number) = waiter {
-            self.accept_item(number, ItemOutcome::Answered, Some(event), now);
-            with.awaited
-        } else {
-            let Some(with) = with.kept else {
-                actions.push(Action::Reply { token, result: Err(DurableRefusal::NotAwaited) });
-                return;
-            };
-            let seq = self.items.last_mail + 1;
-            let mail = MailRow { seq, name, event, at: Timestamp(now.unix_ms) };
-            if !self.items.add_mail(mail.clone()) {
-                actions.push(Action::Reply { token, result: Err(DurableRefusal::MailboxFull) });
-                return;
-            }
-            self.writes.unwritten.push(Write::MailInsert { execution: self.spec.execution, mail });
-            with
-        };
-        // In the batch of the event: a repeated request finds the mark of its key exactly if the event is stored.
-        self.writes.unwritten.extend(with);
-        self.requests.emitters.push((token, waiter.is_some()));
-        if waiter.is_some() {
-            self.item_ended(now, actions);
-        }
-        self.commit_alone(now, actions);
     }
 }

@@ -558,8 +558,7 @@ impl DurableMachine {
         }
     }
 
-    /// Replies to callers that wait until the program needs something of a client, an answer or an event: not while it waits for times
-    /// alone, unless the next one is far.
+    /// Replies to callers that wait until the program needs an answer or an event, has ended, or sleeps for long.
     pub(super) fn reply_at_rest(&mut self, now: Now, actions: &mut Vec<Action>) {
         let until = now.unix_ms.saturating_add(WAITED_MS);
         let is_far = self.wakes_at().is_none_or(|at| at.0 > until);

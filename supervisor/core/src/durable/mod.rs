@@ -28,6 +28,7 @@ mod effects;
 mod input;
 mod items;
 mod machine;
+mod mailbox;
 mod options;
 pub mod schema;
 mod spent;
