@@ -117,8 +117,10 @@ async fn file_becomes_smaller_after_deletions_also_one_without_pointer_maps() {
             .await
             .expect("ended");
         let free = || store.status().bytes_free;
-        wait_until(&store, "free space is not reported", async |_| free() > 40 << 20).await;
         let size = || std::fs::metadata(&path).expect("there").len();
+        // On a busy machine some is given back before all is free.
+        let is_freed = async |_: &StoreHandle| free() > 40 << 20 || size() < 24 << 20;
+        wait_until(&store, "free space is not reported", is_freed).await;
         until_idle_work_is_done("the file keeps its size", || size() < 24 << 20).await;
         until_idle_work_is_done("too much is kept", || free() < 20 << 20).await;
         assert!(free() > 8 << 20, "something is kept for what is written next");
