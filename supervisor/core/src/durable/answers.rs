@@ -195,8 +195,8 @@ impl DurableMachine {
             return;
         }
         self.expire_items(now);
-        let pause = self.task.as_ref().filter(|_| self.next == NextStep::Pause);
-        match pause.filter(|row| row.deadline.is_some_and(|at| at.0 <= now.unix_ms)).map(when_due) {
+        let due = self.pending_pause().filter(|row| row.deadline.is_some_and(|at| at.0 <= now.unix_ms));
+        match due.map(when_due) {
             Some((outcome, answer)) => self.accept(outcome, answer, now, actions),
             // Without a worker nothing stores them but this.
             None if self.stage == Stage::Cold && self.is_at_rest() => self.commit_alone(now, actions),

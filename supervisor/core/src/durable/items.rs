@@ -182,7 +182,7 @@ impl Items {
 
     /// Whether an item waits for an event.
     pub(super) fn has_event(&self) -> bool {
-        self.open.values().any(|row| row.kind == WaitKind::Event)
+        self.counts.events > 0
     }
 
     /// Whether something is left to wait for, besides what the state has already.
@@ -293,18 +293,21 @@ impl DurableMachine {
         if self.is_at_rest() { ExecutionStatus::Waiting } else { ExecutionStatus::Running }
     }
 
+    /// The question of the pause at which the program waits.
+    pub(super) fn pending_pause(&self) -> Option<&ItemRow> {
+        self.task.as_ref().filter(|_| self.next == NextStep::Pause)
+    }
+
     /// When an open item ends by itself, or the pause.
     pub fn wakes_at(&self) -> Option<Timestamp> {
-        let pause =
-            self.task.as_ref().filter(|_| self.next == NextStep::Pause).and_then(|task| task.deadline);
+        let pause = self.pending_pause().and_then(|task| task.deadline);
         let item = self.items.next_due().map(|(at, _)| at);
         [pause, item].into_iter().flatten().min()
     }
 
     /// Pending questions that clients can see, the one of the pause first.
     pub(super) fn visible_questions(&self) -> impl Iterator<Item = &ItemRow> {
-        let pause = self.task.as_ref().filter(|_| self.next == NextStep::Pause);
-        pause.into_iter().chain(self.items.questions())
+        self.pending_pause().into_iter().chain(self.items.questions())
     }
 
     /// The visible part of that for which the execution waits.
@@ -312,9 +315,8 @@ impl DurableMachine {
         if self.ended || self.record.status.is_final() {
             return WaitingFor::default();
         }
-        let pause = self.task.as_ref().filter(|_| self.next == NextStep::Pause);
         let mut waiting = self.items.counts;
-        waiting.questions += u32::from(pause.is_some());
+        waiting.questions += u32::from(self.pending_pause().is_some());
         waiting.wakes_at = self.wakes_at();
         waiting
     }
@@ -460,13 +462,16 @@ impl DurableMachine {
             return;
         }
         let execution = self.spec.execution;
-        let ids: HashSet<TaskId> = taken.iter().map(|item| item_id(execution, item - ITEMS_FROM)).collect();
+        let items_of_ids: HashMap<TaskId, u64> =
+            taken.iter().map(|item| (item_id(execution, item - ITEMS_FROM), *item)).collect();
         // One write for an answer that is in the same batch.
         for write in &mut self.writes.unwritten {
             match write {
-                Write::ItemEnd { id, taken_at, .. } if ids.contains(id) => {
-                    *taken_at = Some(checkpoint);
-                    taken.retain(|item| item_id(execution, item - ITEMS_FROM) != *id);
+                Write::ItemEnd { id, taken_at, .. } => {
+                    if let Some(item) = items_of_ids.get(id) {
+                        *taken_at = Some(checkpoint);
+                        taken.remove(item);
+                    }
                 }
                 Write::ItemInsert(row) if taken.remove(&row.item) => row.taken_at = Some(checkpoint),
                 _ => {}
